@@ -22,7 +22,7 @@ from transduce.system.machine import sleep_soon
 
 
 class Command(NamedTuple):
-    """The function of a command, and the summary of the command in `transduce --help`."""
+    """The function that runs a command, and the command's summary in `transduce --help`."""
 
     function: str  # "module:function"
     summary: str
@@ -42,7 +42,7 @@ COMMANDS = {
     "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
     "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training run."),
     "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
-    "serve": Command("transduce.wings.serving.command:serve", "Serve models with a web page and LibreTranslate's API."),
+    "serve": Command("transduce.wings.serving.command:serve", "Serve models via a web page and LibreTranslate's API."),
     "score": Command("transduce.commands.score:score", "Print the log-probability of each translation."),
     "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
     "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
@@ -60,7 +60,7 @@ COMMANDS = {
     "options": Command("transduce.commands.options:options", "List every option with its default."),
 }
 
-FILES_FOLLOW = {"train": "name the files of a corpus after --train", "input": "name the file to read after --input"}
+FILES_FOLLOW = {"train": "put --train before the corpus files", "input": "put --input before the file to read"}
 SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list of files after a
 FLAGS = {  # of the options whose flags have other names
     "data.corpora": "--train",
@@ -73,7 +73,7 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `transduce` with `arguments`, by default the arguments of this process.
+    """Run `transduce` with `arguments`; None means `sys.argv[1:]`.
 
     The exit status is 2 after a printed error message, 130 after Ctrl-C, and 141 if the output pipe is closed.
     """
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def application(*, bare: bool = False) -> cyclopts.App:
     """The cyclopts application with all commands. Errors are raised, not printed; flags have no `--no-` variants.
 
-    If `bare` is true, `--help` lists all commands with their summaries; if not, it shows the docstring of a command.
+    If `bare` is true, `--help` describes each command by its summary; if false, by its docstring.
     """
     app = cyclopts.App(
         name="transduce",
@@ -158,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The error message, with the flags of the options to change in brackets."""
+    """The error message; the command-line flags of `error.option` are appended in brackets."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]

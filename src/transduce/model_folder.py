@@ -4,7 +4,7 @@
     sources.json                                                      where each value of config.toml came from
     journal.jsonl  data/  checkpoints/step-00001234/                                          the training
 
-In a folder without manifest.json, the training is not finished, and its newest intact checkpoint is the model.
+If manifest.json is missing, the training is not finished, and the newest intact checkpoint is the model.
 """
 
 import dataclasses
@@ -69,7 +69,7 @@ def describe(folder: Path | str) -> Description:
 
 
 def read_config(folder: Path) -> RunConfig:
-    """The configuration in a model folder; raises UserError if it is missing or of a newer format."""
+    """The configuration of a model folder; raises UserError if config.toml is missing or has a newer format."""
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
@@ -84,7 +84,7 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write config.toml atomically, and sources.json too if the sources of the values are recorded."""
+    """Write config.toml atomically, and also sources.json if `config.sources` is set."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
     write_text(folder / CONFIG, to_toml(config))
@@ -98,12 +98,12 @@ def read_metrics(folder: Path) -> dict[str, Any]:
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """The checkpoints in `folder`, oldest first, intact or damaged."""
+    """The checkpoints in `folder`, oldest first; damaged checkpoints are included."""
     return sorted(folder.glob(CHECKPOINT_PATTERN))
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a training run except step 0, oldest first, intact or damaged."""
+    """The checkpoints of a training run without step 0, oldest first; damaged checkpoints are included."""
     return [path for path in checkpoints_in(run / CHECKPOINTS) if step_of(path)]
 
 

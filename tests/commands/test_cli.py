@@ -149,7 +149,7 @@ def test_importing_the_package_loads_nothing_slow() -> None:
         (["imitate", "--out"], ["--out needs a value."]),
         (
             ["imitate", "one", "two", "--out", "m"],
-            ["Unexpected argument two; name the files of a corpus after --train."],
+            ["Unexpected argument two; put --train before the corpus files."],
         ),
     ],
 )

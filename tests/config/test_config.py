@@ -209,7 +209,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.kind": "recurrent", "model.window": 3}, "model.window is for models of the kind transformer, not rec"),
         (
             {"data.symbols": True},
-            "data.symbols needs a separate vocabulary for each side: set data.joint=false, too",
+            "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
         ),
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),

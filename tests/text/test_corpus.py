@@ -334,8 +334,8 @@ def test_bilingual_files_that_are_not(folder, name, content, message):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ([], "not 0 files"),
-        (["a", "b", "c"], "not 3 files"),
+        ([], "0 files can't be read"),
+        (["a", "b", "c"], "3 files can't be read"),
         (["-", "-"], "Source and target can't both come from standard input"),
         (["a.tsv", "b.txt"], "Give only this file"),
         (["a.jsonl.gz", "b"], "Give only this file"),
@@ -420,7 +420,7 @@ def test_report_in_sentences():
     assert report.sentences() == [
         "Left out 1,499 of 1,501 pairs because of a repetition of an earlier pair; the first is f, line 2.",
         "Left out 1 of 1,501 pairs because of a blank side; the first is f, line 1501.",
-        "Left out 1 of 1,501 pairs because of more tokens than data.max_length; the first is g, line 9.",
+        "Left out 1 of 1,501 pairs because of a text with more tokens than data.max_length; the first is g, line 9.",
     ]
 
 

@@ -67,7 +67,7 @@ def test_alone_there_is_no_process_group():
 @pytest.mark.parametrize(
     ("environment", "pattern"),
     [
-        ({"WORLD_SIZE": "2"}, "RANK is ''.*start them with torchrun, or unset WORLD_SIZE"),
+        ({"WORLD_SIZE": "2"}, "RANK is ''.*Start the processes with torchrun, or unset WORLD_SIZE"),
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
         ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²'"),
         ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),

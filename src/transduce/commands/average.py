@@ -9,10 +9,10 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     """Average the last checkpoints of a training run into a new model folder.
 
     Args:
-        model: The folder of a training run, finished or not.
+        model: The folder of a training run; the run need not be finished.
         out: The model folder to write.
-        last: Number of checkpoints to average. Besides the newest checkpoint, only those at multiples of
-            train.save_every are used. The paper averages 5 checkpoints for the base model and 20 for the big model.
+        last: Number of checkpoints to average. All but the newest are from multiples of train.save_every updates.
+            The paper averages 5 checkpoints for the base model and 20 for the big model.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.decoding.alignment_layer import ALIGNMENT_LAYER

@@ -48,10 +48,10 @@ def evaluate(
         hypothesis: A file of translations to score.
         against: A second file of translations, to be compared with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
-        tokenize: sacreBLEU's tokenization for BLEU: 13a, intl, char, or none for text that is already tokenised. By
+        tokenize: sacreBLEU's tokenizer for BLEU: 13a, intl, char or none; `none` is for already tokenised text. By
             default, the model's data.bleu_tokenize; without a model, 13a.
         evalb: A parameter file of EVALB, for trees. By default, COLLINS.prm plus three ignored labels: ROOT, S1, "".
-        paper_bleu: The target language, de or fr: also print BLEU as in the paper (tokenised, compounds split).
+        paper_bleu: Also print BLEU as in the paper (tokenised, compounds split), for this target language: de or fr.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
@@ -66,9 +66,9 @@ def evaluate(
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
-        raise UserError("--against compares two files. Give the first file with --hypothesis, and the REFERENCE.")
+        raise UserError("--against compares two files: use --hypothesis FILE --against FILE2 REFERENCE.")
     elif len(arguments) not in (2, 3):
-        wanted = "MODEL SOURCE REFERENCE, MODEL PAIRS, or --hypothesis FILE REFERENCE"
+        wanted = "either MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")
     else:
         _evaluate_model(arguments[0], arguments[1:], ensemble, tokenize, paper_bleu, output, json, assignments)
@@ -118,7 +118,7 @@ def _evaluate_files(
     arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, paper_bleu: str, json: bool
 ) -> None:
     if len(arguments) != 1:
-        raise UserError(f"With --hypothesis, give one argument, the REFERENCE, not {len(arguments)}.")
+        raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     if against and paper_bleu:
         raise UserError("--paper-bleu scores one file of translations: leave out --against.")
     from transduce.evaluation.scores import compare, score  # sacrebleu: too slow for --help

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def info(model: Path, /, *, json: bool = False) -> None:
-    """Show a model's shape, training, scores and non-default options, with the source of each option's value.
+    """Show a model's shape, training, scores and non-default options, and what set these options (such as a recipe).
 
     Args:
         model: A model folder.
@@ -59,9 +59,9 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
-        facts.append(("state", "not finished, weights of the newest checkpoint; repeat `transduce train …` to resume"))
+        facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))
     if config.sources is None:
-        facts.append(("options", "an older transduce wrote this model, without the sources of the values"))
+        facts.append(("options", "an older version wrote this model, without the origins of its options"))
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
     if averaged := metrics.get("averaged_steps"):

@@ -42,12 +42,12 @@ def prepare(
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; or bilingual files (.tsv,
             .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files. Text and bilingual files may be compressed.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
-        source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default from file names such as train.en and train.de.
+        source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
+        target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
         vocabulary: Use the vocabulary of this model folder or prepared corpus instead of learning one.
-        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. Run
-            these two steps twice: prepare every shard, then run `transduce join`.
-        on: Prepare on the Ray cluster ray://HOST:PORT; `ray` means the one at RAY_ADDRESS or, if unset, this machine.
+        shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. First
+            prepare every shard and run `transduce join`; then do both again.
+        on: Prepare on the Ray cluster ray://HOST:PORT. `ray` means the cluster at RAY_ADDRESS; if unset, this machine.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
     settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)

@@ -61,7 +61,7 @@ def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
 
 
 def read_text(recipe: str) -> tuple[str, str]:
-    """The text and file name of a recipe; `recipe` is a file or the name of a built-in recipe."""
+    """The text and the file name of a recipe; `recipe` names a file or a built-in recipe."""
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":

@@ -10,7 +10,7 @@ from transduce.config.parse import parse_assignments
 def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
     """Print the log-probability that a model gives to each translation in a file.
 
-    Each output line is a log-probability in nats and includes the end-of-sentence token. A pair of blank texts gives 0.
+    Each log-probability is in nats and includes the end-of-sentence token. A pair of blank texts gives 0.
 
     Args:
         model: A model folder.

@@ -38,10 +38,10 @@ def train(
             Text and bilingual files may be compressed.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         test: Test files, on which the finished model is scored.
-        source: Language code of the source, such as en; by default from file names such as train.en and train.de.
-        target: Language code of the target, such as de; by default from file names such as train.en and train.de.
+        source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
+        target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
-        keep_optimizer: With --init, start from the newest checkpoint and its optimizer state, not averaged weights.
+        keep_optimizer: With --init, start from the newest checkpoint and optimizer state, not from averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """

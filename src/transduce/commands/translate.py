@@ -142,17 +142,17 @@ def translate(
         beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
         n_best: Number of translations per line, best first. A number above 1 turns on --json.
-        engine: `torch` is the built-in search, for every model; `int8` is torch with 8-bit matrix products, on a CPU;
-            `ctranslate2` is faster, for Transformers on a CPU; `auto` is ctranslate2 if it is as good, else torch.
-        sentences: Split each line into sentences and translate each sentence; keep tags and placeholders.
+        engine: `torch`, built in, runs every model; `int8` is torch with 8-bit matrix products, on a CPU; `ctranslate2`
+            is faster, for Transformers on a CPU; `auto` is ctranslate2 if it translates as well as torch, else torch.
+        sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
         redo: In a bilingual document, also translate texts that already have a translation.
-        json: Write a JSON object per line: the translation, its score, pieces and flags.
-        alignment: Write JSON with word alignments: pairs of character spans, of a source word and a target word.
-        glossary: A file of enforced terms: on each line a source term, a TAB and its translation.
+        json: Write a JSON object per line: translation, score, tokens, alternatives, flags (reasons to check the line).
+        alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
+        glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
         profile: Print a time profile at the end.
         shard: Translate one shard of the lines, such as 3/16 for the third of 16; OUTPUT is the folder of all shards.
-        on: Translate on the Ray cluster ray://HOST:PORT; `ray` means the one at RAY_ADDRESS or, if unset, this machine.
-        workers: With --on, the number of models that translate at the same time; by default one per core or per GPU.
+        on: Translate on the Ray cluster ray://HOST:PORT. `ray` means the one at RAY_ADDRESS; if unset, this machine.
+        workers: With --on, the number of parallel models; by default one per GPU; without a GPU, one per core.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """Yield the output lines and show the progress; at the end, print the numbers of the lines to check."""
+    """Yield the output lines and show the progress; at the end, print the line numbers of flagged translations."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """For each flag, the number of flagged lines, and the line numbers of the first flagged lines."""
+    """How many lines have each flag, and the numbers of the first of these lines."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Flags:
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
     def log(self) -> None:
-        """For each flag, print its meaning, the number of flagged lines and the first line numbers."""
+        """For each flag, print its meaning, how many lines have it, and the numbers of the first of these lines."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")

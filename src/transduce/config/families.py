@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """A model family: its class, and its options that some other family lacks."""
+    """The class of a model family, and the options that this family uses but some others do not."""
 
     model: str  # "module:class" of a Seq2Seq
     reads: tuple[str, ...] = ()  # options that this family uses, but not every family

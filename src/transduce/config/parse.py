@@ -61,7 +61,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
-    """The options in the text of a TOML file. If the text is invalid, raises UserError with the file name `file`."""
+    """The options in the text of a TOML file. For invalid text, raises UserError; its message names `file`."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -93,7 +93,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _kind(name: str, unknown: str = "Unknown") -> Any:
-    """The type of an option. For an unknown option, raises UserError with the most similar name."""
+    """The type of an option. For an unknown option, raises UserError, which suggests the most similar name."""
     kinds = _kinds()
     if name in kinds:
         return kinds[name]
@@ -149,7 +149,7 @@ def _corpus(name: str, item: Any) -> CorpusConfig:
         return item
     kinds = {key: kind for key, kind, _, _ in fields_of(CorpusConfig)}
     if not isinstance(item, dict) or set(item) - set(kinds) or not item.get("files"):
-        raise UserError(f"Each entry of [[{name}]] needs files = [...], and may have a weight.")
+        raise UserError(f"Each entry of [[{name}]] needs files = [...]; a weight is optional.")
     corpus = CorpusConfig(**{key: _convert(f"{name}.{key}", value, kinds[key]) for key, value in item.items()})
     if corpus.weight < 0:
         raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
@@ -163,7 +163,7 @@ def check(config: RunConfig) -> None:
     if config.train.shard and config.model.experts:
         raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
-        raise UserError("data.symbols needs a separate vocabulary for each side: set data.joint=false, too.")
+        raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
     _check_family(config)
 
 
@@ -187,11 +187,11 @@ def _check_family(config: RunConfig) -> None:
 def _check_model(model: ModelConfig) -> None:
     """Raise UserError if the sizes of a model are invalid or contradict each other."""
     if model.d_model % 2:
-        raise UserError(f"model.d_model must be even, not {model.d_model}: positions become pairs of sine and cosine.")
+        raise UserError(f"model.d_model must be even, not {model.d_model}: position encodings are sine-cosine pairs.")
     if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):
         raise UserError(
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
-            "or set model.d_k and model.d_v."
+            "unless model.d_k and model.d_v are set."
         )
     if model.experts and model.experts_per_token > model.experts:
         raise UserError(

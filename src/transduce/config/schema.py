@@ -60,11 +60,11 @@ class ModelConfig:
         "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
     )
     positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "position encoding", paper="sinusoidal")
-    max_positions: int = option(1024, "maximum sequence length with learned positions", unit="tokens", least=1)
+    max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
     experts: int = option(0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0")
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
     expert_layers: tuple[int, ...] = option(
-        (), "encoder and decoder layers with experts; the first layer is 1; empty: all layers"
+        (), "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers"
     )
     cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
     kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
@@ -72,7 +72,7 @@ class ModelConfig:
         (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )
     window: int = option(
-        0, "self-attention sees positions at a smaller distance than this; 0: all positions", unit="tokens", paper="0"
+        0, "self-attention reaches fewer than this many positions to each side; 0: all", unit="tokens", paper="0"
     )
 
     @property
@@ -98,7 +98,7 @@ class DataConfig:
     """Options for the text, its cleaning, its vocabulary and its batches."""
 
     corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
-    valid: tuple[str, ...] = option((), "validation files; empty: pairs of the corpus, as many as data.holdout")
+    valid: tuple[str, ...] = option((), "validation files; empty: data.holdout pairs of the corpus")
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
@@ -110,12 +110,12 @@ class DataConfig:
     )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
-        25000, "maximum tokens per update on each side, padding included", unit="tokens", paper="25000", least=1
+        25000, "maximum tokens per update in each language, padding included", unit="tokens", paper="25000", least=1
     )
     max_length: int = option(
-        256, "maximum length of source and of target; longer pairs are left out of training", unit="tokens", least=1
+        256, "maximum length of a text; pairs with a longer text are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(0.0, "maximum ratio of the lengths of a pair's texts, in characters; 0: no limit")
+    max_ratio: float = option(0.0, "maximum ratio of a pair's text lengths, counted in characters; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break any of these rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
@@ -164,7 +164,7 @@ class TrainConfig:
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
-        5, "number of last checkpoints to average, if the mean beats the last one; 1: no averaging", paper="5", least=1
+        5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
     )
     patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
@@ -182,9 +182,9 @@ class DecodeConfig:
         50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
     )
     max_tokens: int = option(
-        4096, "maximum product of decode.beam_size and the source tokens in a batch", unit="tokens", least=1
+        4096, "maximum product of decode.beam_size and the number of source tokens in a batch", unit="tokens", least=1
     )
-    shortlist: bool = option(False, "let CTranslate2 choose only common tokens and likely translations of the source")
+    shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of the source tokens")
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def flatten(config: RunConfig, sections: Sequence[str] = SECTIONS) -> dict[str, 
 
 
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """The options that differ: dotted name -> (old value, new value)."""
+    """The options that differ between `old` and `new`: dotted name -> (old value, new value)."""
     was, now = flatten(old), flatten(new)
     return {name: (was[name], now[name]) for name in was if was[name] != now[name]}
 

@@ -37,7 +37,7 @@ class Settings(Mapping[str, Any]):
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """A copy overridden by `values`. An option whose value, set or default, stays the same keeps its source."""
+        """A copy overridden by `values`. An option keeps its source if its value, even a default, stays the same."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
@@ -47,7 +47,7 @@ class Settings(Mapping[str, Any]):
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
-        """A copy overridden by `other` and its sources. An option with an unchanged value keeps its source."""
+        """A copy overridden by `other` and its sources. An option whose value stays the same keeps its source."""
         new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 

@@ -29,8 +29,8 @@ def align(
 ) -> list[Translation]:
     """Add word links to the translations of texts and to their alternatives.
 
-    `sources` holds the ids of each text. `ranked` holds, for each text, its translation and a list of hypotheses: that
-    of the translation, then those of its alternatives. `attention` computes the attention of targets to sources.
+    `sources` holds the ids of each text. `ranked` holds, for each text, its translation and a list of hypotheses: the
+    first belongs to the translation, the others to its alternatives. `attention` computes the attention to the sources.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
@@ -47,7 +47,7 @@ def align(
 
 
 def starts(spans: Sequence[Span]) -> set[int]:
-    """The offsets where pieces begin; in scripts without spaces, words may begin at these offsets."""
+    """The offsets where pieces begin, which `words` uses as word boundaries in scripts without spaces."""
     return {begin for begin, _ in spans}
 
 
@@ -59,7 +59,7 @@ def find_links(
     target_spans: Sequence[Span],
     share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """Link each target word to the source words that it attends to most, in the order of the target words.
+    """Link each target word to the source words that it attends to most; links are in the order of target words.
 
     `weights` (t, s) is the attention of target to source pieces. Its rows sum to less than 1, because EOS is left out.
     `source` and `target` are the spans of words. A target word that attends to no source word has no link.
@@ -75,7 +75,7 @@ def find_links(
 
 
 def _shares(words_: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:
-    """The share of each piece in each word (words, pieces); an empty piece belongs to the word at its offset."""
+    """The share of each piece that lies in each word (words, pieces); an empty piece counts as one character long."""
     begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
     first, last = np.array(words_, dtype=np.int64).T[:, :, None]
     overlap = np.minimum(np.maximum(end, begin + 1), last) - np.maximum(begin, first)

@@ -1,7 +1,7 @@
 """Choose the decoder layer whose attention to the source aligns words, and compute this attention.
 
-Only some decoder layers attend to the source words that are being translated. The chosen layer has the highest mutual
-information between target pieces and their most attended source pieces in validation pairs. Aligned text isn't needed.
+Only in some decoder layers do target pieces attend most to the source pieces that they translate. The chosen layer is
+the one in which target pieces and the source pieces that they attend to most have the highest mutual information.
 
 b = sentences, s = source positions, t = target positions.
 """
@@ -30,7 +30,7 @@ SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are lin
 
 @torch.inference_mode()
 def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
-    """The attention (b, t, s) of each decoder layer, averaged over its heads; [] if no module attends to the source."""
+    """Each decoder layer's attention (b, t, s) to the source, averaged over heads; [] if no layer attends to it."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
     # Recurrent models call their attention once for every position.
@@ -70,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """Count, for each layer, the source pieces that target pieces attend to most; skips pairs that are too long."""
+    """For each layer, count the pairs of a target piece and the source piece that it attends to most."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(

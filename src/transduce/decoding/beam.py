@@ -1,7 +1,7 @@
 """Beam search with the length penalty of Wu et al. (2016), as in section 6.1 of the paper.
 
-b = sentences not yet done, w = open hypotheses per sentence (1 at first, then up to k, the beam size),
-m = complete hypotheses kept per sentence, v = vocabulary, n = tokens so far, BOS counted.
+b = sentences still being searched, k = beam size, w = open hypotheses (those without EOS) per sentence, at most k,
+m = complete hypotheses (those with EOS) per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):
-    """The state of a beam search; if a sentence has too few hypotheses, its row is padded with scores of -inf."""
+    """The state of a beam search; the score -inf marks an entry without a hypothesis."""
 
     log_probs: Tensor  # (b, w) of the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
@@ -29,7 +29,7 @@ class Beam(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The candidates of a search step: c per sentence, at most 2k; best first, unless a selector chose them."""
+    """The candidates of a search step, c <= 2k per sentence; without a selector, the most probable is first."""
 
     log_probs: Tensor  # (b, c) of the extended hypotheses
     parents: Tensor  # (b, c) index of the open hypothesis that each candidate extends
@@ -56,11 +56,11 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Find the n_best translations of every sentence, best first; n_best is beam_size by default.
 
-    `max_lengths` holds the maximum length of each translation, EOS not counted; at this length, a hypothesis must end.
-    The search of a sentence ends when no open hypothesis can become one of its n_best translations. A smaller n_best is
-    therefore faster. A sentence with fewer than n_best possible translations gets a shorter list. beam_size 1 is greedy
-    search. `token_filter` forbids tokens. The search calls `on_step` with the candidates of each step. `selector`
-    chooses the hypotheses to keep, and its beam size replaces beam_size; by default, the most probable ones are kept.
+    `max_lengths` holds the maximum length of each translation, EOS not counted. A sentence with fewer than n_best
+    possible translations gets a shorter list. The search for a sentence ends when no open hypothesis can become one of
+    its n_best translations, so a smaller n_best is faster. If beam_size is 1, the search is greedy. `token_filter`
+    forbids tokens. `on_step` is called with the candidates of each step. `selector` chooses the hypotheses that stay in
+    the beam, and its beam size replaces beam_size. Without a selector, the most probable hypotheses stay.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -111,7 +111,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Set log_probs (b, w, v) to -inf for PAD, BOS and UNK and, where `full` (b,) is true, for all tokens but EOS."""
+    """Forbid PAD, BOS and UNK in log_probs (b, w, v), and all tokens but EOS in sentences where `full` (b,) is true."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
@@ -144,10 +144,10 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """Whether each sentence (b,) is done: its open hypotheses can no longer rank among its best complete hypotheses.
+    """For each sentence (b,), whether its search is done: no open hypothesis can become one of its n_best translations.
 
-    Extending an open hypothesis only lowers its log-probability. Its final score is thus at most its log-probability
-    divided by the largest possible length penalty: that of the maximum length or, for alpha < 0, of the next length.
+    The final score of an open hypothesis is at most its log-probability divided by the largest length penalty that it
+    can reach. The penalty is largest at the maximum length or, for alpha < 0, at the next length.
     """
     if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf

@@ -33,12 +33,12 @@ def load(
 ) -> Translator:
     """Load a translator from the folder of a model, or from several folders as an ensemble.
 
-    `options` are search options by dotted name (decode.*), which override the first model's options. The engine "torch"
-    is our own search, for all models and devices. "int8" is our own search with 8-bit matrix products, for all models
-    on a CPU. "ctranslate2" is faster, but runs only Transformers on a CPU. "auto" is ctranslate2 if it is installed,
-    supports the model and the device, and translates as well as our own search; otherwise torch. By default, `device`
-    is the GPU if there is one. `threads` is the number of CPU threads; 0: the engine chooses. Raises UserError if a
-    file is missing, damaged or too new, a model is a parser, vocabularies differ, or the engine can't run the model.
+    `options` maps names of search options (decode.*) to values, which replace the first model's values. The engine
+    "torch" is our own search, for all models and devices. "int8" is our own search with 8-bit matrix products on a CPU.
+    "ctranslate2" runs a single Transformer on a CPU, faster than "torch". "auto" is "ctranslate2" if it is installed,
+    supports the model and the device, and translates as well as "torch"; otherwise, "auto" is "torch". By default,
+    "torch" and "auto" use the GPU if there is one. `threads` counts CPU threads; if it is 0, the engine chooses. Raises
+    UserError if a model can't be read, if it is a parser, if vocabularies differ, or if the engine can't run it.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
@@ -70,7 +70,7 @@ def load(
 
 
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
-    """Read what an engine needs to know of a model, an ensemble or an export; raises UserError as `load` does."""
+    """Describe a model, an ensemble or an export for its engine; raises UserError as `load` does."""
     if is_export:
         verify(paths[0], but=model_folder.CARD)
         config, descriptions = model_folder.read_config(paths[0]), []
@@ -118,7 +118,7 @@ def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
-    """A model's search options, overridden by `options`; raises UserError for options that only affect training."""
+    """The search options of a model, overridden by `options`; raises UserError for model, data and training options."""
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
             raise UserError(f"{name} can't be set for a trained model. Set only options of decode.")

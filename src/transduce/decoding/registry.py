@@ -1,4 +1,4 @@
-"""Engines, sentence splitting, glossaries and exports, each named as "module:function" and imported at first use.
+"""Code that is imported at first use, named as "module:function": engines, sentence splitting, glossaries, exports.
 
 CTranslate2 is in `wings/` because the toolkit is complete without it. CTranslate2 is an optional package and supports
 one model family. It is used only if its translations are as good as those of our own search.

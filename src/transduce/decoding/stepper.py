@@ -17,7 +17,7 @@ from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):
-    """The interface between a search and its models: log-probabilities of the next token, and reordering of rows."""
+    """The interface through which a search gets log-probabilities of the next token from its models."""
 
     device: torch.device
 
@@ -26,7 +26,7 @@ class Stepper(Protocol):
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select these rows, in this order; if `sentences` is set, also select these sentences and drop the others."""
+        """Keep only these rows, in this order; if `sentences` is set, also keep only these sentences."""
         ...
 
 
@@ -72,6 +72,6 @@ def average(log_probs: Sequence[Tensor]) -> Tensor:
 
 @torch.inference_mode()
 def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
-    """Log-probabilities (b, t) of the targets with EOS, 0 at padding; sets the models to eval mode."""
+    """Log-probabilities (b, t) of the target tokens and EOS, 0 for padding; sets the models to eval mode."""
     each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
     return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

@@ -41,8 +41,8 @@ class TorchEngine:
         """Moves the models to `device`, by default the first model's device; a search sets the models to eval mode.
 
         `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with
-        the candidates of each step; steps of different requests may alternate. `layers` returns, for each model, the
-        layer whose attention aligns words, and is called at most once. By default, this layer is guessed.
+        the candidates of each step; the calls of parallel requests alternate. `layers` returns, for each model, the
+        index of the layer whose attention aligns words. By default, this layer is guessed.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
@@ -68,7 +68,7 @@ class TorchEngine:
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Run requests in parallel, with the threads divided among them; a second thread hardly speeds up a request."""
+        """Run requests in parallel, because a request hardly becomes faster with a second thread."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(
@@ -101,7 +101,7 @@ class TorchEngine:
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute source attention by forced decoding, in one batch: the mean over all models that have it."""
+        """Source attention by forced decoding, in one batch, averaged over the models that have source attention."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]

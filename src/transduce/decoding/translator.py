@@ -60,8 +60,8 @@ class Translator:
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
-        `language` is the source language's code, for splitting texts into sentences. A sentence of more than
-        `max_length` tokens, usually the maximum length in training, is then split further.
+        `language` is the code of the source language, which determines how texts are split into sentences. Afterwards,
+        sentences of more than `max_length` tokens are split further.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -88,10 +88,10 @@ class Translator:
 
         `align` links the words of a translation to the words of its source (`Translation.links`). If a text contains
         the source of a term in `glossary`, its translation contains the term's target. By default, a text is a single
-        sentence. With `sentences`, a text may have several sentences and paragraphs; tags and placeholders are kept.
+        sentence. If `sentences` is true, each text is split into sentences, and its tags and placeholders are kept.
 
-        The translation of a blank text is empty. Raises UserError if no engine for the model supports an option, if
-        n_best exceeds the beam size, if a text is too long, or if a text has a line break without `sentences`.
+        The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text is too
+        long, if a text that is a single sentence has a line break, or if no engine supports `align` or `glossary`.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -105,10 +105,10 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """Translate a stream of texts of the given `kinds`; messages refer to texts by their `numbers`.
+        """Translate a stream of texts, whose formats are `kinds`; messages name a text by its number in `numbers`.
 
-        Each chunk of CHUNK_LINES texts is translated independently of other chunks. A part of a file that consists of
-        whole chunks is therefore translated exactly as within the whole file.
+        Each chunk of CHUNK_LINES texts is translated independently of the other chunks. If a part of a file consists of
+        whole chunks, its translation is therefore the same as in the whole file.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -154,10 +154,10 @@ class Translator:
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
 
-        The score can differ from that of `translate`, whose search may split the same text into other pieces. A pair of
-        blank texts has probability 1. If the model was trained on masked placeholders, pairs with the same placeholders
-        in source and target are masked first, unless the texts are `masked` already. Raises UserError as `translate`
-        does, and if there are more or fewer targets than sources.
+        The score of a target can differ from its score in `translate`, where the search may build it from other pieces.
+        A pair of blank texts has probability 1. If the model was trained on masked placeholders, `score` masks those of
+        a pair if they are the same in source and target. If `masked` is true, the texts are masked already. Raises
+        UserError as `translate` does, and if the numbers of sources and targets differ.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +181,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate single sentences without masking; messages use `numbers`. Raises UserError as `translate` does."""
+        """Translate sentences without masking placeholders; raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -208,7 +208,7 @@ class Translator:
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:
-        """Search for the n_best hypotheses of each sentence, under `constraints` if they are set."""
+        """Search for the n_best hypotheses of each sentence; `constraints` are words that hypotheses must contain."""
         lengths = [len(source) + 1 for source in sentences.sources]
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
@@ -226,7 +226,7 @@ class Translator:
         return n_best_lists
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
-        """Call the engine's method `compute` with batches of source and target ids of similar length."""
+        """Group pairs of source and target ids by length, and call the engine's method `compute` for each group."""
         results: dict[int, Any] = {}
         lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
         for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
@@ -249,7 +249,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """Yield, for each sentence, its translation with alternatives, and their hypotheses; skips repeated texts."""
+        """For each sentence, yield its translation with alternatives, and their hypotheses; merges equal texts."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
@@ -275,7 +275,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths`, longest first; only a batch of one index may exceed `budget` after padding."""
+    """Group the indices of `lengths` into batches, longest first; padded batches of several texts fit into `budget`."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -287,7 +287,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """The texts as a list; if their `numbers` are given, raises UserError for a text with a line break."""
+    """Make a list of texts; with `numbers`, raises UserError if a text has a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
     for number, text in zip(numbers, texts, strict=False):

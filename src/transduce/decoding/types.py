@@ -1,6 +1,6 @@
 """Types shared by the translator, the search and the engines. Importing this module needs neither torch nor numpy.
 
-b = sentences, w = open hypotheses per sentence, v = vocabulary, n = tokens so far, BOS counted.
+b = sentences, w = open hypotheses (those without EOS) per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +91,7 @@ class Plan(Protocol):
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the translations of all `sentences`, in order, into texts; raises ValueError for a wrong number."""
+        """Join the translations of all `sentences`, in order, into texts; raises ValueError if their number differs."""
         ...
 
 
@@ -133,12 +133,12 @@ class TokenFilter(Protocol):
         ...
 
     def select(self, sentences: "Tensor") -> None:
-        """Continue with the sentences at these indices only."""
+        """Keep only the sentences at these indices."""
         ...
 
 
 class Selector(Protocol):
-    """Chooses the hypotheses that a search keeps, in place of the most probable hypotheses."""
+    """Chooses the hypotheses that stay in the beam; without a selector, the most probable ones stay."""
 
     @property
     def beam_size(self) -> int:
@@ -146,14 +146,14 @@ class Selector(Protocol):
         ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
-        """Choose from all continuations of tokens (b, w, n), BOS first, by their log-probabilities `totals` (b, w * v).
+        """Choose continuations of the hypotheses `tokens` (b, w, n) by their log-probabilities `totals` (b, w * v).
 
-        Returns (b, 2k) values of `totals` and their indices: k that end with EOS, then k that don't, padded with -inf.
+        Returns (b, 2k) values of `totals` and their indices: first k that end with EOS, then k others; -inf is padding.
         """
         ...
 
     def select(self, sentences: "Tensor") -> None:
-        """Continue with the sentences at these indices only."""
+        """Keep only the sentences at these indices."""
         ...
 
 
@@ -167,7 +167,7 @@ class Request(NamedTuple):
 
 
 class Constraints(NamedTuple):
-    """The words that the translations of some sentences must contain."""
+    """For each sentence, the words that its translation must contain."""
 
     beams: Sequence[int]  # the beam size that each sentence needs; 1 without constraints
     # Makes a search's selector from the indices of its sentences, their maximum lengths, and the beam size.
@@ -182,11 +182,11 @@ class Engine(Protocol):
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The fastest request size in source tokens, EOS and padding counted; `total` counts all sentences' tokens."""
+        """The fastest request size in source tokens, with EOS and padding; the sentences have `total` tokens in all."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Yield, for each request in order, its sentences' n-best lists, with at most n_best translations each."""
+        """For each request, in order, yield its sentences' n-best lists: at most n_best translations in a list."""
         ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Split a text into words: a word is a run of letters, digits and combining marks, or a single other character."""
+"""Split a text into words; a word is either a run of letters, digits and combining marks, or one other character."""
 
 import unicodedata
 from collections.abc import Collection
@@ -17,7 +17,7 @@ INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters o
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
     """Return the spans of the words of a text; white space and control characters belong to no word.
 
-    In scripts without spaces, words may begin at the offsets in `cuts`. A sign of `inside` between letters joins them.
+    In scripts without spaces, `cuts` are the offsets where words begin. A sign in `inside` joins the letters around it.
     """
     spans: list[Span] = []
     before: Kind = "space"  # the kind of the last character that was not a mark

@@ -34,8 +34,8 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources and compare the translations with the targets; several models form an ensemble.
 
-    Raises UserError, before translating, if the models' vocabularies differ, there are no pairs, the tokenisation is
-    unknown, or a sentence is too long.
+    Raises UserError, before any translation, if the models' vocabularies differ, if there are no pairs, if the
+    tokenisation is unknown, or if a sentence is too long.
     """
     metrics(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])

@@ -38,7 +38,7 @@ def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references
 
 
 def _exponential(log_prob: float, count: int) -> float:
-    """exp(-log_prob / count); infinity if the result is too large for a float, as for some untrained models."""
+    """exp(-log_prob / count), or infinity if this is too large for a float."""
     if not count:
         return math.nan
     nats = -log_prob / count

@@ -48,7 +48,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
 def compare(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
 ) -> list[Comparison]:
-    """Test whether two outputs differ, by Koehn's paired bootstrap test (2004); raises UserError as `score` does."""
+    """Compare two outputs by Koehn's paired bootstrap test (2004); raises UserError as `score` does."""
     outputs = {"hypotheses of the first output": first, "hypotheses of the second output": second}
     return [
         Comparison(one.name, one, two, p_value) for (one, two), p_value in _bootstrap(outputs, references, tokenize)
@@ -62,14 +62,14 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str 
 
 
 def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU of tokenised text without smoothing, as multi-bleu.perl computes it; raises UserError as `score` does."""
+    """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it; raises UserError as `score` does."""
     _check(hypotheses, references)
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
 def metrics(tokenize: str) -> dict[str, Metric]:
-    """BLEU, chrF2 and TER by name; raises UserError if BLEU's tokenisation is unknown or not installed."""
+    """Make the metrics BLEU, chrF2 and TER; raises UserError if BLEU's tokenisation is unknown or not installed."""
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"There is no tokenisation '{tokenize}'. Choose one of {', '.join(BLEU.TOKENIZERS)}.")
     try:

@@ -39,13 +39,13 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
 
 
 def per_target_token(model: ModelConfig, source_length: int, target_length: int) -> float:
-    """Operations of a training update per target token; the backward pass takes twice as many as the forward pass."""
+    """Operations of a training update per target token; a backward pass takes as many as two forward passes."""
     return 3 * sum(operations(model, source_length, target_length)) / target_length
 
 
 @torch.inference_mode()
 def ceiling(device: torch.device, dtype: torch.dtype) -> float:
-    """Measure the operations per second of large matrix products, an upper limit for models."""
+    """Measure the operations per second of large matrix products, an upper limit for the speed of models."""
     a, b = (torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device).to(dtype) for _ in range(2))
     best = 0.0
     end = time.perf_counter() + MEASURING_SECONDS

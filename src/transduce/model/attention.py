@@ -29,7 +29,7 @@ def attend(
 ) -> Tensor:
     """Compute softmax(q k^T scale) v, with scale 1 / sqrt(d_k) by default (section 3.2.1).
 
-    q (b, h, t, d_k); k, v (b, h, s, d); mask broadcastable to (b, h, t, s), or causal instead -> (b, h, t, d).
+    q (b, h, t, d_k); k, v (b, h, s, d) -> (b, h, t, d). `mask` broadcasts to (b, h, t, s) and excludes `causal`.
     """
     # On a CPU (torch 2.13) the fused kernel is slower than plain products: up to eight times for gradients in bfloat16,
     # and up to three times for one query and many keys, as in a search.
@@ -64,7 +64,7 @@ def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2).
 
-    `project` computes the keys and values that `forward` attends to, from the source or from the sequence itself.
+    `forward` attends to keys and values that `project` computes from the source or from the sequence itself.
     """
 
     fused = True  # whether torch's fused kernel can be used; False if `scores` are not dot products
@@ -85,7 +85,7 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.key(x)), self._split(self.value(x))
 
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """x (r, t, d_model) attends to the keys and values of b sentences, each with r / b rows -> (r, t, d_model).
+        """x (r, t, d_model) attends to keys and values of b sentences with r / b rows each -> (r, t, d_model).
 
         `mask` broadcasts to (b, h, t, s); `causal` replaces `mask` by a causal mask for the last t of s positions.
         """

@@ -17,7 +17,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 
 class Embedding(nn.Module):
-    """Token vectors, multiplied by sqrt(d_model); the same matrix computes the output logits (section 3.4)."""
+    """The matrix of token vectors, which also computes the output logits (section 3.4)."""
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()

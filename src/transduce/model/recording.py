@@ -1,4 +1,4 @@
-"""Record attention weights and expert routing during a forward pass, without a parameter in every signature.
+"""Record attention weights and expert routing during a forward pass, without passing a parameter to every module.
 
     with recording() as record:
         model(src, tgt)

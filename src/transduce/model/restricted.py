@@ -1,4 +1,4 @@
-"""Self-attention restricted to the nearest positions (section 4 of the paper), and the choice of attention modules.
+"""Self-attention restricted to nearby positions (section 4 of the paper), and a function that makes attention modules.
 
 b = sentences, h = heads, t = query positions, s = key positions, n = t = s in full sequences, d = channels of a head.
 """
@@ -69,8 +69,8 @@ def window_mask(
 ) -> Tensor:
     """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
 
-    With `causal`, keys after the query are masked, too. With `valid` (b, 1, 1, s), keys where it is False are masked,
-    and the mask is (b, 1, t, s). Every query still attends to itself, because a softmax without keys would be NaN.
+    With `causal`, keys after the query are masked, too. With `valid` (b, 1, 1, s), the mask is (b, 1, t, s), and keys
+    where `valid` is False are masked. Every query still attends to itself, because a softmax without keys would be NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)
@@ -88,7 +88,7 @@ class RestrictedAttention(MultiHeadAttention):
         self.window = config.window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Attend in the window: q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s), or causal -> (b, h, t, d_v)."""
+        """Attend in the window: q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s) of keys -> (b, h, t, d_v)."""
         t, s = q.size(2), k.size(2)
         if t < s:  # a step of decoding: the keys before the window are not needed
             s = min(s, t + self.window - 1)
@@ -102,7 +102,7 @@ class RestrictedAttention(MultiHeadAttention):
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """Make the attention that model.attention names; model.window, if not 0, restricts self-attention to a window."""
+    """Make the attention that config.attention names; config.window, unless 0, limits self-attention to a window."""
     restricted = to_self and config.window > 0
     if config.attention == "additive":
         additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)

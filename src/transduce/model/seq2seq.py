@@ -1,7 +1,7 @@
 """The interface of every translation model, batches of sentences, and operations on memory and state.
 
 A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows; the k rows of a
-sentence are adjacent. Memory is stored once per sentence, state once per row.
+sentence are adjacent. Memory has one entry for each sentence, state has one entry for each row.
 
 b = sentences, r = rows, h = heads, s = source positions, t = target positions, v = vocabulary.
 """
@@ -20,7 +20,7 @@ State = Any  # nested tuples and lists of tensors whose first dimension is the r
 
 
 class Memory(NamedTuple):
-    """The encoded source: keys and values for the decoder's attention."""
+    """The encoded source, as keys and values for the decoder's attention."""
 
     keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v)
     mask: Tensor  # (b, 1, 1, s), False at padding

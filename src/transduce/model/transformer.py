@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make a layer's feed-forward part: experts if `config` has experts in layer `layer` (from 0), else FeedForward."""
+    """Make the feed-forward module of a layer, counted from 0: Experts if `config` has them there, else FeedForward."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and all keys and values; `past` holds the keys and values before x."""
+        """x (r, t, d_model) -> the same shape, and all tokens' keys and values; `past` holds the earlier ones."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class DecoderLayer(nn.Module):
 
 
 class Transformer(Seq2Seq):
-    """The Transformer. State: for each decoder layer, the keys and values (r, h, t, d) of the tokens decoded so far."""
+    """The Transformer; its state holds, for each decoder layer, keys and values (r, h, t, d) of the tokens so far."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

@@ -1,6 +1,6 @@
-"""The step between the two passes over a corpus: finds repetitions, splits off validation pairs, learns the vocabulary.
+"""Finds repetitions, splits off validation pairs and learns the vocabulary, between the two passes over a corpus.
 
-This step reads the hashes of all parts of all corpora, and texts only for the vocabulary and the validation set.
+This module works on hashes; it reads texts only for the vocabulary and the validation set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ class Aggregate(NamedTuple):
 
 
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
-    """Decide which staged pairs are repetitions, validation pairs or training pairs, and set their `parts`.
+    """Decide how each staged pair is used: for training, for validation or not at all.
 
-    Memory per pair: 12 bytes to find repetitions, 19 for the hold-out. Raises UserError if no pairs are left.
+    Finding repetitions takes 12 bytes of memory per pair; the hold-out takes 19. Raises UserError if no pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +75,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files of a corpus with pairs that cleaning kept, in the order of their first kept pairs."""
+    """The files that have at least one clean pair, in the order of the corpus."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -86,9 +86,9 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 
 
 class StagedTexts(Collection[str]):
-    """The sources (column 0) or targets (column 1) of the training pairs; can be iterated several times.
+    """The sources (`column` 0) or the targets (`column` 1) of a sample of the training pairs.
 
-    The pairs that cleaning kept form blocks of SAMPLE_BLOCK pairs; if `every` is n, every n-th block is used.
+    The sample contains every n-th block of SAMPLE_BLOCK consecutive pairs, where n is `every`.
     """
 
     def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
@@ -106,7 +106,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """Yield the StagedPairs and the index of each block, with a mask of the pairs to use."""
+        """For each block of staged pairs, yield its StagedPairs, its index and a mask of the pairs in the sample."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -138,7 +138,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count the pairs that each rule left out, before staging or now (`pairs`), in the order of the corpus."""
+    """Count the pairs that each rule left out before or after staging; `pairs` are those left out after staging."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
@@ -153,7 +153,7 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
 
 
 def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
-    """The validation pairs, read from files or split off the staged pairs, and the number of dropped pairs."""
+    """Read the validation pairs from files or split them off; also returns the number of dropped pairs."""
     if data.valid:
         return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     ends = np.cumsum([part.count() for part in staged])

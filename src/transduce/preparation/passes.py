@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """Resolve data.placeholders=auto: as in `tokenizer`; without one, "masked" if there are documents, else "kept"."""
+    """If data.placeholders is "auto", replace it by "masked" or "kept"; raises UserError for an impossible value."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -50,7 +50,7 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
         return dataclasses.replace(data, placeholders=learnt or ("masked" if documents else "kept"))
     if data.placeholders != (learnt or data.placeholders):
-        raise UserError(f"The vocabulary was learnt with data.placeholders={learnt}; leave the option out.")
+        raise UserError(f"The vocabulary was learnt with data.placeholders={learnt}; leave data.placeholders out.")
     if data.placeholders == "masked" and data.symbols:
         raise UserError("data.symbols is for trees, which have no placeholders: leave data.placeholders out.")
     return data
@@ -64,7 +64,7 @@ def rules_of(data: DataConfig) -> Rules:
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
     """Write the clean pairs of a part of a corpus to a new staging folder; leaves out repetitions within the part.
 
-    `checker` must be made from the first texts of the whole corpus; it can be omitted only for the first part.
+    Parts after the first need a `checker` that was made from the first texts of the whole corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -79,9 +79,9 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
 def encode_part(
     staged: StagedPairs, files: Sequence[str], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
 ) -> Iterator[Encoded]:
-    """Encode the training pairs; pairs with more than `max_length` tokens on a side are left out and counted.
+    """Encode the training pairs; leaves out and counts pairs with a text of more than `max_length` tokens.
 
-    `files` are the files of the whole corpus, in the order in which the token store numbers them.
+    The token store refers to a file by its index in `files`, the list of all files of the corpus.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
     for block in staged.blocks():
@@ -111,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """Mask the pairs if data.placeholders is "masked"; also returns a `Part` for each: TRAIN or PLACEHOLDERS_DIFFER."""
+    """Mask the pairs if data.placeholders is "masked"; also returns the `Part` of each pair."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

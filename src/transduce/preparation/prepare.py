@@ -36,9 +36,9 @@ def prepare(
 ) -> Prepared:
     """Prepare the corpora of `data` and write the result to the new `folder`.
 
-    `vocab_size` computes the size of the vocabulary from the number of pairs, if there is no `tokenizer`. `rewrite`
-    replaces the training pairs of each corpus. Texts are kept in files in the new folder; memory holds only hashes,
-    about 20 bytes per pair. Raises UserError for an empty corpus and for invalid files.
+    Without `tokenizer`, a vocabulary is learnt; `vocab_size` computes its size from the number of training pairs. If
+    `rewrite` is given, its results replace the training pairs of each corpus. Texts stay in files; memory holds only
+    about 20 bytes of hashes per pair. Raises UserError for an empty corpus and for invalid files.
     """
     began = time.monotonic()
     check_corpora(data)

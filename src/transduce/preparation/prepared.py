@@ -77,7 +77,7 @@ class Prepared:
 
 
 class Decisions(NamedTuple):
-    """The files of all corpora, and the results of cleaning and of splitting off validation pairs."""
+    """The files of all corpora, and the counts of the pairs that are not used for training."""
 
     files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
     held_out: int  # pairs
@@ -116,7 +116,7 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
-    """Write the facts and the left-out pairs into a folder with token stores; raises UserError for empty stores."""
+    """Write FACTS_FILE and LEFT_OUT_FILE into `folder`; raises UserError if its token stores contain no pairs."""
     files, held_out, dropped, cleaning = decisions
     stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
     facts = Facts(

@@ -1,8 +1,8 @@
 """Staged pairs: the clean pairs of a part of a corpus, in files, because a corpus may be larger than memory.
 
-folder/   texts           the source and the target of every pair, on a line each, as the model sees them
+folder/   texts           two lines for every pair, the source and the target
           files  lines    the file number (32 bits) and the line (64 bits) of every pair
-          duplicate  near-duplicate   hashes of every pair (64 bits), if the rule of this name applies
+          duplicate  near-duplicate   a 64-bit hash of every pair; empty if the rule of this name is off
           sentences       hashes of every source and target (64 bits each), for the hold-out
           parts           the `Part` of every pair (8 bits)
           staged.json     the names of the files, the ends of the blocks, and the pairs left out
@@ -50,7 +50,7 @@ class Block(NamedTuple):
     lines: NDArray[np.int64]
 
     def where(self, chosen: NDArray[np.bool_]) -> "Block":
-        """The pairs for which `chosen` (pairs,) is true."""
+        """The pairs for which the mask `chosen`, of shape (pairs,), is true."""
         if chosen.all():
             return self
         texts = list(compress(self.sources, chosen)), list(compress(self.targets, chosen))
@@ -87,18 +87,18 @@ class StagedPairs:
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
-        """One hash per pair, by which a rule finds repetitions; memory-mapped."""
+        """A hash of each pair, memory-mapped; the rule treats pairs with equal hashes as repetitions."""
         return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
-        """The hashes of source and target of the training pairs, in blocks (pairs, 2)."""
+        """The hashes of the training pairs' sources and targets, in blocks of shape (pairs, 2)."""
         hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
         for block in slices(len(self)):
             chosen = self.parts[block] == Part.TRAIN
             yield hashes[block] if chosen.all() else hashes[block][chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
-        """The file of each pair (pairs,), as an index into `files`, memory-mapped."""
+        """For each pair, the index of its file in `files`; memory-mapped."""
         return map_file(self.folder / "files", "i4")
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
@@ -158,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs and their hashes for finding repetitions, by rule; texts must not contain line feeds."""
+        """Write pairs; `hashes` maps each rule to its hashes of the pairs. Texts must not contain line feeds."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]

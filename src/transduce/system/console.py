@@ -29,7 +29,7 @@ def log(text: str) -> None:
 
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Yield the items, and print their number and rate every 25 seconds."""
+    """Yield the items; every 25 seconds, print how many items were yielded, in total and per second."""
     last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:
@@ -68,7 +68,7 @@ class Display:
             self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Show progress, at most every 0.2 seconds on a terminal; a `total` of 0 means unknown."""
+        """Update the progress line, unless it was updated a moment ago; a `total` of 0 means unknown."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return

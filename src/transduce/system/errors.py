@@ -9,6 +9,6 @@ class UserError(Exception):
     """
 
     def __init__(self, text: str, *, option: str = "") -> None:
-        """`option`, such as "data.valid" or "out", is the option to change; the command line names its flag."""
+        """`option` is the option to change, such as "data.valid"; the command line adds its flag to the message."""
         super().__init__(text)
         self.option = option

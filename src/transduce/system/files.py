@@ -4,8 +4,8 @@
     .name.aside-3f9c/      the staging folder while it is being written
     .name.aside-3f9c.lock  its lock, held by the process that writes
 
-An exception, `kill -9`, a full disk or a power cut may interrupt the writing. Then either the old content is unchanged
-or the manifest is missing, so an incomplete folder never seems complete.
+If an exception, `kill -9`, a full disk or a power cut interrupts the writing, either the old content is unchanged
+or the manifest is missing. An incomplete folder therefore never seems complete.
 `remove_leftovers` removes the staging folders of killed processes.
 """
 
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
     """Yield a staging folder that becomes `path` when the block ends, or is removed if the block raises.
 
-    `needed`, the expected size in bytes if known, appears in the message about a full disk. Raises UserError if `path`
+    `needed` is the expected size in bytes (0: unknown), for the message about a full disk. Raises UserError if `path`
     exists or can't be written, or if the disk is full.
     """
     path = Path(path)
@@ -62,7 +62,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
 def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
     """Yield a staging folder whose files are moved into `folder` when the block ends.
 
-    Files of the same name are replaced. The manifest lists only the new files, and is absent while files are moved.
+    New files replace old files of the same name. The manifest lists only the new files, and is absent during the move.
     If the block raises, `folder` stays as it was. Raises UserError if `folder` can't be written or the disk is full.
     """
     folder = Path(folder)
@@ -92,7 +92,7 @@ def write_text(path: Path | str, text: str) -> None:
 def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     """Yield a file that replaces `path` when the block ends, or is removed if the block raises.
 
-    `needed`, the expected size in bytes if known, appears in the message about a full disk. Raises UserError if `path`
+    `needed` is the expected size in bytes (0: unknown), for the message about a full disk. Raises UserError if `path`
     can't be written or the disk is full.
     """
     path = Path(path)
@@ -139,12 +139,12 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
     except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
-        raise UserError(f"{path} is damaged. Create {folder} again or use another copy.") from None
+        raise UserError(f"{path} is damaged. Create {folder} again, or use another copy of this folder.") from None
     raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
-    """Check the size, and with `hashes` also the SHA-256, of every file in a folder's manifest.
+    """Check the size of every file in a folder's manifest; with `hashes`, also check its SHA-256.
 
     `but` names a file that is not checked, since users may edit it. Files that are not in the manifest are ignored.
     Raises a UserError that names the first damaged or missing file.
@@ -153,7 +153,7 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
         if name == but:
             continue
         path = Path(folder) / name
-        remedy = f"Create {folder} again or use another copy."
+        remedy = f"Create {folder} again, or use another copy of this folder."
         if not path.is_file():
             raise UserError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
@@ -197,7 +197,7 @@ def is_full(error: BaseException) -> bool:
 
 @contextmanager
 def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
-    """Yield a hidden, locked folder in `parent`, which is removed if the block raises; messages name `path`."""
+    """Yield a hidden, locked folder, which is removed on an exception; error messages name `path`, not this folder."""
     aside = _aside(parent, path.name)
     with file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."):
         try:

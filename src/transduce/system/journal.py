@@ -24,7 +24,7 @@ class Journal:
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
         """Open `path` for appending, and remove an incomplete last line. If `path` is None, events stay in memory.
 
-        With `tensorboard`, numbers are also written as TensorBoard event files, in `tensorboard/` next to `path`.
+        With `tensorboard`, the events' numbers also go into TensorBoard event files, in `tensorboard/` next to `path`.
         """
         self._file: BinaryIO = path.open("a+b") if path else BytesIO()
         self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
@@ -58,7 +58,7 @@ class Journal:
             self._writer.close()
 
     def _rewrite_tensorboard(self, folder: Path) -> None:
-        """Replace TensorBoard's files by one new file, with the events that are left in the journal."""
+        """Replace TensorBoard's files by one file with the numbers of the events that are still in the journal."""
         if self._writer:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):
@@ -87,7 +87,7 @@ class Journal:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of a journal in order, without an incomplete last line."""
+    """The events of a journal, in order; an incomplete last line is skipped."""
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):

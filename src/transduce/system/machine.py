@@ -57,7 +57,7 @@ def sleep_soon() -> None:
 
 
 def keep_memory() -> None:
-    """Tell glibc to reuse large blocks instead of returning them to the system; does nothing without glibc.
+    """Make glibc reuse large blocks of memory instead of returning them to Linux; does nothing without glibc.
 
     Tensors take megabytes each, and their sizes differ between batches and between search steps. Linux clears freed
     pages before it hands them out again. Clearing took up to 1/5 of the training time and 1/6 of the search time.

@@ -1,11 +1,11 @@
-"""A time profile: the seconds of each phase, which add up to the elapsed time.
+"""A time profile: divides the elapsed time into phases, such as "forward" and "backward".
 
     with profiling(["forward", "backward"]) as profile:
         ...                                  # in a function called here:  with phase("forward"): …
     profile.table()
 
-Without an active profile, `phase` takes almost no time. Time in a nested phase is charged to that phase only. Time in a
-phase that is not listed is charged to the enclosing phase.
+Without an active profile, `phase` takes almost no time. The time of a nested phase is not charged to the outer phase,
+unless `profiling` was called without the name of the nested phase.
 """
 
 import time
@@ -66,7 +66,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge the time of a block or function to a phase; with `whole`, nested phases and `count` do nothing."""
+    """Charge the time of a block or function to a phase; with `whole`, `phase` and `count` do nothing inside it."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,7 +83,7 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is profiled; if so, callers start no other threads, whose time would not be measured."""
+    """Whether this thread is profiled; if so, callers start no further threads, since these would not be measured."""
     return _active.get() is not None
 
 

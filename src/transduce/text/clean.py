@@ -9,7 +9,7 @@ from transduce.text.rules import MEANINGS
 
 TOO_LONG, CUT_OFF = "too-long", "cut-off"
 OTHER_MEANINGS = {
-    TOO_LONG: "more tokens than data.max_length",
+    TOO_LONG: "a text with more tokens than data.max_length",
     CUT_OFF: "a translation that was cut off at the length limit",
 }
 LINES_KEPT = 10_000  # origins recorded for each rule; further pairs are only counted
@@ -34,7 +34,7 @@ class Cleaning:
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` pairs that `rule` left out; `origins` may end after the first LINES_KEPT of these pairs."""
+        """Record `number` pairs that `rule` left out; the `origins` of the first LINES_KEPT pairs are enough."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]

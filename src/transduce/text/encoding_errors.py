@@ -33,8 +33,8 @@ def common_characters(texts: Iterable[str]) -> frozenset[str]:
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
     """Whether a text is probably in Windows-1252: decoding its undecoded bytes gives only characters in `common`.
 
-    True for a text without undecoded bytes. False for most texts in other encodings: ř in Windows-1250 becomes ø, which
-    is rare in Czech. Also False for a text that has both undecoded bytes and other non-ASCII characters.
+    True without undecoded bytes. False for most texts in other encodings: ř in Windows-1250 would become ø, which is
+    rare in Czech. Also False for a text with undecoded bytes and other non-ASCII characters.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

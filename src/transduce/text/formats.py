@@ -62,7 +62,7 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether texts of this format may have tags, placeholders, and line breaks that stand for spaces."""
+        """Whether files of this format are documents, with tags, placeholders and line breaks that mean spaces."""
         return bool(self.document) and not self.plain
 
 
@@ -98,12 +98,12 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix before .gz and the like; an unknown suffix gives a format without readers."""
+    """The format of a file by its suffix, ignoring .gz and the like; for unknown suffixes, a format without readers."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
 def combinable_suffixes() -> list[str]:
-    """The suffixes of bilingual formats; several files with these suffixes, or a folder of them, can form a corpus."""
+    """The suffixes of bilingual files of which several can form one corpus."""
     return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
 
 
@@ -113,7 +113,7 @@ def document_suffixes() -> list[str]:
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
-    """Read the texts to translate from the content of a file; the suffix of the file's name determines the format.
+    """Extract the texts to be translated; the suffix of `name` determines the format.
 
     `source` and `target` are language codes. With `redo`, texts of a bilingual file are read even if they already have
     translations. Raises UserError for an unknown format and for a file that its reader rejects.

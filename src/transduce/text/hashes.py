@@ -23,7 +23,7 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
     """Yield hashes in partitions, as (ascending indices, hashes); equal hashes are in the same partition.
 
-    Each call of `blocks` yields all hashes, in arrays of any shape. An index counts the hashes of all arrays, from 0.
+    Each call of `blocks` yields all hashes, in arrays of any shape. An index counts from the start of the first array.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
@@ -44,7 +44,7 @@ class SeenHashes:
         self._runs: list[Bits64] = []  # sorted arrays, each at least twice as long as the next
 
     def add(self, hashes: Bits64) -> NDArray[np.bool_]:
-        """Add hashes, and return whether each is new: neither in the set before nor earlier in `hashes`."""
+        """Add hashes; returns for each whether it is new, that is, not in the set and not earlier in `hashes`."""
         order = np.argsort(hashes, kind="stable")
         ascending = hashes[order]
         is_new = np.ones(len(hashes), dtype=bool)

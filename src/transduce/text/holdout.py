@@ -1,8 +1,8 @@
 """The hold-out: splits a corpus into training and validation pairs that have no sentence in common.
 
-Sentences recur in a corpus with different translations. In a random split, half of the validation sentences may also
-be in the training set. Therefore the hold-out builds a graph in which each pair links its two sentences. No connected
-component of this graph has pairs in both sets.
+Sentences often occur several times in a corpus, with different translations. A random split can put half of the
+validation sentences into the training set, too. Therefore the hold-out builds a graph in which each pair links its two
+sentences. No connected component of this graph has pairs in both sets.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of bot
 
 
 class Part(IntEnum):
-    """Whether a pair is trained on, held out, or not used, and why."""
+    """How a pair is used: for training, for validation or not at all."""
 
     TRAIN = 0
     HELD_OUT = 1
@@ -31,7 +31,7 @@ class Part(IntEnum):
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
-    """Hashes (pairs, 2) of the source and target of every pair, ignoring case and the amount of white space."""
+    """Hash the source and the target of every pair, ignoring case and extra white space; the shape is (pairs, 2)."""
     texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
     return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
 
@@ -40,8 +40,8 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
     """Decide for every pair whether it is TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
 
     From each of the `count` smallest connected components, one random pair is held out, and the other pairs are
-    dropped. At most a tenth of all pairs is held out or dropped, but at least one is held out. The result depends only
-    on the arguments. Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
+    dropped. If these components have more than a tenth of all pairs, fewer components are used, but at least one.
+    Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
@@ -72,10 +72,10 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """The connected component of each pair, given as the lowest id of a sentence in the component.
+    """For each pair, the lowest id of a sentence in its connected component.
 
-    As in union-find, each sentence points to itself or to a linked sentence with a lower id. Each round joins the roots
-    of the two sentences of every pair, and then shortens all paths. The last round changes nothing.
+    As in union-find, each sentence points to itself or to a linked sentence with a lower id. Each pass joins the roots
+    of the two sentences of every pair, and then shortens all paths. Passes are repeated until one changes nothing.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -118,7 +118,7 @@ def slices(length: int) -> Iterator[slice]:
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Up to `count` of the smallest components, with at most `budget` pairs together, but at least one component."""
+    """Up to `count` of the smallest components, but no more than fit into a `budget` of pairs, and at least one."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
@@ -134,7 +134,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Number the components of this size from 0; yield those whose numbers `drawn` lists in ascending order."""
+    """Number the components of this size from 0, and yield those whose numbers are in the sorted array `drawn`."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

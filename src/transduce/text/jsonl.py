@@ -16,10 +16,10 @@ JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a num
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
-    """Read two texts from every object: under the language codes, else "source" and "target", else "src" and "tgt".
+    """Read two texts from every object, under the keys "source" and "target", "src" and "tgt", or the language codes.
 
     The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError for a non-blank line without both texts. With `lenient`, half of a surrogate pair becomes U+FFFD.
+    Raises UserError if a non-blank line lacks a text. With `lenient`, half of a surrogate pair becomes U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):

@@ -22,7 +22,7 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 
 
 def language_name(code: str) -> str:
-    """The English name of the language with this code ("de", "pt-BR"); for unknown codes or without Babel, the code."""
+    """The English name of the language with this code ("de", "pt-BR"); the code itself if no name is known."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

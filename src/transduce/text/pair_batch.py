@@ -65,7 +65,7 @@ class TextColumn:
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes that ignore case, punctuation, symbols and white space, unless a text has no letters or digits."""
+        """Hashes that ignore case, punctuation, symbols and white space, except in texts without letters and digits."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -92,7 +92,7 @@ class PairBatch:
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs at the indices `rows`, from `letters`, or from full texts if a side has no letters."""
+        """Hash the pairs at the indices `rows` by their `letters`; if a side has no letters, by the full texts."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:

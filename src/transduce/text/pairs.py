@@ -61,11 +61,11 @@ def read_pairs(
 
     A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
     pairs. `languages` are the keys in .jsonl files, and the languages to read from a translation memory. Every line of
-    text files is a pair, even a blank line. From documents, only translated texts are read; line breaks in these
-    texts become spaces. A byte order mark at the start of a file is ignored.
+    a text file belongs to a pair, even a blank line. From documents, only translated texts are read; line breaks in
+    these texts become spaces. A byte order mark at the start of a file is ignored.
 
     With `lenient`, bytes that are not UTF-8 are accepted (see `encoding_errors`), except in XML and parallel documents.
-    Also, one of two text files may be up to 20 lines shorter than the other; its missing lines are read as empty.
+    With `lenient`, one of two text files can be up to 20 lines shorter than the other; its missing lines are empty.
     Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
     """
     files = expand_folders(files)
@@ -81,8 +81,8 @@ def read_pairs(
         return chain.from_iterable(_read_bilingual(file, languages, lenient) for file in files)
     if len(files) != 2:
         raise UserError(
-            f"A corpus is two text files, or bilingual files ({', '.join(combinable_suffixes())}), not {len(files)} "
-            "files."
+            f"{len(files)} files can't be read as a corpus. Give two text files, or only bilingual files "
+            f"({', '.join(combinable_suffixes())})."
         )
     for file, form in zip(files, formats, strict=True):
         if form.pairs and not form.plain:

@@ -140,9 +140,9 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Returns whether all lines end in a carriage return (CR), and an iterator over all blocks.
+    """Return whether all lines end in a carriage return (CR), and an iterator over all blocks.
 
-    If all lines of the first block end in CR, all blocks are checked first: a file is read twice, a pipe is stored.
+    If all lines of the first block end in CR, the other blocks are checked before any block is yielded.
     """
     first = next(blocks, b"")
     if not _ends_in_cr(first):
@@ -215,7 +215,7 @@ def _suggestion(missing: Path) -> str:
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
-    """Check before any work that `output` can be written and is not an input; raises UserError otherwise."""
+    """Raise UserError if `output` can't be written or is also an input; called before any work."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():

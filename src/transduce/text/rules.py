@@ -33,17 +33,17 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
     CHARACTERS: "signs of damage: U+FFFD, control characters or private-use characters",
     COPIED: "a target equal to its source",
     SWAPPED: "source and target swapped, each in the other's language",
-    SOURCE_LANGUAGE: "a source in another language",
-    TARGET_LANGUAGE: "a target in another language",
+    SOURCE_LANGUAGE: "a source that is not in the source language",
+    TARGET_LANGUAGE: "a target that is not in the target language",
     MISALIGNED: "misalignment: the translation is on another line or missing",
     BROKEN_OFF: "a side that is too short and ends in the middle of a sentence",
     JOINED: "extra sentences on one side",
     UNUSUAL_LENGTH: "a length ratio far from that of other pairs",
-    NUMBERS_DISAGREE: "numbers on each side that the other side lacks",
+    NUMBERS_DISAGREE: "numbers that only the source has, and numbers that only the target has",
     PLACEHOLDERS_DIFFER: "placeholders, tags or addresses that differ between the sides",
     IN_TEST_SET: "a sentence that is in the test set",
     DUPLICATE: "a repetition of an earlier pair",
-    NEAR_DUPLICATE: "a repetition of an earlier pair, except for case, punctuation and digits",
+    NEAR_DUPLICATE: "a repetition of an earlier pair if case, punctuation and digits are ignored",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
 ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # always on, or with an option of their own
@@ -56,8 +56,8 @@ RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", 
 class Rules(NamedTuple):
     """Which optional rules apply. Pairs with a blank side or a line break are always left out.
 
-    A pair breaks `max_ratio` if the longer side exceeds max_ratio times the shorter side by more than 10 characters.
-    White space at both ends does not count; 0 means no limit. `deduplicate` keeps only the first of equal pairs.
+    The longer side has at most `max_ratio` times as many characters as the shorter side, plus 10. White space at both
+    ends does not count. A `max_ratio` of 0 means no limit. `deduplicate` keeps only the first of several equal pairs.
     `others` names rules from OTHERS. LANGUAGE_RULES need the codes in `languages`; IN_TEST_SET needs the `test` files.
     """
 
@@ -72,7 +72,7 @@ class Checker:
     """Checks pairs against all rules except the rules about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]] = ()) -> None:
-        """`pairs` holds sources and targets from the start of a corpus, to measure the usual ratio of their lengths.
+        """`pairs` contains the first sources and the first targets of a corpus; they show the usual length ratio.
 
         Raises UserError for a test set that can't be read, or for a missing package.
         """
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, with one bit for each rule; `shifts` may pass a result of `find_shifts`."""
+        """The rules that each pair breaks, as bits of a number; `shifts` is the result of `find_shifts`, if known."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)

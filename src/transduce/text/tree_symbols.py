@@ -1,4 +1,4 @@
-"""The symbols of linearised parse trees (wings/parsing). Models with these symbols as target tokens are parsers."""
+"""The symbols of linearised parse trees (wings/parsing). A model whose target tokens are these symbols is a parser."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
 """Plans batches, as a pure function of sentence lengths, budget, seed, epoch and block.
 
-Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. Cells are the positions
-of a padded batch. With EOS, a batch of n sentences has n * (longest + 1) cells on each side.
+Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. A cell is one position
+in a padded batch. Each sentence has one EOS, so a batch of n sentences has n * (longest + 1) cells on each side.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ Indices = NDArray[np.int64]
 def micro_batches(
     source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int, block: int = 0
 ) -> list[Indices]:
-    """Divide the sentences into batches of indices, with at most `budget` cells on the source and on the target side.
+    """Return batches of sentence indices, each with at most `budget` source cells and `budget` target cells.
 
-    Batches come in random order and are redrawn every epoch. All batches but one are as full as the budget allows.
-    `block` is the number of the block in the epoch. Raises ValueError if a sentence exceeds the budget.
+    Each epoch has new batches, in random order. All batches but one are as full as the budget allows. `block` is the
+    index of the block in the epoch. Raises ValueError if a sentence exceeds the budget.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +34,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of cells that are padding, or 0 without batches; a batch is (source lengths, target lengths)."""
+    """The share of padding among the cells of all batches; each batch is (source lengths, target lengths)."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -50,8 +50,8 @@ def _cells(lengths: ArrayLike) -> Indices:
 def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
     """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
 
-    The first sort key is the length of the longer side, which decides how many sentences fill a batch. The second key
-    is the difference of the lengths. Even first keys sort it in one direction, odd first keys in the other.
+    The first sort key is the greater of a pair's two lengths, which decides how many sentences fill a batch. The second
+    key is source length minus target length. It rises for one value of the first key, and falls for the next value.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.

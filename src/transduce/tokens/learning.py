@@ -22,7 +22,7 @@ TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the n
 
 
 def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
-    """Learn a SentencePiece model from the texts of one side, or of both, and return it serialised.
+    """Learn a SentencePiece model from source texts, target texts or both, and return the serialised model.
 
     Raises UserError if there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
     """
@@ -83,7 +83,7 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
 
 
 def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
-    """The most frequent characters not in `without`: as many as CHARACTER_COVERAGE requires, but at most `limit`."""
+    """The most frequent characters not in `without`: at most `limit`, and no more than CHARACTER_COVERAGE needs."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)

@@ -1,8 +1,8 @@
-"""Several token stores used like a single store; the weight of a store is how often an epoch contains its pairs.
+"""Several token stores used like one store; an epoch contains each pair of a store as often as the store's weight says.
 
 An epoch is divided into blocks. A block is divided into batches only when training reaches it. Therefore neither the
 time before the first update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is
-one block. Each larger epoch is divided at random into equal blocks, which consist of runs of neighbouring pairs.
+one block. A larger epoch has several blocks of equal size, each with randomly drawn runs of neighbouring pairs.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively; a store's weight is how often an epoch contains its pairs."""
+    """The pairs of all stores, numbered consecutively."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -45,11 +45,11 @@ class Mixture:
         return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
-        """The ids of the source sentence of each of `pairs`."""
+        """The source sentences of `pairs`, as ids."""
         return self._gather([store.source for store in self.stores], pairs)
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
-        """The ids of the target sentence of each of `pairs`."""
+        """The target sentences of `pairs`, as ids."""
         return self._gather([store.target for store in self.stores], pairs)
 
     def origin(self, index: int) -> tuple[int, int, int]:
@@ -58,7 +58,7 @@ class Mixture:
         return store, *self.stores[store].origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
-        """The numbers of source tokens and of target tokens of each of `pairs` (pairs,), without EOS."""
+        """The source lengths and the target lengths of `pairs`, each (pairs,), in tokens without EOS."""
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
@@ -78,10 +78,10 @@ class Mixture:
         return pair, tokens
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
-        """The updates of one block of an epoch, each as a list of micro-batches of at most `budget` cells on each side.
+        """The updates of one block, each a list of `accumulate` micro-batches; the last list can be shorter.
 
-        The result depends only on the stores and the arguments. With a weight of 2.5, an epoch has every pair twice and
-        a new random half of the pairs a third time. A block's last update may have fewer than `accumulate` batches.
+        The result depends only on the stores and the arguments. Each side of a micro-batch has at most `budget` cells.
+        If a store's weight is 2.5, an epoch has all its pairs twice, and a new random half of them a third time.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
@@ -93,7 +93,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block: an equal share of the epoch's runs of neighbouring pairs, drawn at random."""
+        """The pairs of a block; every block of an epoch draws equally many runs of neighbouring pairs at random."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -104,7 +104,7 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The first pairs and sizes of a store's runs in an epoch; each run is one pair if the epoch is one block."""
+        """The first pair and the size of each run of a store; if the epoch is one block, each run is one pair."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)

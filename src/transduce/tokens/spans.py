@@ -8,7 +8,7 @@ MAX_CHARACTER_BYTES = 4
 
 
 def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
-    """The spans of all pieces of a text, without gaps; a piece is a string, or a number if it spells a byte.
+    """The spans of all pieces of a text, without gaps; a piece is a string, or an integer that stands for a byte.
 
     If several byte pieces spell a character, the last piece has the character's span, and the others have empty spans.
     A byte that belongs to no character is decoded as U+FFFD, so its span is one character long.

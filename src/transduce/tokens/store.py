@@ -2,10 +2,10 @@
 
 source.ids      target.ids         the ids of all sentences, one after another
 source.lengths  target.lengths     the number of ids of each sentence
-source.starts   target.starts      where every 64th sentence begins, in 64 bits
-origin.steps                       for each pair, the number of lines since the previous pair, in 8 bits; 0 for a jump
-origin.jumps                       for each jump (a new file, a step that 8 bits can't hold, or every 4096th pair): the
-                                   number of the pair, the number of its file, and its line, in 64 bits each
+source.starts   target.starts      where in the ids every 64th sentence begins (64 bits each)
+origin.steps                       for each pair, the number of lines since the previous pair (8 bits); 0 for a jump
+origin.jumps                       for each jump, the pair number, the file number and the line number (64 bits each);
+                                   a jump is a new file, a step beyond 8 bits, or every 4096th pair
 store.json      manifest.json      the types of ids and lengths; the sizes and hashes of all files
 
 Each id or length takes 16 bits if all values fit, else 32 bits. A pair takes about 5.3 bytes more than its ids.
@@ -34,7 +34,7 @@ NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # keys 
 
 
 class Encoded(NamedTuple):
-    """Encoded pairs, with the file number and the line of each pair (pairs,)."""
+    """Encoded pairs; `files` and `lines` (pairs,) say which line of which file each pair comes from."""
 
     source: Rows
     target: Rows
@@ -83,7 +83,7 @@ class TokenStore:
     """A store that `write_store` wrote, mapped into memory; pairs are counted from 0."""
 
     def __init__(self, folder: Path | str) -> None:
-        """Check the sizes of the files; the UserError for a damaged store names the damaged file."""
+        """Check the sizes of the files; raises UserError with the name of a damaged file."""
         verify(folder)
         folder = Path(folder)
         types = _read_header(folder)

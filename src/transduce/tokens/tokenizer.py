@@ -108,7 +108,7 @@ class Tokenizer:
         )
 
     def target_symbols(self) -> dict[int, str]:
-        """The symbols of trees, by id, if the target vocabulary was learnt with `symbols`; else an empty dictionary."""
+        """Maps ids to the symbols of trees; empty unless the target vocabulary was learnt with `symbols`."""
         return {} if self.is_imported or self.has_placeholder_tokens else self.target.symbols()
 
     @property
@@ -118,7 +118,7 @@ class Tokenizer:
 
     @property
     def models(self) -> tuple[bytes, bytes]:
-        """The serialised SentencePiece models of source and target; both may be the same model."""
+        """The serialised SentencePiece models of source and target."""
         return self.source.model, self.target.model
 
     @property
@@ -149,7 +149,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
-    """The lists of pieces of an imported vocabulary, or [None] without the file; raises UserError if it is damaged."""
+    """The lists of pieces in `file`, or [None] if `file` does not exist; raises UserError if `file` is damaged."""
     try:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:

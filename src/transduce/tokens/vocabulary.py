@@ -19,7 +19,7 @@ MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000
 
 
 class Rows(NamedTuple):
-    """The ids of several sentences or words, concatenated, and the length of each."""
+    """The concatenated ids of several sentences or words, and the length of each sentence or word."""
 
     ids: NDArray[np.uint32]  # (tokens,)
     lengths: NDArray[np.int64]  # (sentences,)
@@ -47,7 +47,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
 
 
 class WordCache:
-    """Encodes texts word by word, split at spaces, with a cache; calls `encode` for words that are not cached."""
+    """Splits texts at spaces, and caches the ids of each word; calls `encode` for words that are not cached."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -71,7 +71,7 @@ class WordCache:
         return Rows(ids, lengths)
 
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The cache index of each given word; words that are not in the cache yet are added first."""
+        """The index of each word in the cache; words that are not in the cache are added first."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MAX_CACHED_CHARACTERS and self._place:
@@ -88,7 +88,7 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of one side or both; raises ValueError for a damaged model or unexpected ids of special pieces."""
+    """The vocabulary of the source, of the target or of both; raises ValueError for an unusable model."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
@@ -178,7 +178,7 @@ class Vocabulary:
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:
-        """The symbols that `learn_symbols` turned into pieces, by id; their ids are lower than those of byte pieces."""
+        """Maps ids to the symbols that `learn_symbols` turned into pieces; the ids of byte pieces are higher."""
         symbols = dict[int, str]()
         for token in range(UNK + 1, self.size):
             if self.processor.is_byte(token):

@@ -29,7 +29,7 @@ def announcement(
     left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
     left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
     named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees need no language
-    languages = "unknown; set data.source and data.target (such as en, de) for servers, documents and exports"
+    languages = "unknown; set data.source and data.target (such as en and de): servers, documents and exports use them"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
@@ -59,7 +59,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
 
 
 def updates_in_budget(config: RunConfig, trial: Trial) -> float:
-    """The estimated number of updates within train.minutes; infinite without a time limit or a measured time."""
+    """The estimated number of updates within train.minutes; infinite if there is no time limit or no measured time."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     return round(60 * config.train.minutes / trial.seconds_per_update)

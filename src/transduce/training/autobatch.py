@@ -36,10 +36,10 @@ class Trial(NamedTuple):
 
 
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
-    """Choose train.accumulate, unless it is set, so that the largest micro-batch fits, and time a few updates.
+    """If train.accumulate is 0, choose it so that micro-batches fit into memory. Then measure the time of an update.
 
-    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. The
-    trial skips sharded models, which may need the memory of several processes; their micro-batches are as small as on a
+    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. Sharded
+    models can need the memory of several processes, so they are not tried; their micro-batches are as small as on a
     CPU. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
@@ -105,7 +105,7 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
 
 
 def _seconds(learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """The mean seconds per update on this rank, measured over a few updates after one for warm-up."""
+    """The mean seconds per update on this rank; the first update is a warm-up and does not count."""
     times: list[float] = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // MAX_TIMED_UPDATES)][:MAX_TIMED_UPDATES]]:
         began = time.perf_counter()

@@ -45,7 +45,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
 
 
 def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The facts about training and scores in metrics.json, as (name, text); missing facts are left out."""
+    """The facts in metrics.json about the corpus, the training and the scores, as (name, text)."""
     rows = []
     if corpus := metrics.get("corpus"):
         rows.append(("corpus", "; ".join(" + ".join(files) for files in corpus["corpora"])))

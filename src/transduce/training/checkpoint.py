@@ -69,13 +69,13 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
 
 
 def regular(folder: Path, save_every: int) -> list[Path]:
-    """The checkpoints at multiples of `save_every`, and the newest checkpoint."""
+    """The checkpoints whose step is a multiple of `save_every`, and the newest checkpoint."""
     paths = checkpoints_in(folder)
     return [path for path in paths if step_of(path) % save_every == 0 or path == paths[-1]]
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete old checkpoints; keeps the best one and the last `keep_last` of those that `regular` returns."""
+    """Delete all checkpoints except the best one and the last `keep_last` of those that `regular` returns."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:

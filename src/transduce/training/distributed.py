@@ -58,7 +58,7 @@ class Ranks(NamedTuple):
         return [Slot(index, False) if index < count else Slot(0, True) for index in indices]
 
     def device(self) -> torch.device:
-        """The GPU of this process, or the CPU; raises UserError if there are more processes than GPUs."""
+        """The GPU of this process, or the CPU if there is no GPU; raises UserError if processes outnumber GPUs."""
         if not torch.cuda.is_available():
             return torch.device("cpu")
         if self.world == 1:
@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for this process; for `wanted` = 0, the maximum. Processes share the cores."""
+        """The number of CPU threads for this process; `wanted` = 0 means the maximum. Processes share the cores."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -110,7 +110,7 @@ ALONE = Ranks()
 
 @contextmanager
 def init_distributed() -> Iterator[Ranks]:
-    """Join the ranks that environment variables (RANK, WORLD_SIZE, LOCAL_RANK …, set by torchrun) describe.
+    """Join the other ranks; torchrun describes them in environment variables such as RANK and WORLD_SIZE.
 
     Only rank 0 prints. If the `with` block raises, or this process dies, all ranks end and print the reason.
     """
@@ -135,7 +135,7 @@ def init_distributed() -> Iterator[Ranks]:
 
 
 def is_first() -> bool:
-    """Whether this process is rank 0 or the only one, according to the environment."""
+    """Whether environment variables say that this process is rank 0 or the only process."""
     return environment_number("WORLD_SIZE", 1) == 1 or environment_number("RANK") == 0
 
 
@@ -223,7 +223,7 @@ def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) ->
 
 @contextmanager
 def full_model(wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
-    """Yield the full model with the current weights; sharded weights are gathered on the device of rank 0 only."""
+    """Yield the full model; if the wrapped model is sharded, only rank 0 gets the current weights."""
     if not is_sharded(wrapped_model):
         yield model
         return

@@ -72,9 +72,9 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The average of the last checkpoints or the last checkpoint alone, whichever has the lower validation perplexity.
+    """The last checkpoint or the average of several checkpoints, whichever has the lower validation perplexity.
 
-    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint competes with the last.
+    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint replaces the average.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:

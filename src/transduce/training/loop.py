@@ -123,7 +123,7 @@ def assemble(training: Training, batch: Indices) -> Batch:
 
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
-    """Add an update's outcome to the running sums, which are written to the journal every REPORT_EVERY updates."""
+    """Add an update's outcome to the sums in `state`; every REPORT_EVERY updates, write their means to the journal."""
     state, journal = training.state, training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
@@ -134,7 +134,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise UserError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
-                f"{state.step:,}). The last checkpoint is intact: lower train.learning_rate or set train.clip_norm=1."
+                f"{state.step:,}). The last checkpoint is intact. Lower train.learning_rate, or set train.clip_norm=1."
             )
         return
     state.loss += outcome.loss
@@ -242,7 +242,7 @@ class Pace:
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT or SIGTERM has arrived; a second signal ends the process.
 
-    With `insist`, further signals are ignored, since torchrun and the cluster forward the same signal again.
+    If `insist` is true, further signals are ignored, since torchrun and the cluster each forward the same signal.
     """
     received: list[int] = []
 

@@ -1,8 +1,8 @@
 """Connect the processes of a training, and end all of them if one dies.
 
-If a process dies, torchrun ends only the other processes on its machine, and other launchers end none. The remaining
-processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo. When a
-process dies, its connections close. Then rank 0 ends all other ranks; if rank 0 has died, each rank ends itself.
+If a process dies, torchrun ends only the other processes on the same machine. Other launchers end no process. The
+remaining processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo.
+When a process dies, its connections close. Then rank 0 ends all other ranks; if rank 0 has died, each rank ends itself.
 """
 
 import datetime
@@ -41,7 +41,7 @@ def environment_number(name: str, default: int | None = None) -> int:
         return default
     if not text.isdecimal():
         raise UserError(
-            f"WORLD_SIZE says that several processes train together, but {name} is '{text}': start them with torchrun, "
+            f"{name} is '{text}', but it must be a number, since WORLD_SIZE is set. Start the processes with torchrun, "
             "or unset WORLD_SIZE."
         )
     return int(text)
@@ -138,7 +138,7 @@ class FailureDetector:
             thread.start()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Tell the other ranks that this process ends, and which error ends it, if any."""
+        """Tell the other ranks that this process ends; `error` is the cause, or None if the process has finished."""
         if error and not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
             time.sleep(CAUSE_SECONDS)
         self._ending.set()

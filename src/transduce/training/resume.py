@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if corpus, validation text or languages differ from `was`; `open_data` checks a moved corpus."""
+    """Raise UserError if the user named other text or languages than `was`; `open_data` checks a moved corpus."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -149,7 +149,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """The value of an option in TEXT, with absolute paths, for comparisons."""
+    """The value of the option `name` in TEXT; paths become absolute, so that values can be compared."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -157,7 +157,7 @@ def _text(data: DataConfig, name: str) -> Any:
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """A training's prepared corpus, even if its folder has moved; raises UserError if the corpus is gone or differs."""
+    """Open the prepared corpus of `out`; raises UserError if it is missing or has another vocabulary than `out`."""
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own)
@@ -168,7 +168,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
         )
     prepared = open_prepared(Path(files[0]))
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name this training's corpus.")
+        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
     return prepared
 
 

@@ -55,11 +55,11 @@ def train(
 ) -> Result:
     """Train a model into `out`, or resume the training in it.
 
-    `options` is a `Settings`, or maps dotted names to values. Some defaults of other options depend on the corpus.
+    `options` is a `Settings`, or maps dotted names to values. Some options have defaults that depend on the corpus.
     `init` is a model folder to continue from; its tokenizer and shape are kept. If `keep_optimizer` is true, training
-    starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update and
-    returns True to save and stop. At the first start, `fit` is called with the measured seconds per update, and returns
-    values for options that the user did not set. Raises UserError for invalid options, files or folders.
+    starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update; if it
+    returns True, the training is saved and ends. At the first start, `fit` is called with the measured seconds per
+    update, and returns values for options that the user did not set. Raises UserError for invalid options or paths.
     """
     keep_memory()
     keep_few_kernels()
@@ -124,7 +124,7 @@ def lead(
 def follow(
     settings: Settings, out: Path, device: torch.device, ranks: Ranks, stop: Callable[[], bool] | None
 ) -> Result:
-    """Run the training on the other ranks, with the configuration of rank 0."""
+    """Run the training on a rank other than 0, with the configuration of rank 0."""
     if toml := ranks.agree(""):
         if not (out / model_folder.CONFIG).is_file():
             raise UserError(f"{out} is not the folder that rank 0 writes to; choose a folder that all machines share.")
@@ -158,7 +158,7 @@ def read_test(config: RunConfig) -> list[Pair]:
         return []
     if suffixes(config.data.test[0])[0] == TREES:
         raise UserError(
-            "A parser can't be scored while it trains. Use `transduce evaluate` later, and leave out the test files.",
+            "A parser can't be scored while it trains. Use `transduce evaluate` later; train without the test files.",
             option="data.test",
         )
     pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))

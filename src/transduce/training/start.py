@@ -83,7 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for any other file."""
+    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for foreign files."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
@@ -117,7 +117,7 @@ def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
-    """The prepared corpus: from the folder that data.corpora names, or else newly prepared in `out`."""
+    """Open the prepared corpus if data.corpora names one; else prepare the corpus in `out`."""
     data = settings.config().data
     if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
@@ -135,7 +135,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
 
 
 def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer | None) -> Prepared:
-    """Return the prepared corpus; raises UserError if it was prepared with other options or another vocabulary."""
+    """Return the prepared corpus; raises UserError if its options or its vocabulary don't fit the training."""
     facts, folder, config = prepared.facts, prepared.folder, settings.config()
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():

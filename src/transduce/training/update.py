@@ -108,7 +108,7 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """The loss and other sums of a batch. Matrix products use train.precision; weights and sums are in float32."""
+    """The `Sums` of a batch. Matrix products use train.precision; weights and sums are in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
         logits = model(*inputs(batch, train))
@@ -158,10 +158,10 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one pass over the logits; on a CPU, a few rows at a time.
+    """Computes loss and gradient in one pass over the logits. On a CPU, the pass handles a few rows at a time.
 
-    The logits of a batch are the largest tensor of a training. With PyTorch's own operations, log-softmax, gather, mean
-    and their gradients would each write another float32 tensor of the same size.
+    The logits of a batch are the largest tensor of a training. Each of PyTorch's own operations (log-softmax, gather,
+    mean) and the gradient of each operation would write one more float32 tensor of that size.
     """
 
     @staticmethod
@@ -196,9 +196,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """A loss for uneven use of experts; 1 if all experts get equally many tokens (Fedus et al., 2022, equation 4).
+    """A loss for uneven use of experts; it is 1 if all get equally many tokens (Fedus et al., 2022, equation 4).
 
-    For a layer with e experts, the loss is e * sum(share of tokens * mean probability), summed over the experts. The
+    In a layer with e experts, the loss is e times the sum over the experts of (share of tokens * mean probability). The
     result is the mean over layers. Padding tokens count, too.
     """
     losses = []

@@ -1,1 +1,1 @@
-"""Wings are the parts around the core: a wing imports the core, but the core imports no wing (docs/architecture.md)."""
+"""Wings are the additional parts of transduce; the core imports no wing (docs/architecture.md)."""

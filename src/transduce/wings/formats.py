@@ -29,7 +29,7 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
     "model.experts": "it does not support experts (model.experts)",
-    "model.source_vocab_size": "it needs one vocabulary for both sides (data.joint=true)",
+    "model.source_vocab_size": "it needs one vocabulary for both languages (data.joint=true)",
 }
 
 
@@ -45,11 +45,11 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
 def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     """The reason why a format does not support a folder's model and tokenizer; None if the format supports them."""
     if config.data.symbols and makes_trees(folder):
-        return Refusal("the model is a parser, which needs a search for well-formed trees")
+        return Refusal("it can't restrict a parser's output to well-formed trees")
     if refusal := refuse_config(form, config):
         return refusal
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
-        return Refusal(f"it needs one SentencePiece model for both sides, and {vocabulary} is missing")
+        return Refusal(f"it needs one SentencePiece model for both languages, but {vocabulary} is missing")
     return None
 
 
@@ -59,7 +59,7 @@ def formats(folder: Path, config: RunConfig) -> list[Format]:
 
 
 def makes_trees(folder: Path) -> bool:
-    """Whether the model of a folder is a parser; false if the vocabulary is damaged, which other checks report."""
+    """Whether the model of a folder is a parser; False if the vocabulary is damaged."""
     from transduce.tokens.tokenizer import Tokenizer  # numpy: too slow for --help
 
     try:
@@ -69,7 +69,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; 0 if d_k or d_v has its default value, d_model / num_heads."""
+    """The value of an option; for d_k and d_v, 0 stands for the default, d_model / num_heads."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     usual = config.model.d_model / config.model.num_heads

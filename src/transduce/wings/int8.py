@@ -1,7 +1,7 @@
-"""The engine int8: our own search on a CPU, with linear layers in 8 bits, for all model families.
+"""The engine int8: the torch engine with 8-bit linear layers, on a CPU, for all model families.
 
 Weights are rounded once, with a scale for each output channel. Activations are rounded during the search, with a scale
-for each row, so a row's result does not depend on the other rows of its batch. Sums are exact 32-bit integers.
+for each vector, so the result for a vector does not depend on its batch. Sums are exact 32-bit integers.
 """
 
 import time
@@ -54,7 +54,7 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Open our own search with 8-bit matrix products, on a CPU where they are faster than 32-bit products."""
+    """Open the torch engine with 8-bit layers on a CPU; refuses if 8-bit products are no faster than 32-bit ones."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
@@ -75,7 +75,7 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
 
 @torch.inference_mode()
 def is_faster() -> bool:
-    """Measure whether 8-bit matrix products are faster than 32-bit products on this processor with this torch."""
+    """Measure whether 8-bit matrix products are faster than 32-bit products on this processor."""
     x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
     product = Int8Linear(weight, None)
     seconds: list[tuple[float, float]] = []

@@ -395,7 +395,7 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     run(capsys, *command, "--shard", "2/2")
     assert "is already complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
-    assert status == 0 and "Prepare every shard again" in said
+    assert status == 0 and "run transduce prepare again for every shard" in said
     assert "The second round of shard 2/2 is complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
     assert status == 2 and "lacks 1 of 2 shards of the second round: 1/2" in said

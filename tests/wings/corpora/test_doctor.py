@@ -659,7 +659,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is also the input"),
-        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "name a file twice"),
+        (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "are the same"),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
         (["empty"], "not a model folder"),

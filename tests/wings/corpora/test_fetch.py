@@ -717,9 +717,9 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
     [
         ({"licence": None}, "licence is missing"),
         ({"licens": "x"}, "did you mean licence?"),
-        ({"languages": ["en"]}, "must be a list of pairs"),
-        ({"languages": ["en-../de"]}, "must be a list of pairs"),
-        ({"languages": []}, "must be a list of pairs"),
+        ({"languages": ["en"]}, 'must be "any", or a list of pairs'),
+        ({"languages": ["en-../de"]}, 'must be "any", or a list of pairs'),
+        ({"languages": []}, 'must be "any", or a list of pairs'),
         ({"train": None}, "a table of files is missing"),
         ({"train": [{"member": "x"}]}, "url is missing"),
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),

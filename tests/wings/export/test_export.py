@@ -128,9 +128,9 @@ def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, 
     for name in tokenizer.save(folder):
         assert name.startswith("tokenizer.")
     for form in FORMATS:
-        with pytest.raises(UserError, match=f"{form}: the model is a parser, which needs .* for well-formed trees"):
+        with pytest.raises(UserError, match=f"{form}: it can't restrict .* to well-formed trees"):
             export(folder, form, tmp_path / "out")
-    assert "the model is a parser, which needs a search for well-formed trees" in run(capsys, "doctor", folder)[1]
+    assert "it can't restrict a parser's output to well-formed trees" in run(capsys, "doctor", folder)[1]
     (folder / "tokenizer.target.model").write_bytes(b"damaged")
     status, said, _ = run(capsys, "doctor", folder)
     assert status == 1 and "tokenizer.target.model" in said

@@ -103,8 +103,8 @@ def test_deep_trees_need_no_stack():
     [
         ("(S (NN a))\n(S (NN b)", 1, "a bracket that opens here is never closed"),
         ("(S (NN a)))", 0, "a closing bracket has no opening bracket"),
-        ("(S\n(NN a b))", 1, "'b' follows a word or a bracket"),
-        ("(S (NN a) b)", 0, "'b' follows a word or a bracket"),
+        ("(S\n(NN a b))", 1, "'b' has no tag of its own"),
+        ("(S (NN a) b)", 0, "'b' has no tag of its own"),
         ("(S a (NN b))", 0, "a bracket follows the word 'a'"),
         ("a (NN b)", 0, "'a' stands outside all brackets"),
     ],

@@ -1,1 +1,1 @@
-"""Prepares a corpus or translates a file in shards, by several processes or machines, or on Ray."""
+"""Divides the preparation of a corpus or the translation of a file among processes, machines or Ray workers."""

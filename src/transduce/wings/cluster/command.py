@@ -29,7 +29,7 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
 
     plan = read_plan(shards)
     if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
-        log("The first of two rounds is complete. Prepare every shard again, for the second round.")
+        log("The first of two rounds is complete. For the second round, run transduce prepare again for every shard.")
         return
     if output == STANDARD_OUTPUT:
         raise UserError(f"Use --output to name the file or folder for the merged shards of {shards}.")
@@ -74,7 +74,7 @@ def prepare_in_shards(
     already = "" if is_new else "already "
     log(
         f"The {done} round of shard {part} is {already}complete. "
-        f"After the {done} round of all shards, run transduce join {shlex.quote(str(out))}"
+        f"When the {done} round of all shards is complete, run transduce join {shlex.quote(str(out))}"
     )
 
 

@@ -42,10 +42,10 @@ def prepare_on_ray(
     address: str = "",
     workers: int | None = None,
 ) -> Prepared:
-    """Prepare a corpus on Ray; the files in the new folder `out` equal those of `prepare`, except the recorded time.
+    """Prepare a corpus on Ray; except for the recorded time, the new folder `out` equals the output of `prepare`.
 
-    `address` is a cluster's address, or "" for this machine. Raises UserError if the preparation fails, Ray is not
-    installed, or existing shards were prepared with other settings.
+    `address` is a cluster's address, or "" for this machine. Raises UserError if the preparation fails, if Ray is not
+    installed, or if the settings differ from those of existing shards.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -63,7 +63,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Process the shards that a round still lacks; raises UserError if a shard can't be processed."""
+    """Process every shard that lacks the results of a round; raises UserError if a shard can't be processed."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -75,8 +75,8 @@ def translate_on_ray(
 ) -> Joined:
     """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
 
-    `address` is a cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
-    Raises UserError if the translation fails, Ray is not installed, or existing shards have other settings.
+    `address` is a cluster's address, or "" for this machine. If `shards` is 0, `shards_for` chooses their number.
+    Raises UserError if translation fails, if Ray is missing, or if the settings differ from those of existing shards.
     """
     folder = _shards_of(output)
     check_input(input)

@@ -1,11 +1,11 @@
 """Sharded preparation of a corpus, by processes that share a folder.
 
-    folder/   read-00003-of-00016/      first round of a shard: its clean pairs of each corpus, in corpus-0/ …
+    folder/   read-00003-of-00016/      first round: the clean pairs of shard 3, in a folder per corpus (corpus-0/ …)
               aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
-                                        parts-00003-of-00016-0: which pairs of shard 3 are kept, for corpus 0
-              encoded-00003-of-00016/   second round of a shard: token ids, and the file and line of each pair
+                                        parts-00003-of-00016-0: which pairs of corpus 0 in shard 3 are kept
+              encoded-00003-of-00016/   second round: the token ids of each kept pair, with its file and line
 
-The merged files are byte-identical to the files that one process writes, except for the recorded time.
+Except for the recorded time, the merged files are byte-identical to those of a preparation without shards.
 """
 
 import dataclasses
@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read the plan of a sharded preparation, or write a new one; raises UserError if the plan has other settings.
+    """Read or write the plan of a sharded preparation; raises UserError if this call contradicts an existing plan.
 
-    If `vocab_size` is 0, the number of pairs determines it. Each shard begins at a multiple of `unit` pairs.
+    If `vocab_size` is 0, the number of pairs determines the size. Each shard begins at a multiple of `unit` pairs.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
@@ -93,7 +93,7 @@ def planned_data(plan: Plan) -> DataConfig:
 
 
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
-    """Read and clean a shard (first round) unless its folder is complete; returns whether this call did the work."""
+    """Read and clean the pairs of a shard (first round); returns False if another call has already done so."""
     data = planned_data(plan)
     languages = data.source, data.target
 
@@ -107,9 +107,9 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
 
 def aggregate_shards(folder: Path, plan: Plan) -> bool:
-    """Find repetitions, hold out the validation set and learn the vocabulary, unless the results are complete.
+    """Find repetitions, hold out the validation set and learn the vocabulary; returns False if this is already done.
 
-    Returns whether this call did the work. Raises UserError if shards are missing or no pair is left to train on.
+    Raises UserError if the first round of a shard is missing, or if no pair is left to train on.
     """
     if is_aggregated(folder, plan):
         return False
@@ -118,7 +118,7 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
-    """Encode a shard (second round) unless its folder is complete; returns whether this call did the work."""
+    """Encode the pairs of a shard (second round); returns False if another call has already done so."""
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Merge all shards into the new folder `out`; raises a UserError that names missing or damaged shards."""
+    """Merge all shards into the new folder `out`; a UserError names any shards that are missing or damaged."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])

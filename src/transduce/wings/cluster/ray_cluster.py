@@ -29,7 +29,7 @@ Task = tuple[Shard, tuple[Any, ...]]  # a shard, and the further arguments of th
 
 
 class Pool(NamedTuple):
-    """The number of workers, and the CPUs and GPUs of one worker."""
+    """The number of workers, and the numbers of CPUs and GPUs that each worker uses."""
 
     size: int
     cpus: int
@@ -76,8 +76,8 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
     """Call `do` for each task in a Ray worker; yields the shard of each finished task.
 
-    If a worker dies, another worker repeats its shard, up to SHARD_ATTEMPTS attempts. A UserError of a task is raised
-    at once; a shard that fails in every attempt raises UserError at the end. `things` is "lines" or "pairs".
+    If a worker dies, another worker repeats its shard. If SHARD_ATTEMPTS workers die at a shard, UserError is raised
+    after the last task. If a task fails with UserError, the error is raised at once. `things` is "lines" or "pairs".
     """
     import ray
 
@@ -113,8 +113,8 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
-            f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. The input may crash the worker, or "
-            "memory may be short. Fix the cause and repeat the command; complete shards are kept."
+            f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. Possible causes: the input crashes "
+            "the worker, or the memory is too small. Fix the cause and repeat the command; complete shards are kept."
         )
 
 
@@ -140,7 +140,7 @@ def _enter(folder: Path) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Discard what Ray writes to standard error during the block, such as log messages; errors are still raised."""
+    """Discard all messages on standard error inside the `with` block; exceptions are still raised."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)

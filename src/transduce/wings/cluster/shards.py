@@ -1,6 +1,6 @@
 """Splits the input of a command into shards: contiguous parts whose results are stored in one folder.
 
-folder/   plan.json      settings of the call, number of shards and input files; written by the first shard
+folder/   plan.json      settings, input files and number of shards; written by the process that starts first
           …              the results of complete shards
 """
 
@@ -38,9 +38,9 @@ class Shard:
         return f"{self.number:0{SHARD_DIGITS}}-of-{self.count:0{SHARD_DIGITS}}"
 
     def cut(self, length: int, unit: int) -> tuple[int, int]:
-        """The shard's range of `length` lines or pairs: the first index, and the index after the last.
+        """The shard's range in an input of `length` lines or pairs: its first index, and the index after its last.
 
-        The ranges of all shards have no gaps, begin at multiples of `unit`, and differ in size by at most one unit.
+        The ranges of all shards leave no gaps, begin at multiples of `unit`, and differ in length by at most `unit`.
         """
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
@@ -61,7 +61,7 @@ def read_shard(text: str) -> Shard:
 
 
 class Input(NamedTuple):
-    """An input file, with its size, modification time and hash to detect changes."""
+    """An input file; its size, modification time and hash reveal whether it has changed."""
 
     file: str
     size: int
@@ -99,7 +99,7 @@ class Plan:
         return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
-        """The shard's range of the file to translate, or of each corpus to prepare (see `Shard.cut`)."""
+        """The shard's range of lines in the file, or its range of pairs in each corpus (see `Shard.cut`)."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
@@ -124,8 +124,8 @@ def agree(
 ) -> Plan:
     """Read a folder's plan, or write it if the folder is new; `measure` counts the lines or pairs of each input.
 
-    `unit` computes `Plan.unit` from the total length and the number of shards. Raises UserError if the folder's plan
-    has other settings, or if the folder holds files but no plan.
+    `unit` computes `Plan.unit` from the total length and the number of shards. Raises UserError if this call
+    contradicts the folder's plan, or if the folder holds files but no plan.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()

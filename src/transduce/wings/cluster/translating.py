@@ -1,9 +1,9 @@
 """Translates a file in shards, with one output file for each shard, and merges these files.
 
     folder/   00003-of-00016.txt    translations of the shard's lines; .jsonl instead of .txt for JSON output
-              00003-of-00016.json   record: lines, digest, flags; complete before the .txt or .jsonl file appears
+              00003-of-00016.json   record of the file above: line count, size, digest, flagged lines; written first
 
-A shard is complete when its two files exist and match. `cat folder/*.txt` prints the whole translation.
+A shard is complete when its first file has the recorded size. `cat folder/*.txt` prints the whole translation.
 """
 
 import dataclasses
@@ -116,7 +116,7 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError unless the input is a regular file, since the process of every shard reads it."""
+    """Raise UserError unless the input is a regular file, so that several processes can read it."""
     if input in STANDARD_INPUT:
         raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
     if not Path(input).is_file():
@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read the plan of a sharded translation, or write a new one; raises UserError if the plan has other settings."""
+    """Read or write the plan of a sharded translation; raises UserError if this call contradicts an existing plan."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """The `Plan.unit` of a file: CHUNK_LINES, to get the same batches as one process, or 1 if the file is short."""
+    """Shards of this file begin at multiples of this number of lines, so that batches are those of one process."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
@@ -167,7 +167,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Merge all shards into one file, atomically; raises a UserError that names missing or damaged shards."""
+    """Merge all shards into one file, atomically; a UserError names any shards that are missing or damaged."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
@@ -193,6 +193,6 @@ def _record_path(folder: Path, shard: Shard) -> Path:
 
 
 def _fingerprint(folder: Path) -> str:
-    """The digest of a model's manifest, or, before training has finished, of the model's weights."""
+    """The digest of a model's manifest; if training has not finished, the digest of its weights."""
     manifest = folder / MANIFEST
     return digest(manifest if manifest.exists() else model_folder.describe(folder).weights)

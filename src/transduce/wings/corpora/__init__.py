@@ -1,1 +1,1 @@
-"""Download corpora by name, and check and repair corpora."""
+"""Downloads, checks and repairs corpora."""

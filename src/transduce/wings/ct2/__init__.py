@@ -1,1 +1,1 @@
-"""CTranslate2 as an engine: conversion of a model, comparison with our own search, and a cache of engines."""
+"""CTranslate2 as an engine: converts a model, checks the engine's translations, and caches the engine."""

@@ -1,4 +1,4 @@
-"""Build a CTranslate2 engine in the cache: convert a model, and compare its translations with our own search's."""
+"""Build a CTranslate2 engine: convert a model, check the engine's translations, and cache the engine."""
 
 import contextlib
 import math
@@ -47,14 +47,14 @@ class Check(NamedTuple):
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
-    """Build an engine (in a temporary folder if the cache is read-only), and open it; raises UserError or OSError."""
+    """Build an engine and open it; raises UserError or OSError if the engine can't be built."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
     with contextlib.ExitStack() as stack:  # an engine needs no files once it is open
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
         if os.access(place.parent, os.W_OK):
-            log(f"Building a fast engine for {folder}, which later runs load from {place}")
+            log(f"Building a fast engine for {folder} and saving it in {place} for later runs")
         elif not model.required:
             raise UserError(f"{place.parent} can't be written to")
         else:
@@ -65,19 +65,19 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine unless another process builds it first; returns its compute type ("" if no type is accurate)."""
+    """Build an engine in the cache and return its compute type ("": no compute type is accurate enough)."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:
             build(folder, config, aside, threads)
-    except (UserError, OSError):
+    except (UserError, OSError):  # another process may have built the engine first
         if read_compute_type(place) is None:
             raise
     return read_compute_type(place) or ""
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write to `out` the engine of the first compute type that is accurate enough, and the result of its check."""
+    """Write to `out` an engine in the first compute type that is accurate enough, and the engine's `Check`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])
@@ -120,7 +120,7 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
 
 
 def _sentences(translator: Translator, texts: list[str]) -> Sentences:
-    """The sentences that are short enough for both engines."""
+    """The sentences that are short enough for our own search and for CTranslate2."""
     sources = translator.tokenizer.encode_source(texts)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
@@ -128,7 +128,7 @@ def _sentences(translator: Translator, texts: list[str]) -> Sentences:
 
 
 def compare(own: Translator, sentences: Sentences, expected: NBestLists, found: NBestLists) -> Check:
-    """Compare the best hypotheses of our own search (`expected`) and of an engine (`found`) by our model's scores."""
+    """With our model, score the best hypotheses of our own search (`expected`) and of an engine (`found`)."""
     scores, rows = [], []
     for n_best_lists in (expected, found):
         tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in n_best_lists]

@@ -1,7 +1,7 @@
 """Convert a Transformer to the format of CTranslate2, an engine for CPUs (extra `fast`).
 
-For our own use, the vocabularies list ids as text instead of pieces, so that no two entries are equal. An export for
-other programs lists the real pieces, because these programs tokenise with SentencePiece.
+In an engine for our own use, the vocabularies hold ids as text, because ids are unique. In an export, the vocabularies
+hold the pieces, because other programs tokenise with SentencePiece.
 """
 
 from pathlib import Path
@@ -39,8 +39,8 @@ def convert(
 ) -> None:
     """Write a model to a folder in CTranslate2's format; `compute_type` is, for example, "int8" or "float32".
 
-    CTranslate2 returns the attention of the decoder layer `alignment_layer`. Only an export has `pieces`, its
-    vocabularies: then CTranslate2 itself adds EOS to each source, and never predicts PAD, BOS or UNK.
+    CTranslate2 returns the attention of the decoder layer `alignment_layer`. `pieces` are an export's vocabularies. In
+    an export, CTranslate2 itself adds EOS to each source, and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -81,9 +81,9 @@ def convert(
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist for a converted model whose pieces are ids; a search uses the shortlist if `use_vmap` is true.
+    """Write a shortlist for a converted model; CTranslate2 uses the shortlist if `use_vmap` is true.
 
-    CTranslate2 itself adds BOS, EOS and UNK. We add PAD, because a search can only forbid pieces in the shortlist.
+    CTranslate2 adds BOS, EOS and UNK to the shortlist. We add PAD: only pieces in the shortlist can be forbidden.
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())

@@ -86,7 +86,7 @@ def cached(folder: Path, *, shortlist: bool) -> Path:
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The cached engine's compute type: "" if no type is accurate, None without an engine. Deletes a damaged engine."""
+    """The cached engine's compute type ("": no type is accurate enough; None: no engine). Deletes a damaged engine."""
     try:
         if place.exists():
             verify(place, hashes=True)
@@ -103,7 +103,7 @@ def max_positions(config: ModelConfig) -> int:
 
 
 def has_gpu() -> bool:
-    """Whether there is a CUDA device, which our own search would use."""
+    """Whether there is a CUDA device."""
     import ctranslate2
 
     return bool(ctranslate2.get_cuda_device_count())
@@ -113,7 +113,7 @@ class CTranslate2Engine:
     """An engine that runs a converted model (see `convert.py`); it starts fast because it does not import torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
-        """Opens a converted model; searches `threads` requests in parallel. Raises EngineError on an unsuitable CPU."""
+        """Opens a converted model; raises EngineError if CTranslate2 can't run the model on this machine."""
         import ctranslate2
 
         use_wide_registers()
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """Source tokens per request: few, so that there are enough requests for all threads; more for wide models."""
+        """The number of source tokens per request: small, so that all threads have requests to search."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search the requests; CTranslate2 decides when a search ends, but we rank its hypotheses by our own score."""
+        """Search the requests with CTranslate2, and rank its hypotheses by our own score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -163,9 +163,9 @@ class CTranslate2Engine:
         return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """Wait for a request's results; search a sentence again if one of its hypotheses reaches its length limit.
+        """Wait for a request's results; search a sentence again if a hypothesis reaches the sentence's length limit.
 
-        The first search applies the largest limit to all sentences, so overlong hypotheses may displace shorter ones.
+        The first search applies the largest limit to all sentences. Overlong hypotheses can then displace shorter ones.
         """
         results, largest = [job.result() for job in jobs], max(request.limits)
         reached: dict[int, list[int]] = {}
@@ -206,7 +206,7 @@ class CTranslate2Engine:
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Compute attention by forced decoding, since its first row is wrong after beam search (CTranslate2 4.8)."""
+        """Attention by forced decoding; after beam search, the first row of attention is wrong (CTranslate2 4.8)."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             _pieces(targets),

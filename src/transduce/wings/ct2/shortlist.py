@@ -31,7 +31,7 @@ class Shortlist(NamedTuple):
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """Learn a shortlist from pairs; if `joint`, pieces may translate themselves. Raises UserError without pairs."""
+    """Learn a shortlist from pairs; if `joint`, each piece also translates itself. Raises UserError without pairs."""
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
@@ -82,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """Pair each source token with each token of its translation; columns: source, target, target token's number."""
+    """All pairs of a source token and a target token, in three columns: source, target, index of the target token."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

@@ -40,7 +40,7 @@ PACE = (  # options of the recipe that change with the number of updates
 def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     """Train and evaluate a small English-German model on generated sentences in a few minutes, and write a report.
 
-    The test sentences contain combinations of words that are not in the training sentences.
+    The test sentences contain word combinations that do not occur in the training sentences.
 
     Args:
         out: The folder for the text, the model and report.html.
@@ -55,7 +55,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     check_single_process("transduce demo")
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
-    log("The sentences are generated. The test sentences combine words in ways that no training sentence does.")
+    log("The sentences are generated. The test sentences contain word combinations that occur in no training sentence.")
     text.mkdir(parents=True, exist_ok=True)
     for part, names in files.items():
         _write(names, examples(part))
@@ -76,7 +76,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The options in PACE, scaled to as many updates as fit into TRAINING_SECONDS; one update takes `seconds`."""
+    """Scale the options `pace` so that the training takes about TRAINING_SECONDS, at `seconds` per update."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
@@ -105,7 +105,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """What to try next, as pairs of a purpose and a command; the commands also work if transduce is not on the PATH."""
+    """Suggested commands, as pairs (purpose, command); the commands also work if transduce is not on the PATH."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."

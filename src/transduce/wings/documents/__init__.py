@@ -1,1 +1,1 @@
-"""Document formats: translates the texts in files of these formats, and reads parallel text from such files."""
+"""Reads and writes document formats: translates documents, and extracts parallel text from documents."""

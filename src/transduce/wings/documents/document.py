@@ -1,7 +1,7 @@
-"""A document: the characters of a file, and slots that mark the texts to translate.
+"""A document: the content of a file, and slots, which mark the texts to translate.
 
-The reader of each format finds the slots; everything else is written back byte for byte. In a file with texts in two
-languages, the slots mark the missing translations.
+The reader of each format finds the slots. Everything outside the slots is written back byte for byte. In a bilingual
+file, the slots mark the places of the translations.
 """
 
 import codecs
@@ -45,7 +45,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """A file and its slots in file order; the slots of a tag's attributes follow the slot whose text has the tag."""
+    """A file and its slots in file order; a slot for a tag's attribute follows the slot that contains the tag."""
 
     name: str
     content: str
@@ -95,7 +95,7 @@ class Document:
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """For each slot (by index) and each tag in its text (by span): the indices of the slots of its attributes."""
+        """The indices of the slots for attributes: by the index of the enclosing slot, then by the span of the tag."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -138,9 +138,9 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """Decode a file; returns its text and its codec: by the byte order mark, else `declared`, else UTF-8.
+    """Decode a file with the codec from `choose_codec`; returns the text and the codec.
 
-    Encoding the text reproduces the file. Raises UserError with the line and value of an undecodable byte.
+    Encoding the text with this codec reproduces the file. Raises UserError for an undecodable byte.
     """
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))

@@ -96,7 +96,7 @@ def decoded(entity: str) -> str | None:
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup, including the characters that `fragment` writes as entities."""
+    """Return a function that escapes text for markup; characters that are entities in `fragment` become entities."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

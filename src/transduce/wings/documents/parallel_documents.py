@@ -28,7 +28,7 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
 
 
 def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of texts from two pages with the same blocks, in order; raises UserError if the blocks differ."""
+    """Pairs of texts from two pages, block by block; raises UserError unless both pages have the same blocks."""
     source_page, target_page = (_page(file) for file in (source, target))
     for spoken, written in zip(source_page.slots, target_page.slots, strict=False):
         if _shape(spoken) != _shape(written):
@@ -54,7 +54,7 @@ def _shape(slot: Slot) -> tuple[str, bool]:
 
 
 def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
-    """Group the cues of both languages, in groups as small as possible: cues that overlap in time share a group."""
+    """Group the cues of both languages: cues that overlap in time share a group."""
     i = j = 0
     while i < len(sources) or j < len(targets):
         source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)

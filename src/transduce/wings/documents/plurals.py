@@ -1,4 +1,4 @@
-"""Plural forms in gettext: the number of forms in a language, and the form that is used for the number 1."""
+"""Plural forms in gettext: how many forms a language has, and which form it uses for the number 1."""
 
 import re
 from functools import cache
@@ -48,7 +48,7 @@ def _of_language(language: str, name: str) -> Plurals:
 
 
 def _parse(rule: str) -> Plurals | None:
-    """Parse a header's rule; None for an invalid rule, such as the template "nplurals=INTEGER; plural=EXPRESSION;"."""
+    """Parse the rule for plural forms; None for an invalid rule, such as "nplurals=INTEGER; plural=EXPRESSION;"."""
     match = re.search(r"nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", rule)
     if match is None or match[1] == "0":
         return None

@@ -52,7 +52,7 @@ class _Message:
 def read_po(file: DocumentFile) -> Document:
     """The messages without a translation (with `redo`, all messages); fuzzy and obsolete messages are skipped.
 
-    Each plural form is one text: msgid for the number 1, msgid_plural otherwise. Raises UserError for a malformed line.
+    For the number 1, msgid is translated; for other numbers, msgid_plural. Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -143,7 +143,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
-    """Add an empty string to a message, under the keyword of the line; raises UserError if the keyword is repeated."""
+    """Add an empty string to a message; raises UserError if the message already has a string with this keyword."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
@@ -203,7 +203,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _quote(text: str, keyword_width: int, newline: str) -> str:
-    """Quote a text as gettext does: on one line if it fits, else wrapped, with a new line for each line of the text."""
+    """Quote a text as gettext does: wrapped, unless it is one short line."""
     lines = [line.translate(ESCAPED) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
     if len(lines) < 2 and keyword_width + sum(map(len, lines)) + 2 <= LINE_WIDTH:
         return f'"{"".join(lines)}"'

@@ -85,7 +85,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def read_tmx(file: DocumentFile) -> Document:
-    """The untranslated units (with `redo`, all units) of the source language; codes match as in `read_tmx_pairs`."""
+    """The units that have a source text but no translation (with `redo`, all units with a source text)."""
     text, codec = decode_xml(file.content, file.name)
     units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
@@ -104,7 +104,7 @@ def read_tmx(file: DocumentFile) -> Document:
 
 
 def segment_text(raw: str, name: str, line: int) -> str:
-    """The text of a segment's XML, without formatting; two spaces around a formatting element become one space."""
+    """The text of a segment without formatting; spaces before and after a formatting element become one space."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
@@ -123,9 +123,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """Choose a different code of the unit for each wanted language; returns None if a wanted language is missing.
+    """For each wanted language, choose a code from `codes`; returns None if a wanted language is missing.
 
-    The smallest `language_distance` is preferred, then the code of the unit's original language, then the first code.
+    No code is chosen twice. The smallest `language_distance` is preferred, then `origin`, then the first code.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -151,7 +151,7 @@ def language_code(language: str) -> str:
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """How `code` differs from `wanted`: 0 if equal, 1 with an additional region, 2 without the region, else None."""
+    """The distance of two codes: 0 if equal, 1 if only `code` has a region, 2 if only `wanted` has one, else None."""
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):
@@ -187,7 +187,7 @@ def _language(variant: Element) -> str:
 
 
 def _spelling(units: Sequence[_Memory], target: str) -> str:
-    """The file's code for the target language, perhaps with a region, or `target` if the file lacks the language."""
+    """The code that the file uses for the target language; `target` if the file lacks this language."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
     distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
     return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
@@ -203,7 +203,7 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """The slot for a new <tuv> after the source's <tuv>; the names of elements and attributes are the source's."""
+    """The slot for a new <tuv> after the source's <tuv>, with the same names of elements and attributes."""
     end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"

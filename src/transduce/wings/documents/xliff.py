@@ -1,4 +1,4 @@
-"""XLIFF 1.0 to 1.2 and 2.x: units of a source and a target, with inline elements for formatting and code."""
+"""XLIFF 1.0 to 1.2 and 2.x: units with a source and a target, and with inline elements for formatting and code."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -99,7 +99,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text of a source, and its kind: blanks collapse in a text of several lines without xml:space="preserve".
+    """The text of a source and its kind; without xml:space="preserve", white space collapses in text of several lines.
 
     A CDATA section with tags or entities is read as HTML, and any other CDATA section as plain text.
     """
@@ -111,7 +111,7 @@ def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
-    """The slot of a unit: its target, or the place for a new target."""
+    """The slot for a unit's translation: the existing target, or the place for a new target."""
     unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
     new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"

@@ -13,10 +13,10 @@ NOT_COMPARED = "Not compared with the original, since transformers is missing: p
 
 
 def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
-    """Convert a model to another program's format, and compare how model and export translate the held-out text.
+    """Convert a model to another program's format, and compare the translations of the model and the export.
 
-    In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. With other
-    number types, BLEU may fall by at most 0.3, but not significantly. If the comparison fails, nothing is written.
+    In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. In other
+    number types, a loss of BLEU must be at most 0.3 and not significant. If the comparison fails, nothing is written.
 
     Args:
         model: A model folder.
@@ -24,7 +24,7 @@ def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float3
             huggingface (a Marian model for transformers) or onnx.
         out: The folder to write.
         compute_type: Number type for ctranslate2 and argos: float32, int8, int8_float32, int16, float16 or bfloat16.
-        valid: Text to translate for the comparison, instead of the held-out text: two text files or one bilingual file.
+        valid: Text for the comparison: two text files or one bilingual file; by default text held out from training.
     """
     from transduce import model_folder  # torch: too slow for --help
     from transduce.wings.export.exporting import export as run
@@ -41,8 +41,8 @@ def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float3
 def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()) -> None:
     """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
 
-    The new model can translate and can be fine-tuned (`transduce train --init`) or exported. If transformers is
-    installed, the original and the new model translate the same sentences; if their tokens differ, nothing is written.
+    The new model can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is installed,
+    both models translate the same sentences. If the translations differ too much, nothing is written.
 
     Args:
         folder: The folder with config.json, model.safetensors, source.spm, target.spm and vocab.json.

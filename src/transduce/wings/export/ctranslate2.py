@@ -97,7 +97,7 @@ def runner(model: Path, *pieces: Path) -> Runner:
 
 
 def _plain(text: str, joint: bool) -> str:
-    """Replace the symbols for spaces: if the target's model lacks a piece, SentencePiece keeps them in this piece."""
+    """Replace symbols for spaces by spaces: SentencePiece keeps the symbols in pieces that the target's model lacks."""
     return text if joint else text.replace(SPACE, " ").strip()
 
 

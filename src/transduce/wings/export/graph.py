@@ -202,7 +202,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows share its keys and values."""
+        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows share the keys and values."""
         shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
         y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))

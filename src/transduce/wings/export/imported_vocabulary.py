@@ -14,7 +14,7 @@ LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"  # in a multilingual model, 
 
 
 class ImportedVocabulary(Vocabulary):
-    """A vocabulary whose pieces begin with PAD, BOS, EOS and UNK; raises ValueError for a damaged model or list."""
+    """A vocabulary whose first pieces are PAD, BOS, EOS and UNK; raises ValueError for a damaged model or list."""
 
     listed: Sequence[str]
     has_placeholder_tokens = False
@@ -65,6 +65,6 @@ def is_code(piece: str) -> bool:
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """Split a text into its leading language code and the rest; no code (an empty list) unless it is in `pieces`."""
+    """Split a text into a list with its language code, and the rest; the list is empty unless `pieces` has the code."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

@@ -51,7 +51,7 @@ class Marian(NamedTuple):
 
 
 def read(folder: Path, source: str, target: str) -> Marian:
-    """Read a Marian model from a folder; instead of an empty language code, use the one in tokenizer_config.json.
+    """Read a Marian model from a folder; if a language code is empty, take it from tokenizer_config.json.
 
     Raises UserError if a file is missing or damaged or if the model is not supported.
     """
@@ -100,7 +100,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
-    """The target and source vocabularies; the source's is None if both languages share ids and embeddings."""
+    """The target vocabulary and the source vocabulary (None if both languages share ids and embeddings)."""
     values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # strings or objects
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
@@ -122,7 +122,7 @@ def _vocabularies(
 
 
 def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
-    """The ids by piece; raises UserError unless all ids are unique and all special pieces are present."""
+    """Read the id of each piece; raises UserError unless all ids are unique and all special pieces are present."""
     vocabulary = _read_json(file)
     ids = list(vocabulary.values())
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
@@ -184,7 +184,7 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
 
 
 def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
-    """Raise UserError for missing, unknown, misshapen or non-sinusoidal weights; embeddings must have width `width`."""
+    """Raise UserError for missing, unknown or misshapen weights, and for position vectors that are not sinusoids."""
     for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file}: the weight {name} is missing; use another copy.")
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}

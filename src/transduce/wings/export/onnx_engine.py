@@ -1,4 +1,4 @@
-"""Runs ONNX exports (`transduce export --to onnx`) on a CPU: ONNX Runtime (extra `export`) and our own beam search.
+"""An engine for ONNX exports, on a CPU: ONNX Runtime computes the model, and our own beam search searches.
 
     encoder.onnx    source (b, s) -> mask (b, 1, 1, s) and, for each decoder layer, source keys and values (b, h, s, d)
     decoder.onnx    tokens (r,), the encoder's outputs, and keys and values (r, h, t, d) of the decoded tokens
@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select and reorder rows of the decoder's cache and, if given, sentences of the encoder's outputs."""
+        """Select rows of the decoder's cache and, if `sentences` is given, sentences of the encoder's outputs."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}

@@ -68,7 +68,7 @@ class Parity(NamedTuple):
         lines.append(f"The export's BLEU is {theirs.value:.2f}, the model's {ours.value:.2f} ({significance}).")
         if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
-                f"Compare on at least {MAX_COMPARED_SENTENCES:,} sentences: with {self.sentences:,}, the 95 % "
+                f"Use at least {MAX_COMPARED_SENTENCES:,} sentences. With only {self.sentences:,} sentences, the 95 % "
                 f"confidence interval of the model's BLEU is {ours.low:.1f} to {ours.high:.1f}."
             )
         return lines
@@ -77,9 +77,9 @@ class Parity(NamedTuple):
 def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
     """Compare an export with its model; raises UserError if the translations of the export differ too much.
 
-    If `exact` (float32), at least the share MIN_IDENTICAL of the sentences must have identical tokens. In the others,
-    the first two tokens that differ must be equally probable, within MAX_TIE_NATS. If not `exact`, BLEU may fall by at
-    most MAX_BLEU_LOSS, and the fall must not be statistically significant.
+    If `exact` (float32), the share of sentences with identical tokens must be at least MIN_IDENTICAL. In the
+    remaining sentences, the first tokens that differ must have log-probabilities at most MAX_TIE_NATS apart. If not
+    `exact`, a loss of BLEU must be at most MAX_BLEU_LOSS and not significant.
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
@@ -130,13 +130,13 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:
-    """Whether tokens and texts are equal, except for line breaks and outer spaces, which our texts never have."""
+    """Whether two translations have equal tokens and, apart from line breaks and outer spaces, equal texts."""
     cut = CUT in ours.flags  # then the other text may be longer
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
 def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
-    """Whether ours and theirs first differ in equally probable tokens; False if they are equal or a piece has no id."""
+    """Whether the first tokens that differ are equally probable; False if no token differs or a piece has no id."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False

@@ -1,8 +1,8 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
-Unlike the original, this model has no weight normalisation, and the encoder's gradient is not scaled by the number of
-attention layers. Embeddings and output share one matrix. Positions are sinusoidal by default. Learned positions are
-initially smaller than token vectors, by a factor of sqrt(d_model).
+Unlike the original, this model neither normalises weights nor scales the encoder's gradient by the number of attention
+layers. Embeddings and output share one matrix. Positions are sinusoidal by default. Learned positions are initially
+smaller than token vectors, by a factor of sqrt(d_model).
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
 """
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes of a stack: those in model.convolutions, or by default `layers` layers of d_model channels."""
+    """The layer sizes of a stack, from model.convolutions; by default, `layers` layers have d_model channels each."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)

@@ -12,7 +12,7 @@ from transduce.model.transformer import FeedForward
 
 
 class Experts(nn.Module):
-    """The sum of the outputs of a token's k best experts, weighted by the softmax of their gates.
+    """The weighted sum of the outputs of a token's k best experts; the weights are the softmax of their gates.
 
     Experts have no capacity limit, so no token is dropped and a sentence's result does not depend on its batch. Unlike
     in Shazeer et al., gates have no noise; `training.update.balance_loss` balances the load of the experts.

@@ -96,9 +96,9 @@ class SourceAttention(nn.Module):
 class Recurrent(Seq2Seq):
     """Recurrent encoder-decoder: the first encoder layer is bidirectional, and residual connections begin at layer 3.
 
-    The first decoder layer reads the last token and the last context (input feeding). Its output is the query for the
-    new context, as in Luong et al. and later versions of GNMT. The higher layers read the new context. In Bahdanau et
-    al., the query is the first layer's state before it reads the token. Embeddings and output share weights.
+    The first decoder layer reads the previous token and the previous context (input feeding). Its output is the query
+    for the new context, as in Luong et al. and later versions of GNMT. The higher layers read the new context. In
+    Bahdanau et al., the query is the state before the first layer reads the token. Embeddings and output share weights.
 
     The decoding state is the hidden state of every decoder layer, and the context (r, w).
     """

@@ -39,7 +39,7 @@ EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
 class Event(NamedTuple):
-    """A part of a text; joining the `raw` of all events gives the text."""
+    """A part of a text. The text is the concatenation of the `raw` fields of all its events."""
 
     kind: EventKind  # character: an entity for a character; point: a tag between words; word: a placeholder
     raw: str
@@ -48,19 +48,19 @@ class Event(NamedTuple):
 
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """Split a text into events: as XML or HTML if `markup` is true, else as plain text, which may contain tags."""
+    """Split a text into events. If `markup` is true, the text is parsed as XML or HTML, otherwise as plain text."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
     return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup, including the characters that `markup` writes as entities."""
+    """Return a function that escapes text for markup. Characters that `markup` writes as entities are escaped, too."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
 def _plain_events(text: str) -> Iterator[Event]:
-    """The events of a plain text; an unpaired tag is a placeholder, as in `Usage: <file>`."""
+    """The events of a plain text. An unpaired tag, such as `<file>` in `Usage: <file>`, becomes a placeholder."""
     tokens = list(_plain_tokens(text))
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()

@@ -15,15 +15,15 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace placeholders with tokens (equal ones with the same token), unless the text already contains tokens."""
+    """Replace placeholders with tokens, equal placeholders with the same token. A text with tokens stays unchanged."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
-    """Replace the placeholders of a text pair with tokens that both texts share; None if a placeholder has no match.
+    """Replace matching placeholders of a text pair with the same token. Returns None if a placeholder has no match.
 
-    Equal placeholders match. The others match in order, if they are of the same kind, such as `:term:`bit`` and
-    `:term:`octet <bit>``, which may have the same meaning.
+    Equal placeholders match. Other placeholders of the same kind match in the order of the texts. For example,
+    `:term:`bit`` and `:term:`octet <bit>`` are of the same kind.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
@@ -49,7 +49,7 @@ def have_same_tokens(source: str, target: str) -> bool:
 
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
-    """Patches that remove each token that only the translation has, along with the blank before the token."""
+    """Patches for the translation; each removes a token that `text` lacks, and the blank before this token."""
     strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
@@ -60,7 +60,7 @@ def _kind(raw: str) -> str:
 
 
 def _tokens(words: list[Mark]) -> dict[str, str]:
-    """The token of each distinct placeholder, in the order of the text."""
+    """Map each distinct placeholder to a token; tokens are assigned in the order of the placeholders in the text."""
     distinct = dict.fromkeys(mark.opening for mark in words)
     return {raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)] for number, raw in enumerate(distinct)}
 

@@ -2,7 +2,7 @@
 
 `mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) stay in the text as
 marked words, which only some models copy. For other models, `without_words` removes the placeholders. `placing.py`
-restores all marks in the translation. In markup, but not in plain text, a run of blanks is collapsed to one blank.
+restores all marks in the translation. In markup, a run of blanks is collapsed to one; plain text keeps its blanks.
 """
 
 import re
@@ -71,12 +71,12 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
 
 
 def is_text(masked: Masked) -> bool:
-    """Whether a masked text contains letters outside its placeholders, so that it must be translated."""
+    """Whether a masked text contains letters outside its placeholders. Only such a text is translated."""
     return any(map(str.isalpha, masked.rest))
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply sorted patches that don't overlap to a text; `spell` escapes the text outside the patches."""
+    """Apply patches, sorted and without overlap, to a text. `spell` escapes the text outside the patches."""
     parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
@@ -139,7 +139,7 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut spans out of a masked text; returns the texts around the spans, unmasked, and the spans as masked texts.
+    """Cut spans out of a masked text. Returns the unmasked texts around the spans, and the spans as masked texts.
 
     A tag at the edge of a span is outside the span. If a span contains only one tag of a pair, that tag becomes
     unpaired. The spans must be in order and must not cut placeholders.
@@ -246,7 +246,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether one mark can replace a pair of tags: it is empty, or holds only placeholders and punctuation."""
+    """Whether a pair of tags is empty or holds only placeholders and punctuation, so that one mark can replace it."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -259,7 +259,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that restore a mark, each with the number of its event: two for a pair of tags, otherwise one."""
+    """The patches that restore a mark, each with its event's number. A pair has two patches, other marks have one."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]

@@ -1,8 +1,8 @@
 """Places tags in a translation: each tag goes to the translation of the words that the tag marks in the source.
 
-A link consists of a source word and its translation (two character spans), and a weight. Without a link, a mark is
-placed at the same relative position in the translation, and the place is reported as guessed. Every mark is placed
-exactly once, pairs of tags are properly nested, and marks inside a pair stay inside the pair.
+A link connects a source word with its translation and has a weight. A mark whose words have no link is placed at the
+same relative position in the translation, and the place is reported as guessed. Every mark is placed exactly once,
+pairs of tags are properly nested, and marks inside a pair stay inside the pair.
 """
 
 import re
@@ -30,7 +30,7 @@ class Restored(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A mark, placed in the translation, with the marks inside it."""
+    """A mark, its place in the translation, and the marks inside the mark."""
 
     begin: int
     end: int
@@ -50,7 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """Restore all marks in a translation that passes `copied`; the patches in `without` remove made-up tokens."""
+    """Restore all marks in a translation for which `copied` is true. The patches `without` remove made-up tokens."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -111,7 +111,7 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
 
 
 def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
-    """Merge patches and placeholders in order; a patch inside a placeholder moves to the placeholder's nearer edge."""
+    """Merge the patches of tags and placeholders. A tag inside a placeholder moves to the placeholder's nearer edge."""
     merged, rest = list[Patch](), deque(words)
     for patch in patches:
         while rest and rest[0].end <= patch.begin:
@@ -163,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """The span `wanted`; if it is empty, the next word in `within`, or an empty span at the end of `within`."""
+        """`wanted` if it is not empty, else the first word in `within`, else an empty span at the end of `within`."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -172,7 +172,7 @@ class _Placing:
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
-        """The span of the translation with the most words linked to a pair's content and the fewest other words."""
+        """The span of the translation with many words linked to the content of a pair of tags, and few other words."""
         best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
         inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
         span = max(inside, key=lambda link: link[2])[0] if inside else None
@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """Place a mark other than a pair: after the translation of the word before it, or before that of the next."""
+        """Place a mark other than a pair next to the translation of the word before or after the mark."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]

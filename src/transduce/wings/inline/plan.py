@@ -1,7 +1,7 @@
 """Splits texts into sentences, and joins the translations of the sentences into translations of the texts.
 
-Tags and placeholders are masked before translation and restored afterwards. The caller, `Translator.translate` or a
-server, translates the sentences, in batches of its choice.
+Tags and placeholders are masked before translation and restored afterwards. The caller (`Translator.translate` or a
+server) translates the sentences in batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
 
 
 class _Part(NamedTuple):
-    """A sentence or, if a sentence is too long, a part of it."""
+    """A sentence, or one of the pieces of a sentence that is too long."""
 
     source: str
     tries: list[tuple[Masked, int]]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
@@ -61,10 +61,10 @@ class _Text(NamedTuple):
 class Plan:
     """Texts, split into sentences to translate; `assemble` joins the sentences' translations into translated texts.
 
-    Texts are split by the rules of `language`; if it is None, each text is one sentence. If `kinds` is None, all texts
-    are plain. A sentence of more than `max_length` tokens is translated in parts. `placeholder_tokens` tells whether
-    the model was trained on placeholder tokens, and `can_align` whether the engine returns word alignments. A sentence
-    with placeholders is also translated without them, in case the first translation lacks a placeholder.
+    If `language` is None, each text is one sentence; otherwise, texts are split by the rules of this language. If
+    `kinds` is None, all texts are plain. A sentence of more than `max_length` tokens is translated in parts. A sentence
+    with placeholders is also translated without them, in case the model does not copy a placeholder. `can_align`: the
+    engine aligns words. `placeholder_tokens`: the model was trained on placeholder tokens.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class Plan:
         """Join the sentences' translations into texts; raises ValueError for a wrong number of translations.
 
         If a sentence's best translation lacks a placeholder, the first alternative with all placeholders is used. A
-        text gets the mean of its sentences' scores, all their tokens, and at most n_best - 1 different alternatives.
-        Its n-th alternative joins the n-th alternatives of its sentences; a sentence with fewer contributes its last.
-        Links refer to places in the whole texts; a markup text whose blanks are collapsed has no links.
+        text has the mean of its sentences' scores, all their tokens, and at most n_best - 1 alternatives. The n-th
+        alternative joins the n-th alternatives of the sentences; for a sentence with fewer, the last one is used.
+        Links hold offsets in the whole texts; a markup text whose blanks are collapsed has no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -167,7 +167,7 @@ class Plan:
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
-        """The translation of a text with its alternatives, from the translations of its parts."""
+        """Join the translations of a text's parts into the text's translation and its alternatives."""
         best = self._ranked(text, translations, 0)
         used = [translations[place] for part in text.parts for _, place in part.tries]
         count = min(max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1)
@@ -190,7 +190,7 @@ class Plan:
         return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """Try a part's masked forms in order until a translation keeps all tags and placeholders, else use the last."""
+        """Use the first masked form whose translation keeps all tags and placeholders; if none does, use the last."""
         # The last try always succeeds unless it was too long: it has no placeholders to lose.
         result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
         for masked, place in part.tries:

@@ -1,4 +1,4 @@
-"""Splits a text at line breaks, TABs and bullets, and into sentences by sentencex, which knows abbreviations."""
+"""Splits a text at line breaks, TABs and bullets, and then, with the package sentencex, into sentences."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +30,8 @@ def whole(text: str) -> list[Span]:
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
     """Cut a sentence into parts whose length, as measured by `lengths`, is at most `max_length`.
 
-    Each cut is near the middle of a part that is too long: at the end of a clause, else at a blank, else at any
-    character. Only a part that is a single character may remain too long.
+    A part that is too long is cut near its middle: at the end of a clause, else at a blank, else between two
+    characters. A single character is not cut, even if it is too long.
     """
     parts = [span]
     while True:
@@ -71,7 +71,7 @@ def _cut(paragraph: str, language: str) -> list[str]:
 
 
 def _halves(text: str, begin: int, end: int) -> list[Span]:
-    """Cut a sentence near its middle into two parts, without the blanks between the parts."""
+    """Cut a sentence near its middle into two parts, and drop the blanks between them."""
     sentence = text[begin:end]
     middle = len(sentence) / 2
     for pattern, max_distance in ((CLAUSE_END, 0.8 * middle), (SENTENCE_BLANKS, middle)):

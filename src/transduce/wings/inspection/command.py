@@ -36,10 +36,10 @@ def attention(
         out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
         beam_size: Number of hypotheses that the search keeps; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
-        use: Attention to draw in a picture: source (cross-attention), or encoder or decoder (self-attention).
+        use: Attention to draw in a picture: source is cross-attention; encoder and decoder are self-attention.
         layer: The layer to draw in a picture, counted from 1; 0 draws all layers.
         head: The head to draw in a picture, counted from 1; 0 draws all heads.
-        mean: Draw a single attention map, the mean over the chosen layers and heads.
+        mean: Draw one attention map: the mean over the layers and heads that --layer and --head select.
     """
     options = parse_assignments(assignments)
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}

@@ -28,9 +28,9 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 
 
 def learning_curve(events: Iterable[Event]) -> str:
-    """Draw learning curves as SVG for an HTML page: the losses and, in a second chart, the validation BLEU, if any.
+    """Draw the training loss, validation loss and validation BLEU from a journal, as SVG for an HTML page.
 
-    Reads `step` and `nll` from "update" events; `step`, `perplexity` and, if present, `bleu` from "validation" events.
+    The chart of BLEU is left out if the journal contains no BLEU.
     """
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")

@@ -20,7 +20,7 @@ SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
-    """The attention weights of one of the three uses of attention (section 3.2.3 of the paper)."""
+    """The attention weights of one use of attention: encoder, decoder or source (section 3.2.3 of the paper)."""
 
     weights: Tensor  # (layers, heads, t, s)
     queries: list[str]  # t pieces
@@ -28,7 +28,7 @@ class AttentionUse(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The recorded attention and search of one translated sentence."""
+    """The attention weights and the beam search for one translated sentence."""
 
     uses: dict[str, AttentionUse]  # "source", and "encoder" and "decoder" if the model has self-attention
     text: str

@@ -37,7 +37,7 @@ def packaged(name: str) -> str:
 
 
 def drawing(picture: Picture) -> str:
-    """HTML that contains the data of a picture, and the element in which `drawing.js` draws the data."""
+    """HTML with the data of a picture, and with the element in which `drawing.js` draws the picture."""
     data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
         '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'
@@ -46,9 +46,9 @@ def drawing(picture: Picture) -> str:
 
 
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
-    """A complete HTML page; its Content-Security-Policy forbids all requests and all scripts except `drawing.js`.
+    """A complete HTML page; its Content-Security-Policy forbids requests, and allows only the script `drawing.js`.
 
-    `title` is plain text, `body` is HTML. `draws` includes `drawing.js`. `inline_styles` allows style attributes.
+    `title` is plain text, and `body` is HTML. `draws` includes `drawing.js`. `inline_styles` allows style attributes.
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""

@@ -1,4 +1,4 @@
-"""The JSON data from which `drawing.js` draws a translated sentence, its attention and its search."""
+"""The JSON data from which `drawing.js` draws a sentence, its translation, the attention and the beam search."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ONE = 1000  # integer thousandths are half as long as decimal fractions, and a p
 
 @dataclass(frozen=True)
 class Maps:
-    """The attention maps of one of the three uses of attention (section 3.2.3 of the paper)."""
+    """The attention maps of one use of attention: encoder, decoder or source (section 3.2.3 of the paper)."""
 
     use: str  # encoder, decoder, or source (the decoder's attention over the source)
     queries: list[str]
@@ -57,7 +57,7 @@ class Picture:
 
 
 def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
-    """Build a picture from the result of `attention_of` and the model's positional encodings."""
+    """Build a picture from the model's positional encodings and the result of `attention_of`."""
     source = recorded.uses["source"]
     return Picture(
         recorded.text,
@@ -74,7 +74,7 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round attention weights, which sum to 1 along the last axis, to thousandths that sum to 1000; 0 stays 0."""
+    """Convert attention weights to integer thousandths that sum to exactly 1000 along the last axis; 0 stays 0."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)

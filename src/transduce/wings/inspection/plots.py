@@ -35,9 +35,9 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The maps of a layer and a head (from 1; 0: all), a row for each layer; with `mean`, only the mean of these maps.
+    """The attention maps of a layer and a head, in one row per layer; layer 0 means all layers, and head 0 all heads.
 
-    Raises UserError if the model has no such layer or head.
+    With `mean`, returns only the mean of these maps. Raises UserError if the model has no such layer or head.
     """
     chosen = []
     for name, number, count in zip(("layer", "head"), (layer, head), use.weights.shape[:2], strict=True):

@@ -82,7 +82,7 @@ def _scores(scores: Sequence[Score]) -> str:
         for score in scores
     )
     signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
-    note = "The range below a score is its 95 % confidence interval, from bootstrap resampling."
+    note = "The range under each score is the 95 % confidence interval of the score, computed by bootstrap resampling."
     return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
 
 

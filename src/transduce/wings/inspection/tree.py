@@ -36,7 +36,7 @@ class Complete:
 
 @dataclass(frozen=True)
 class SearchTree:
-    """All continuations that the search for one sentence considered, and the settings of the search."""
+    """The continuations that the beam search considered for one sentence, and the settings of the search."""
 
     beam_size: int
     length_penalty: float

@@ -1,7 +1,7 @@
-"""Trains the models of a paper's table, in several sessions if necessary, and reads their scores.
+"""Trains the models for a table of the paper, in one or more sessions, and reads their scores.
 
-Each run has its own folder, FOLDER/NAME/seed-1/, in the format of `transduce train`. The file .experiment.json in this
-folder records the options, the hashes of the corpus files, and the revisions of the code that trained the run.
+Each run trains one experiment with one seed. Its folder, FOLDER/NAME/seed-1/, has the format of `transduce train`. The
+file .experiment.json in it records the options, the hashes of the corpus files, and the revisions of the code.
 """
 
 import json
@@ -34,7 +34,7 @@ RESOLVED = (
 
 
 class Experiment(NamedTuple):
-    """The options of a training, which is run once for each seed."""
+    """The options for training a model of a table; the model is trained once with each seed."""
 
     name: str  # the name of its folder
     options: Mapping[str, Any]
@@ -79,9 +79,9 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """Make an experiment for each row of a table; raises UserError if the user sets an option in which rows differ.
+    """Make an experiment for each row of a table; raises UserError if `own` has an option in which the rows differ.
 
-    The user's options, `own`, override those of `rows` (keys: folder names), which override those of `shared`.
+    `rows` maps folder names to options. A row's options override `shared`; `own`, the user's options, override both.
     """
     first = next(iter(rows.values()))
     for name in own:
@@ -100,9 +100,9 @@ def carry_out(
     """Train until all runs are finished or `minutes` have passed; returns whether all runs are finished.
 
     All experiments are trained with the first seed, then all with the second, and so on. The next call resumes an
-    unfinished run. If a run fails, UserError is raised after the other runs are trained. If two experiments can't start
-    for the same reason, or a run was started with other options, UserError is raised at once. Raises KeyboardInterrupt
-    if the user interrupts the training. `clock` returns the time in seconds.
+    unfinished run. Raises UserError at once if the options of a run in `folder` differ from the experiment's, or if two
+    experiments fail to start for the same reason. If another error stops a run, trains the other runs and then raises
+    UserError. Raises KeyboardInterrupt if the user interrupts the training. `clock` returns the time in seconds.
     """
     check_single_process("transduce reproduce")
     until, failures = clock() + 60 * minutes, list[Path]()
@@ -153,7 +153,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """An experiment's finished runs, sorted by seed; raises UserError if a run was trained with other options."""
+    """An experiment's finished runs, sorted by seed; raises UserError if a run's options differ from `experiment`."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -181,7 +181,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """Read the record of a run, or None if the run has not begun; raises UserError if the run has other options."""
+    """Read a run's record; None if the run has not begun. Raises UserError if its options differ from `experiment`."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -195,7 +195,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 
 
 def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Write the record of a run that starts or resumes, and add the current revision of the code to the record."""
+    """Write a run's record before its training starts or resumes; adds the current revision of the code."""
     before = record["revisions"] if record else []
     after = before if revision() in before else [*before, revision()]
     out.mkdir(parents=True, exist_ok=True)
@@ -230,7 +230,7 @@ def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part
 
 
 def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-    """Compute values and cache them in `path`, or read them from there if `files` have not changed."""
+    """Read values from the cache file `path`; computes them if the cache is missing or one of `files` has changed."""
     made_of = [str(CACHE_VERSION), *(_content(str(file)) for file in files)]
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """A table cell: the difference `figure` - `first`, and its significance; "" if one of the means has no runs."""
+    """A table cell: the difference `figure` - `first` and its significance; "" if `figure` or `first` has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (
@@ -272,7 +272,7 @@ def resolved(one: Figure, other: Figure) -> bool | None:
 
 @cache
 def revision() -> str:
-    """The package's version, and the git commit if known; cached, because the loaded code stays the same."""
+    """The package's version and, if known, the git commit."""
     root, released = Path(__file__).parents[4], version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():

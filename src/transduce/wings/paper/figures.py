@@ -29,7 +29,7 @@ def shift_matrix(offset: int, d_model: int) -> Tensor:
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest error of PE(pos + offset) = PE(pos) M with M from `shift_matrix`, over all pos below `length`."""
+    """The largest difference between PE(pos + offset) and PE(pos) M for all pos below `length`; M is `shift_matrix`."""
     table = sinusoids(length + abs(offset), d_model).double()
     first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()

@@ -11,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to all positions, or only to positions less than `window` away (neighbourhood r = 2 * window)."""
+    """Self-attention to positions less than `window` away (r = 2 * window in table 1); window 0: to all positions."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
@@ -23,7 +23,7 @@ class SelfAttention(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """An LSTM; `forward` makes one call for all positions, and `by_steps` makes one call for each position."""
+    """An LSTM; `forward` calls it once for all positions, and `by_steps` calls it once for each position."""
 
     def __init__(self, d: int):
         super().__init__()
@@ -42,7 +42,7 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution with KERNEL inputs, `dilation` positions apart; the last is the current position.
+    """A causal convolution over k = KERNEL positions, which are `dilation` apart and end at the current position.
 
     A stack of log_k n layers with dilations 1, k, k^2, … sees n positions. `separable`: depthwise, then pointwise.
     """

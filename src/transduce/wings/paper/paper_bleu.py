@@ -16,9 +16,9 @@ COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
-    """Make a function that scores hypotheses against references by BLEU, in per cent.
+    """Make a function that computes the BLEU of hypotheses against references, in per cent.
 
-    Raises UserError as `moses_tokenizer` does. The returned function raises UserError for unequal numbers of texts.
+    Raises UserError as `moses_tokenizer` does. The returned function raises UserError if the numbers of texts differ.
     """
     tokenizer = moses_tokenizer(language)
 

@@ -34,25 +34,25 @@ def reproduce(
     text: tuple[str, ...] = (),
     assignments: Assignments = (),
 ) -> None:
-    """Compute a table of the paper and show it beside the paper's values, or draw the paper's figures.
+    """Compute a table of the paper and compare its values with the printed values, or draw the paper's figures.
 
-    Without --budget, table2, table3 and parsing only show finished models. With --budget, they also train models.
-    Repeat the command to continue the training. parsing computes table 4 from .mrg files: for each --train file, give
-    one --valid file and, optionally, one --test file. One parser is trained on trees of the phrasebook. Four parsers
-    are trained on each --train file: on all, a half, a quarter and an eighth of its trees.
+    table2, table3 and parsing show the scores of trained models. --budget trains these models; repeat the command until
+    all models are trained. The word parsing stands for table 4. For each --train file (.mrg), give one --valid file,
+    and one --test file if you have one. One parser learns from the built-in phrasebook. For each --train file,
+    four parsers are trained: on all of its trees, on a half, on a quarter and on an eighth.
 
     Args:
-        what: The table to compute, or figures.
+        what: A table to compute (parsing: table 4), or figures.
         out: The folder for the training runs, the tables (.md and .json) and the pictures.
         train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files.
         valid: The validation files.
         test: The test files on which finished models are scored.
         source: Language code of the source.
         target: Language code of the target.
-        seeds: Number of models to train for each row of the table, with different random seeds.
-        budget: Minutes of training in this run of the command; 0: no training.
-        model: A model folder whose attention maps are drawn, too (only with figures).
-        text: A sentence whose attention maps are drawn (only with --model); repeat --text for more sentences.
+        seeds: Number of models to train for each row of the table, each with its own random seed.
+        budget: Minutes after which the training stops; 0: no training.
+        model: The folder of a model; `transduce reproduce figures` also draws its attention maps for each --text.
+        text: A sentence for which the attention maps of --model are drawn; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if seeds < 1 or not 0 <= budget < math.inf:

@@ -97,7 +97,7 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """The steps between the first input and the last output: one for each layer, but n for a recurrent layer."""
+    """The path length from the first input to the last output: one step per layer, but n steps per recurrent layer."""
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
@@ -117,7 +117,7 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 
 
 def table(folder: Path) -> Table:
-    """Measure all layers, which takes some minutes; returns table 1, and draws table1.png in `folder`."""
+    """Measure all layers and return table 1; this takes some minutes. Also writes table1.png to `folder`."""
     costs, crossings = {}, {}
     for name in CLAIMS:
         log(f"Measuring {name} for sequence lengths n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
@@ -183,7 +183,7 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
 
 
 def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
-    """The length above which all `ratios` exceed 1, interpolated between `lengths`; inf if the last is less than 1."""
+    """The length above which all `ratios` exceed 1, interpolated between `lengths`; inf if the last ratio is < 1."""
     below = [i for i, ratio in enumerate(ratios) if ratio < 1]
     if not below:
         return float(lengths[0])
@@ -194,11 +194,11 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """Peak memory of this process in bytes; on Linux, getrusage would also count the parent process."""
+    """The peak memory of this process in bytes; from /proc on Linux, where getrusage also counts the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     if resource is None:
-        raise UserError("Table 1 measures memory, which works only on Linux and macOS.")
+        raise UserError("Table 1 needs the peak memory, which can be measured only on Linux and macOS.")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,4 +1,4 @@
-"""Table 2 of the paper, BLEU and training cost: the printed values, and our runs of the families in table2.toml."""
+"""Table 2 (BLEU and training cost): the printed values, and our results for the model families of table2.toml."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -75,14 +75,14 @@ def of_the_model(training: Training, length: int = 25) -> float:
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment with equal FLOPs for each model family; raises UserError as `plan` does."""
+    """Make an experiment for each model family, all with the same FLOPs; raises UserError as `plan` does."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The number of updates that cost `training_flops` (of table2.toml) floating-point operations."""
+    """The number of updates that together cost `training_flops` (table2.toml) floating-point operations."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -90,7 +90,7 @@ def _steps(options: Mapping[str, Any]) -> int:
 
 
 class Measured(NamedTuple):
-    """Our results for a row of the table: means over a family's seeds, or an ensemble's BLEU and total costs."""
+    """Our results for a row of table 2: a model family's means over seeds, or an ensemble's BLEU and total costs."""
 
     bleu: Figure
     flops: float
@@ -151,7 +151,7 @@ def _mean(runs: Sequence[Result]) -> Measured | None:
 
 
 def _ensemble(name: str, runs: Sequence[Result], folder: Path, test: Sequence[str]) -> Measured:
-    """Evaluate an ensemble on the files `test`, by default the runs' test files; BLEU is cached in `folder`."""
+    """Evaluate an ensemble on the files `test` (default: the first run's test files); caches BLEU in `folder`."""
     path = folder / f"table2/{_slug(name)}.json"
 
     def translate() -> dict[str, float]:

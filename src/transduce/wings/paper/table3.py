@@ -1,4 +1,4 @@
-"""Table 3 of the paper, variations on the Transformer: the printed values, and our runs of the rows in table3.toml."""
+"""Table 3 (variations on the Transformer): the printed values, and our results for the rows of table3.toml."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -58,12 +58,12 @@ BIG = VARIATIONS[-1].model
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """The parameters of a row's model in millions; by default, the vocabulary has the paper's 37,000 subwords."""
+    """The number of parameters of a row's model, in millions; default: the paper's vocabulary of 37,000 subwords."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 
 def scaled(model: ModelConfig, factor: int) -> ModelConfig:
-    """The model with all widths divided by `factor`, and the same numbers of heads and layers."""
+    """The model with all widths divided by `factor`; the numbers of heads and layers do not change."""
     return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
 
 

@@ -1,4 +1,4 @@
-"""Table 4 of the paper, English constituency parsing: the printed values (parsing.toml), and parsers that we train."""
+"""Table 4 (English constituency parsing): the printed values (parsing.toml), and the scores of our parsers."""
 
 import math
 from collections import Counter
@@ -28,17 +28,17 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Make experiments on the phrasebook and on parts of each corpus (SHARES); writes their trees to `folder`.
+    """Make experiments with trees of the phrasebook and with subsets of each corpus; writes the trees to `folder`.
 
-    `own` holds the user's options. Its data.corpora, data.valid and data.test list .mrg files in the same order.
-    Raises UserError for unequal numbers of files, empty files or two corpora of the same name.
+    `own` holds the user's options. The n-th .mrg files in its data.corpora, data.valid and data.test belong together.
+    Raises UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Give one --valid file for each --train file, in the same order, and as many --test files or none.",
+            "Give one --valid file for each --train file, in the same order, and no --test files or equally many.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
@@ -73,7 +73,7 @@ def _experiment(name: str, row: str, train: str, valid: str, test: str, options:
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """Make the options' numbers of updates proportional to the square root of the number of trees."""
+    """Scale the options that count updates, in proportion to the square root of the number of trees."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 

@@ -1,4 +1,4 @@
-"""Tables of the paper: reads their definitions (NAME.toml), and writes our results (NAME.md and NAME.json)."""
+"""Reads the definitions of the paper's tables (NAME.toml), and writes our results (NAME.md and NAME.json)."""
 
 import platform
 import tomllib

@@ -49,7 +49,7 @@ class Summary(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """EVALB's figures by EVALB's names: per cent, except for "average crossing"; NaN if undefined."""
+        """EVALB's figures, under EVALB's names: percentages, except for "average crossing"; NaN if undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -86,7 +86,7 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 
 
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
-    """The parse, but words that only one of the two trees tags as punctuation get the gold tree's tag.
+    """The parse, with the gold tree's tag on each word that only one of the two trees tags as punctuation.
 
     EVALB deletes the words that a tree tags as punctuation. If the remaining words of the trees differ, EVALB excludes
     the parse as an error. Except for traces, both trees must have the same words.
@@ -148,7 +148,7 @@ class _Bracket:
 
 
 class _Quote(NamedTuple):
-    """A quotation mark, which may be deleted and later restored."""
+    """A quotation mark, which EVALB can delete and restore."""
 
     word: str
     tag: str
@@ -157,7 +157,7 @@ class _Quote(NamedTuple):
 
 
 class _Sentence:
-    """The brackets of a line of trees, and the words that EVALB doesn't delete."""
+    """The brackets of a sentence, and the words that EVALB doesn't delete."""
 
     def __init__(self, line: str, parameters: Parameters) -> None:
         self.words: list[tuple[str, str]] = []  # words with their tags
@@ -197,7 +197,7 @@ class _Sentence:
 
 
 def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) -> None:
-    """Restore a quotation mark that EVALB deletes from one tree but not from the other, because the tags differ."""
+    """Restore the quotation marks that EVALB would delete from only one of the two trees."""
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):

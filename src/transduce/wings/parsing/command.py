@@ -74,7 +74,7 @@ def evaluate_trees(
     json: bool,
     assignments: Sequence[str],
 ) -> None:
-    """Score parses by labelled brackets; the parameters are those of `transduce evaluate`."""
+    """Score parses by labelled brackets; the arguments are those of `transduce evaluate`."""
     from transduce.wings.parsing.brackets import score_brackets
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
@@ -138,4 +138,4 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
         agreed = _shown(measured.agreed.all.figures["F1"])
         print(f"F1 with punctuation tags copied from the gold trees, so that EVALB excludes no parse: {agreed}.")
         share = measured.changed / len(scores.rows)
-        print(f"Requiring well-formed trees changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")
+        print(f"Ensuring well-formedness changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")

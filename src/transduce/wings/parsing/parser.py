@@ -30,7 +30,7 @@ class Parser:
     """Parses sentences with a model, or an ensemble, trained on linearised trees."""
 
     def __init__(self, models: Sequence[Bundle], config: DecodeConfig):
-        """Raises UserError for a model that was not trained on trees, or an ensemble with different vocabularies."""
+        """Raises UserError if a model was not trained on trees, or if the models have different vocabularies."""
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
@@ -50,7 +50,7 @@ class Parser:
             yield delinearise(without_marks(translation.text), words) if words else None
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
-        """Search without the constraint, and return the target texts, which may be malformed trees."""
+        """The target texts of a search without the constraint; such a text can be a malformed tree."""
         sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
         return [translation.text for translation in self._unconstrained.translate(sources)]
 
@@ -59,8 +59,8 @@ class Parser:
         for words, limit in zip(sentences, limits, strict=True):
             if limit < 2 * len(words) + 2:
                 raise UserError(
-                    f"A tree of {len(words)} words needs more than {limit} tokens. Split the sentence or raise "
-                    f"decode.max_extra_tokens: '{' '.join(words)[:60]}'."
+                    f"A tree of {len(words)} words needs more than {limit} tokens: '{' '.join(words)[:60]}'. "
+                    "Split the sentence or raise decode.max_extra_tokens."
                 )
         return WellFormed(self._kinds, list(map(len, sentences)), limits)
 
@@ -75,7 +75,7 @@ class Measured(NamedTuple):
 
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
-    """Parse the sentences of gold trees, with and without the constraint, and score the parses."""
+    """Parse the sentences of gold trees, score the parses, and count how many parses the constraint changed."""
     sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
     parses = list(parser.parse(sentences))
     targets = [marked_tags(linearise(parse)) if parse else "" for parse in parses]

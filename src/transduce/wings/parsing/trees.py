@@ -90,7 +90,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
             else:
                 label, children, words = open_nodes[-1]
                 if children or words:
-                    raise MalformedTreeError(f"'{token}' follows a word or a bracket, but needs its own tag", number)
+                    raise MalformedTreeError(f"'{token}' has no tag of its own", number)
                 words.append(token)
             fresh = False
     if open_nodes:
@@ -152,7 +152,7 @@ def category(label: str) -> str:
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a tree without words: "(NP" opens a bracket, ")" closes a bracket, a tag replaces its word."""
+    """The symbols of a tree, without words: "(NP" opens a bracket, ")" closes a bracket, a tag replaces its word."""
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
     return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
 

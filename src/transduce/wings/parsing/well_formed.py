@@ -31,8 +31,8 @@ class WellFormed:
     """A TokenFilter for beam search: every complete hypothesis is a tree over all words of its sentence.
 
     A tag must follow its word's mark. A bracket must not be empty, and the root must not close before the last word. A
-    bracket may only open if enough tokens remain to finish the tree. The search therefore always finds a tree, because
-    the token limits allow two tokens per word and two brackets.
+    bracket may only open if enough tokens remain to finish the tree. The search always finds a tree, because each limit
+    is at least 2 * words + 2.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
@@ -40,10 +40,10 @@ class WellFormed:
         self.kinds, self.marks = kinds, int((kinds >= MARK).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
         if (self.limits < 2 * self.words + 2).any():
-            raise ValueError("a token limit must allow two tokens per word and two brackets")
+            raise ValueError("a token limit must be at least 2 * words + 2")
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
-        """Set log_probs (b, w, v) to -inf for next tokens that can't lead from `tokens` (b, w, n) to a tree."""
+        """Set log_probs (b, w, v) to -inf for each next token after which `tokens` (b, w, n) can't become a tree."""
         kinds = self.kinds[tokens]
         opened, closed, tagged = ((kinds == kind).sum(-1) for kind in (OPENS, CLOSES, TAGS))  # (b, w)
         depth, left = opened - closed, self.words[:, None] - tagged

@@ -1,6 +1,6 @@
 """Reads the phrasebook, which `tools/write_phrasebook.py` generates, and selects pairs for comparing engines.
 
-The validation and test examples contain combinations of words that are not in the training examples.
+The validation and test examples contain word combinations that do not occur in the training examples.
 """
 
 import re
@@ -28,14 +28,14 @@ class Example(NamedTuple):
 
 
 def examples(part: str, count: int | None = None) -> Iterator[Example]:
-    """The first `count` examples (default: all) of a part: train (40,000), valid (300) or test (500)."""
+    """The first `count` examples (default: all) of the train (40,000), valid (300) or test (500) part."""
     for line in islice(read_lines(str(Path(__file__).with_name(f"{part}.tsv.bz2"))), count):
         tree, german = line.split("\t")
         yield Example(NO_SPACE_BEFORE.sub(r"\1", " ".join(LEAF.findall(tree))), german, tree)
 
 
 def held_out(folder: Path, count: int) -> list[Pair]:
-    """The first `count` validation pairs of a model folder; without any, training pairs of the phrasebook."""
+    """The first `count` validation pairs of a model folder; if it has none, training pairs of the phrasebook."""
     file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
         return list(islice(read_pairs([str(file)]), count))

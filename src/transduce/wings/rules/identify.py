@@ -20,8 +20,8 @@ class Identifier:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
         except ImportError:
             raise UserError(
-                "The rules swapped, source-language and target-language need the package py3langid. Install it with "
-                "pip install 'transduce[doctor]', or leave these rules out."
+                "The rules 'swapped', 'source-language' and 'target-language' need the package py3langid. Install it "
+                "with pip install 'transduce[doctor]', or leave these rules out."
             ) from None
         self._model = LanguageIdentifier.from_model_file(MODEL_FILE)
         self._known = frozenset(self._model.labels)
@@ -36,7 +36,7 @@ class Identifier:
         return [self._model.classify(text[:SAMPLE_CHARACTERS])[0] for text in texts]
 
     def gaps(self, texts: Sequence[str], label: str) -> NDArray[np.float64]:
-        """The log-probability gap between each text's likeliest language and `label`; 0 if `label` is the likeliest."""
+        """For each text, the log-probability of the likeliest language minus that of the language `label`."""
         gaps = np.zeros(len(texts))
         for place, text in enumerate(texts):
             best, score = self._model.classify(text[:SAMPLE_CHARACTERS])

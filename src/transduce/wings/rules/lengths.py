@@ -1,7 +1,7 @@
-"""Finds pairs whose lengths are unusual for their corpus, texts that break off, and extra sentences.
+"""Finds texts that break off, texts with extra sentences, and pairs whose lengths are unusual for their corpus.
 
-A translation that is too short shows in the length ratio, and one that is too long in the length difference.
-A smaller deviation is enough if the shorter text breaks off, and if few texts of the corpus break off.
+The length ratio exposes translations that are too short, and the length difference those that are too long.
+If the shorter text breaks off, a smaller deviation from the usual lengths is enough to report the pair.
 """
 
 import re
@@ -67,12 +67,12 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """The share of `number` in `of` pairs, estimated by the rule of succession, so that it is never 0."""
+    """Estimate the share of pairs, `number` out of `of`, by the rule of succession, so that the share is never 0."""
     return (number + 1) / (of + 2)
 
 
 def _middle_and_width(measure: Floats) -> tuple[float, float]:
-    """Median and standard deviation, both without outliers: 10 % of outliers would widen the deviation by a sixth."""
+    """Median and standard deviation without outliers. With 10 % outliers, the deviation would be a sixth larger."""
     middle = width = 0.0
     for _ in range(2):
         middle = float(np.median(measure))
@@ -82,7 +82,7 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """By how many standard deviations each target is too long (negative: too short), in ratio or difference."""
+    """The deviation of each target from the usual length, in standard deviations; negative if a target is too short."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
@@ -91,8 +91,8 @@ def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
     """Whether the shorter side breaks off, and whether the longer side has extra sentences.
 
-    A fault counts only if the lengths deviate, too: by z standard deviations, with exp(-z²/2) * share <
-    exp(-OUTLIER²/2). The share is that of pairs with this fault: the rarer the fault, the smaller z may be.
+    A fault counts only if the lengths deviate by z standard deviations, with exp(-z²/2) * share < exp(-OUTLIER²/2).
+    `share` is the share of the corpus's pairs with this fault. A rarer fault needs a smaller deviation.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (

@@ -1,8 +1,8 @@
-"""Finds misalignment: ranges of lines whose translations stand on other lines.
+"""Finds misalignment: ranges of lines whose translations do not have the same line numbers.
 
 A missing or repeated line on one side shifts all lines after it. Line lengths and shared words reveal the offset.
-Long sentences have long translations (Gale and Church, 1993); shared words are mostly names and numbers. For each
-of these two clues, an array (n lines, o offsets) holds the log-odds that target line i + offset translates source
+Long sentences have long translations (Gale and Church, 1993); shared words are mostly names and numbers. For lengths
+and for words, an array (n lines, o offsets) holds the log-odds that target line i + offset translates source
 line i. The Viterbi algorithm then finds the likeliest offset of every line; each change of the offset has a cost.
 """
 
@@ -38,7 +38,7 @@ MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evid
 
 
 class Shift(NamedTuple):
-    """Source lines `first` to `last`, from 0; their translations are `offset` lines further down (None: not nearby)."""
+    """Source lines `first` to `last`, from 0. Target line i + `offset` translates line i (None: no nearby line)."""
 
     first: int
     last: int
@@ -60,7 +60,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
-    """The target line of each source line; -1 if unknown or uncertain, as near the ends of a shift."""
+    """The target line of each source line, or -1 if it is unknown. Near the ends of a shift, it counts as unknown."""
     targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
@@ -75,7 +75,7 @@ def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints
 
 
 def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
-    """For the offset at index i, yield item i + offset, or None if there is none; offsets are up to MAX_SHIFT_LINES."""
+    """For the i-th offset, yield item i + offset, or None if there is no such item; |offset| <= MAX_SHIFT_LINES."""
     edge = [None] * MAX_SHIFT_LINES
     padded = chain(edge, items, repeat(None))
     near = deque(islice(padded, 2 * MAX_SHIFT_LINES), maxlen=2 * MAX_SHIFT_LINES + 1)
@@ -88,7 +88,7 @@ def _length_odds(sources: Ints, targets: Ints) -> Floats:
     """Log-odds from the lengths of lines, as an array (n lines, o offsets); 0 where a line is blank or missing.
 
     Two normal distributions model the log length ratio: a narrow one for translations, and a broad one for unrelated
-    lines. The narrow width is measured at the offset with the narrowest ratios, where most lines are aligned.
+    lines. The width of the narrow one is measured at the offset where ratios vary least: there, most lines are aligned.
     """
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
@@ -114,7 +114,7 @@ def _spread(values: Floats) -> float:
 
 
 def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
-    """Log-odds (n lines, o offsets) from shared words; if several nearby lines have a word, its evidence is divided."""
+    """Log-odds (n lines, o offsets) from shared words. If k nearby lines have a word, each gets 1/k of its evidence."""
     n = len(sources)
     sides = [_words(sources), _words(targets)]
     buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
@@ -135,7 +135,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """Keys of long words and of words with digits: 40 bits of the word's hash, then 24 bits of the line number."""
+    """Keys for long words and for words with digits. A key has 40 bits of the word's hash and 24 of the line number."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
@@ -170,7 +170,7 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _may_change(odds: Floats) -> bool:
-    """Whether some run of lines has enough evidence for a nonzero offset to outweigh SHIFT_COST_NATS."""
+    """Whether, in some range of lines, the evidence for a nonzero offset outweighs SHIFT_COST_NATS."""
     gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
     lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
     return bool((gains - lowest >= SHIFT_COST_NATS).any())

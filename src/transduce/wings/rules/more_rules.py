@@ -55,7 +55,7 @@ class MoreRules:
     """Checks the rules that `data.rules` names, except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """`pairs`, the first sources and the first targets of a corpus, show the usual lengths of the corpus's texts.
+        """`pairs` holds the first sources and targets of a corpus, from which the usual lengths are measured.
 
         Raises UserError if the test set can't be read or a package is missing.
         """
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set the bit of each broken rule in `broken`; if `shifts` is None, the misaligned lines are detected here."""
+        """Set the bit of each broken rule in `broken`. If `shifts` is None, the method also finds misaligned lines."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Check the languages of both sides; if both are wrong, the sides may be swapped."""
+        """Check the languages of both sides, and whether the sides are swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []
@@ -140,7 +140,7 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """py3langid's label for the language of each side, or "" if the language is unknown or not checked."""
+    """py3langid's label for the language of each side, or "" if no language is given or no rule checks the side."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
         if code and {SWAPPED, rule} & set(rules.others):
@@ -148,7 +148,7 @@ def _labels(rules: Rules) -> tuple[str, str]:
             if not labels[side]:
                 raise UserError(
                     f"py3langid can't identify the language '{code}'. Correct the language code, or leave out the "
-                    f"rules {SWAPPED} and {rule}."
+                    f"rules '{SWAPPED}' and '{rule}'."
                 )
     return labels[0], labels[1]
 

@@ -1,4 +1,4 @@
-"""Checks access to the API by keys, rate limits and body sizes; most checks run before a request's body is read."""
+"""Checks API keys, request rates and body sizes; most checks run before a request's body is read."""
 
 import asyncio
 import contextlib
@@ -52,7 +52,7 @@ def answer(error: BaseException) -> JSONResponse:
 
 
 class RateLimit:
-    """Token-bucket rate limit: each client's bucket holds tokens for a minute's requests and refills evenly."""
+    """A token-bucket rate limit. Each client has a bucket of `per_minute` tokens, which refills within a minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._clock = per_minute, clock
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """Read a request's body; returns it, or b"" if it is too long, and a `receive` function that delivers it again."""
+    """Read a request's body. Returns the body (b"" if it is too long), and a function that delivers the body again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:

@@ -51,14 +51,14 @@ class Download(NamedTuple):
 
 
 class Downloads:
-    """Stores up to `size` translated documents under secret names for `seconds`; new documents replace the oldest."""
+    """Stores translated documents for `seconds`. If `size` documents are stored, a new one replaces the oldest."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Store a document and return its secret name; `name` is the source's file name, `target` a language code."""
+        """Store a document and return its secret name; `name` is the uploaded file's name, `target` a language code."""
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
@@ -91,7 +91,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
     app = FastAPI(
         title="transduce",
         version=version("transduce"),
-        description="Translation with Transformer models. The API is LibreTranslate's, with more fields and routes.",
+        description="Translation with Transformer models. The API extends LibreTranslate's API by fields and routes.",
         lifespan=lifespan,
         docs_url=None,  # FastAPI's page loads scripts from another server
         redoc_url=None,
@@ -145,7 +145,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
-    @app.post("/translate_file", summary="Translate a document: multipart fields file, source, target")
+    @app.post("/translate_file", summary="Translate a document, sent in the multipart fields file, source and target")
     async def translate_file(request: Request) -> JSONResponse:
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):
             boundary(request.headers["content-type"])

@@ -1,7 +1,7 @@
 """Translates the sentences of many requests in shared batches.
 
 Only the event loop changes the queue; engines run in a thread. Sentences that arrive while a batch is translated wait
-for the next batch. A batch takes one sentence of each request in turn, so that long documents don't delay others.
+for the next batch. A batch takes one sentence of each request in turn, so that long requests don't delay short ones.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class QueueFullError(HTTPException):
 
 
 class BatchKey(NamedTuple):
-    """The translator and the options for sentences; sentences with equal keys share batches."""
+    """The translator and the options of a sentence. Only sentences with equal keys can share a batch."""
 
     translator: Translator
     options: TranslationOptions = PLAIN
@@ -96,7 +96,7 @@ class Batcher:
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """Hold a request's place in the queue during a block; raises QueueFullError if no place is free."""
+        """Hold a request's place in the queue during a `with` block; raises QueueFullError if no place is free."""
         self.check_place()
         self.requests += 1
         try:
@@ -105,7 +105,7 @@ class Batcher:
             self.requests -= 1
 
     def check_room(self, tokens: int) -> None:
-        """Raise QueueFullError if the queue has no room for `tokens` more tokens, or if they would wait too long."""
+        """Raise QueueFullError if a request of `tokens` tokens does not fit in the queue or would wait too long."""
         ahead = sum(min(size, tokens) for size in self._sizes)  # requests take turns, so long ones delay this one less
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
@@ -133,7 +133,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run `compute` in the engine's thread; a waiting batch is translated before the next `compute`."""
+        """Run `compute` in the engine's thread. If a batch is waiting, it is translated before the next `compute`."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -153,7 +153,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next batch: sentences that share the first job's `BatchKey`, taken from the requests in turn."""
+        """The next batch: sentences with the `BatchKey` of the first job, taken from the requests in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]

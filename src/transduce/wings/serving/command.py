@@ -34,12 +34,12 @@ def serve(
     After Ctrl-C or SIGTERM, the server answers the requests that it has accepted, and exits.
 
     Args:
-        models: Model folders, each for a different language pair.
+        models: Model folders. No two models can have the same language pair.
         host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
         port: The port to listen on; 0 means any free port.
         keys: A file of API keys; every request must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
-        insecure: Listen without --keys on an address that other machines can reach.
+        insecure: Without --keys, listen even on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
         engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
@@ -61,7 +61,7 @@ def serve(
         return
     if new_key:
         if keys is None:
-            raise UserError("--new-key adds a hash to the file of --keys. Give --keys FILE, too.")
+            raise UserError("--new-key needs a file for the hash of the new key. Give --keys FILE, too.")
         print(add_key(keys, new_key))
         return
     if not models:
@@ -70,7 +70,7 @@ def serve(
         try:
             ipaddress.ip_network(address)
         except ValueError:
-            raise UserError(f"'{address}' is not an address. Write, for example, 10.0.0.1 or 10.0.0.0/24.") from None
+            raise UserError(f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24.") from None
     local = is_local(host)
     if not local and keys is None and not insecure:
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")

@@ -55,7 +55,7 @@ def read_keys(path: Path) -> Keys:
 def add_key(path: Path, name: str) -> str:
     """Make a key, append its hash to the file and return the key; raises UserError if the name is invalid or in use."""
     if not KEY_NAME.fullmatch(name):
-        raise UserError(f"'{name}' can't be a key's name. Use at most 64 letters, digits and the characters . _ @ -")
+        raise UserError(f"'{name}' can't be a key's name. Use at most 64 characters: letters, digits and . _ @ -")
     key = secrets.token_urlsafe(32)
     try:
         known = path.read_bytes() if path.exists() else b""

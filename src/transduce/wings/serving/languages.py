@@ -61,7 +61,7 @@ def codes(directions: Iterable[Direction]) -> list[str]:
 
 
 def without_markup(text: str) -> str:
-    """The start of a text without markup; otherwise, the English names of tags would mislead the detection."""
+    """The start of a text, without markup, since the English names of tags would mislead the language detection."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
     words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
     return unescape(" ".join(words))

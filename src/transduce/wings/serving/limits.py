@@ -28,7 +28,7 @@ class Limits:
     term_characters: int = option(200, "length of the source or target of a glossary entry", unit="characters")
     queue: int = option(256, "requests waiting or being translated; further requests get a 503", unit="requests")
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")
-    wait: int = option(20, "estimated wait in the queue above which a request gets a 503", unit="seconds")
+    wait: int = option(20, "estimated wait in the queue; requests that would wait longer get a 503", unit="seconds")
     batch_tokens: int = option(1024, "source tokens of a batch", unit="tokens")
     connections: int = option(1024, "open connections", unit="connections")
     header_seconds: int = option(10, "time to receive the headers of a request", unit="seconds")
@@ -38,7 +38,7 @@ class Limits:
     documents: int = option(64, "translated documents kept for download", unit="documents")
     drain_seconds: int = option(25, "time to answer accepted requests after SIGTERM", unit="seconds")
     per_key: int = option(1200, "requests a minute with one key", unit="requests")
-    per_address: int = option(1200, "requests a minute from one address, except from loopback", unit="requests")
+    per_address: int = option(1200, "requests a minute from one address other than a loopback address", unit="requests")
 
 
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:

@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration: clients' requests are not logged; X-Forwarded-For is trusted from the `proxies`."""
+    """Uvicorn's configuration. Requests are not logged. X-Forwarded-For is trusted only if `proxies` send it."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(
@@ -70,7 +70,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 
 
 class _Deadlines(H11Protocol):
-    """A connection that is closed when headers, body or the delivery of the answer take too long."""
+    """A connection with time limits for the headers, the body and the delivery of the answer."""
 
     limits: ClassVar[Limits]
     _client_state: Any = None

@@ -43,14 +43,14 @@ class Texts(BaseModel):
     """The fields of POST /translate. The fields up to `api_key` are LibreTranslate's."""
 
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
-        description="a text of any number of sentences and paragraphs, or a list of texts"
+        description="a text or a list of texts; a text has any number of sentences and paragraphs"
     )
     source: Code = Field("auto", description="language code; auto: detect the language")
     target: Code = Field(description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(None, description="API key; better sent as a header, Authorization: Bearer KEY")
-    scores: bool = Field(False, description="return scores: log-probability / length penalty, averaged over sentences")
+    scores: bool = Field(False, description="return scores: mean of the sentences' log-probability / length penalty")
     alignment: bool = Field(False, description="return word alignments")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
@@ -87,7 +87,7 @@ def boundary(content_type: str) -> bytes:
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
     """The validated request; raises UserError for the first invalid field.
 
-    Null and empty fields except `q` count as absent, since LibreTranslate's clients send such fields.
+    Except for `q`, a null or empty field counts as absent, since LibreTranslate's clients send such fields.
     """
     try:
         return kind.model_validate(
@@ -175,12 +175,12 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
     except FormParserError:
         ended = []
     if not ended:
-        raise UserError("The form can't be read: it is not multipart/form-data, although its Content-Type says so.")
+        raise UserError("The form can't be read: its Content-Type is multipart/form-data, but its body is not.")
     return _by_name(pairs)
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The fields of a form by name. The values of a repeated field form a list; a glossary is parsed as JSON."""
+    """The fields of a form by name. The values of a repeated field become a list. A glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

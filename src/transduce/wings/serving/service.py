@@ -83,7 +83,7 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The languages of a text, likeliest first; with `target`, only those that a model translates to `target`."""
+        """The languages of a text, likeliest first; if `target` is given, only languages with a model into `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
@@ -116,7 +116,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """The translator of a language pair for a beam size; requests with the same translator share batches."""
+        """The translator for a language pair and a beam size. Requests with the same translator share batches."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """A page and its alternatives: alternative n is written with alternative n, or else the last one, of every text."""
+    """A page and its alternatives. Alternative n of the page has alternative n of each text, or else the last one."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

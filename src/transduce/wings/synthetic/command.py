@@ -37,8 +37,8 @@ def distill(
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         source: Language code of the source; by default the teacher's source language.
         target: Language code of the target; by default the teacher's target language.
-        ensemble: More teachers with the same vocabulary; the probabilities of all teachers are averaged.
-        keep_original: Keep the original pairs, too.
+        ensemble: Additional teachers with the vocabulary of MODEL; the probabilities of all teachers are averaged.
+        keep_original: Add the original pairs to the prepared corpus.
         engine: The translation engine; `transduce translate --help` describes the choices.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)

@@ -36,10 +36,10 @@ def distill(
 ) -> Prepared:
     """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and the teachers' translations.
 
-    `translator` runs the models in the folders `teachers`. The validation set is not translated. A pair is left out and
-    counted if its source is too long, its translation is cut off, the two have different placeholders, or a cleaning
-    rule rejects the pair. `keep_original` keeps the original pairs, too. A repeated call reads translations from a
-    journal beside `out`. Raises UserError like `prepare`, and if the journal was written with other settings.
+    `translator` runs the models in the folders `teachers`. The validation set is not translated. A translation is left
+    out if a cleaning rule rejects it, if it is cut off at the token limit, or if its placeholders differ from those of
+    its source. Sources that are too long are left out. `keep_original` adds the original pairs. A repeated call resumes
+    an interrupted call. Raises UserError as `prepare` does, and if the settings of the interrupted call differ.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -90,7 +90,7 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
 def _translated(
     pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
-    """Yield each pair with its translation, a journal event; translations of an earlier call are reused."""
+    """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call."""
     for pair in pairs:
         event = next(begun, None)
         if event is None:
@@ -115,7 +115,7 @@ def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tup
 
 
 def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
-    """The translations of an earlier call; raises UserError if that call had other settings."""
+    """The translations of an interrupted call; raises UserError if its settings differ from `call`."""
     if not path.exists():
         return iter(())
     events = read_events(path)

@@ -2,8 +2,8 @@
 
 The algorithm follows Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation".
 Hypotheses that lack equally many term tokens form a group. Hypotheses compete only within their group. Otherwise,
-more probable hypotheses without terms would displace hypotheses with terms. The beam has `beam_size` places per group
-(Post and Vilar: a fixed size in total). Places that a group leaves free go to the other groups.
+more probable hypotheses without terms would displace hypotheses with terms. The beam holds `beam_size` hypotheses per
+group (Post and Vilar: a fixed total). If a group has fewer hypotheses, other groups can have more.
 
 b = sentences, w = open hypotheses per sentence, v = size of the vocabulary, n = tokens so far, including BOS.
 """
@@ -29,7 +29,7 @@ class Progress(NamedTuple):
 
 
 class SentenceConstraints:
-    """Computes how far the hypotheses of one sentence meet the constraints of the sentence."""
+    """Computes the progress of hypotheses towards the constraints of one sentence."""
 
     def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
         self.constraints, self.boundaries = constraints, boundaries
@@ -53,7 +53,7 @@ class SentenceConstraints:
         return Progress(met, frozenset(each for each in begun if each[0] not in met))
 
     def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield (index, tokens) of each unmet constraint that may begin after `last`, per possible segmentation."""
+        """Yield (constraint index, tokens) for each segmentation of an unmet constraint that can begin after `last`."""
         opens = last == BOS or self.boundaries.opens[last]
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
@@ -63,8 +63,8 @@ class SentenceConstraints:
     def missing(self, progress: Progress) -> int:
         """An upper bound on the number of tokens that are needed to meet all constraints; 0 if the hypothesis may end.
 
-        A hypothesis either finishes a begun constraint and then writes all other unmet constraints, or writes all
-        incomplete constraints from the start. The shorter way counts; a suitable next token shortens it by 1.
+        The bound is the length of the shortest continuation that either finishes a begun constraint and then writes all
+        other unmet constraints, or writes all incomplete constraints from the start.
         """
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
@@ -87,7 +87,7 @@ class ConstraintSelector:
         limits: Sequence[int],
         beam_size: int,
     ):
-        """Raises ValueError if a sentence's constraints need more tokens than its translation may have, without EOS."""
+        """Raises ValueError if a sentence's constraints need more tokens than its limit (EOS not counted)."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits = list(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
@@ -95,7 +95,7 @@ class ConstraintSelector:
         # For each sentence, the progress of its open hypotheses, by their tokens.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
         if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
-            raise ValueError("the constraints of a sentence need more tokens than its translation may have")
+            raise ValueError("the constraints of a sentence exceed the token limit of its translation")
 
     @property
     def beam_size(self) -> int:
@@ -154,7 +154,7 @@ class ConstraintSelector:
         """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
 
         Each group in turn supplies an open hypothesis; the group that lacks the fewest tokens is first. A hypothesis
-        may end only if it is among the best `size` candidates that meet all constraints.
+        can end only if it is among the best `size` candidates that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one

@@ -13,9 +13,9 @@ from transduce.wings.terms.glossary import Glossary, contains, segment, word_bou
 def enforce(
     translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
 ) -> NBestLists:
-    """Replace hypotheses that lack a required term by results of a constrained search; returns the n-best lists.
+    """Replace hypotheses that lack a required term with results of a constrained search; returns the n-best lists.
 
-    Raises UserError if a sentence's terms are longer than its translation may be, or if no engine supports constraints.
+    Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
     targets = {i: found for i, text in enumerate(sentences.texts) if (found := glossary.targets(text))}
@@ -31,8 +31,8 @@ def enforce(
     for i, beam in zip(lacking, beams, strict=True):
         if beam - 1 > translator.limit(sentences.sources[i]):
             raise UserError(
-                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) are longer than the "
-                "translation may be. Shorten the terms or raise decode.max_extra_tokens."
+                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) exceed the token "
+                "limit of the translation. Shorten the terms or raise decode.max_extra_tokens."
             )
     boundaries = word_boundaries(tokenizer)
 

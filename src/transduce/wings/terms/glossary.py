@@ -19,7 +19,7 @@ CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all
 
 
 class WordBoundaries(NamedTuple):
-    """For each target piece: the kind of its first character, and whether a word may directly follow the piece."""
+    """The kind of the first character of each target piece, and whether a word can begin directly after the piece."""
 
     first: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
@@ -60,7 +60,7 @@ class Glossary:
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
     def targets(self, text: str) -> list[str]:
-        """The targets of the terms in a text, in the text's order; only the longest of overlapping terms counts."""
+        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest counts."""
         if not self._by_first:
             return []
         units = _units(text)

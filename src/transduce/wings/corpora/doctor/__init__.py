@@ -1,1 +1,1 @@
-"""`transduce doctor`: checks of a corpus, a model folder or a machine, with fixes."""
+"""`transduce doctor` checks a corpus, a model folder or a machine, and suggests fixes."""

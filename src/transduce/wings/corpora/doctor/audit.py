@@ -108,7 +108,7 @@ class Audit:
 
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
-    """Audit a corpus; if `rules` names no language for a side, the language is identified from the first texts.
+    """Audit a corpus; a language that `rules` does not name is identified from the first texts.
 
     If reading fails, the pairs already read are audited, and the result's `stopped` holds the reason. Raises UserError
     if no pair can be read, if the test set can't be read, or if a package is missing.
@@ -147,7 +147,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
 
 
 def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tuple[str, str]:
-    """The language code of each side: from `rules`, else the language of more than half of its texts, else ""."""
+    """The source and target languages: those in `rules`; a missing one is identified from `texts` ("" if unclear)."""
     if all(rules.languages) or not set(rules.others) & set(LANGUAGE_RULES):
         return rules.languages
     codes = []
@@ -240,7 +240,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
 
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """Flag repetitions, ignoring faulty pairs: otherwise, a good pair that repeats a faulty pair would be removed."""
+    """Flag repetitions among the good pairs; a good pair that only repeats a faulty pair is not flagged."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
@@ -253,5 +253,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """Quantiles of text lengths (0.5: the median); `counts[n]` is the number of texts of length n."""
+    """The length quantile for each share, such as 0.5 (the median); `counts[n]` is the number of texts of length n."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

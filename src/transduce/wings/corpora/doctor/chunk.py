@@ -18,7 +18,7 @@ MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with 
 
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk; arrays have one entry per pair, and lists of arrays have one array per side."""
+    """The findings about one chunk; each list of arrays has one array for the sources and one for the targets."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`
@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """Decode `rows` as Windows-1252 or replace undecodable bytes; returns all texts, and the rows with replacements."""
+    """Decode texts as Windows-1252. Where this fails, replace the undecodable bytes, and return these rows, too."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))

@@ -45,8 +45,8 @@ def doctor(
         without: Names of rules to skip; the doctor checks all other rules.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files, in the format of the corpus, or to one .jsonl
-            file. The removed pairs and the rules that they broke are written to FILE.left-out.jsonl.
+        fix: Write the corpus without its faulty pairs to these files. Give files in the format of the corpus, or one
+            .jsonl file. The removed pairs and the rules that they broke are written to FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
     if _is_corpus(what):
@@ -74,7 +74,7 @@ def doctor(
 
 
 def _is_corpus(what: tuple[str, ...]) -> bool:
-    """Whether `what` names a corpus: files, or a folder with bilingual files, but no folder written by transduce."""
+    """Whether `what` names files, or a folder with bilingual files; False for a folder that transduce wrote."""
     from transduce import model_folder
     from transduce.text.formats import combinable_suffixes
     from transduce.text.plain import suffixes

@@ -47,12 +47,12 @@ def check_corpus(
     fix: Sequence[str],
     threads: int,
 ) -> None:
-    """Audit the corpus and print the findings; with `fix`, read the corpus again and write the kept pairs."""
+    """Audit the corpus and print the findings; with `fix`, also write the repaired corpus."""
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
         check_output(output, files, "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError("--fix and --out name a file twice. Name a different file for each output.")
+        raise UserError("Two of the files that --fix and --out name are the same. Give each output its own file.")
     if fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
@@ -78,7 +78,7 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The chosen rules; leaves out rules that can't be checked, unless `only` names them."""
+    """The rules to check; a rule that can't be checked is left out, unless `only` names it."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
@@ -94,7 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """Characters that `vocabulary` lacks, with their counts; with None, those that a learned vocabulary would lack."""
+    """The count of each character that `vocabulary` lacks; None stands for a vocabulary learned from this corpus."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
@@ -139,7 +139,7 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
         if finding.number > EXAMPLES_PRINTED:
             print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
         if finding.rule == ENCODING:
-            print("  If a whole file is in another encoding, convert it first: iconv -f WINDOWS-1252 -t UTF-8")
+            print("  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8")
     print()
     headings, *rest = length_rows(audit)
     print_table([("lengths", *headings[1:]), *rest])

@@ -19,7 +19,7 @@ from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
-    """Check a model folder, an export or a prepared corpus; raises UserError for other folders."""
+    """Check a model folder, an export or a prepared corpus; raises UserError for any other folder."""
     finished = (folder / MANIFEST).exists()
     if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
@@ -31,13 +31,13 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
-        yield from _files(folder, f"use another copy, or train again into a folder other than {folder}")
+        yield from _files(folder, f"use another copy of the model, or train again into a folder other than {folder}")
     else:
         yield Fact("state", "lacking", "not finished", "to resume, run the training command again")
     for path in whole:
         yield from _files(path, f"rm -r {quote(str(path))} (training then uses the previous checkpoint)", brief=True)
     if (folder / model_folder.DATA).is_dir():
-        yield from _files(folder / model_folder.DATA, "use another copy, or train without resuming", brief=True)
+        yield from _files(folder / model_folder.DATA, "use another copy, or train into a new folder", brief=True)
     for aside in sorted(folder.rglob(f".*{ASIDE}*")):
         if aside.suffix != LOCK:
             yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
@@ -75,7 +75,7 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
     """Whether CTranslate2 can run the model, and the formats to which the model can be exported."""
     if refusal := refuse("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't run this model: {refusal.reason}; torch is used")
+        yield Fact("fast engine", "good", f"CTranslate2 can't run this model: {refusal.reason}; torch runs it instead")
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
         yield Fact("fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend)

@@ -29,7 +29,7 @@ EXTRA_PURPOSES = {
 
 
 class Fact(NamedTuple):
-    """The result of one check of a machine or a folder; `mend` is a command or advice that removes the fault."""
+    """The result of one check of a machine or a folder; `mend` says how to correct a fault."""
 
     what: str
     state: Literal["good", "lacking", "damaged"]
@@ -69,7 +69,7 @@ def _torch() -> Iterator[Fact]:
 
 
 def _memory_bytes() -> int:
-    """The memory of this machine, or the limit of its container if that is lower; 0 if unknown."""
+    """The memory of this machine or the limit of its container, whichever is lower; 0 if both are unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

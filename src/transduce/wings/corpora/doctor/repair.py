@@ -46,11 +46,11 @@ class RepairedCorpus:
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
     def side(self, side: int) -> Iterator[str]:
-        """The texts of the kept pairs on one `side`: 0 for the source, 1 for the target."""
+        """The sources (`side` 0) or the targets (`side` 1) of the kept pairs."""
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The lines of the kept pairs in a bilingual file, including all other columns or JSON keys."""
+        """For each kept pair, its line of the bilingual file, with all columns or JSON keys."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:

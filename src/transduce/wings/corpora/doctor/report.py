@@ -57,7 +57,7 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
 
 
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
-    """Up to `limit` line numbers of a finding after skipping `first`, with file names if there are several files."""
+    """Up to `limit` line numbers of a finding, from index `first`; if there are several files, also the file names."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
         f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
@@ -67,7 +67,7 @@ def line_numbers(finding: Finding, first: int, limit: int) -> str:
 
 
 def length_rows(audit: Audit) -> list[tuple[str, ...]]:
-    """A table of each side's length quantiles, in characters and in words; the first row has the column names."""
+    """The length quantiles of sources and targets, in characters and in words; the first row has the column names."""
     rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
     for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):

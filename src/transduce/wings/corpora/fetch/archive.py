@@ -27,7 +27,7 @@ DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises UserError if the archive at `path` unpacks to far more bytes than its own size."""
+    """A stream that raises UserError if the archive at `path` unpacks to many times its size."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
@@ -72,7 +72,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """Read up to `limit` bytes of each wanted member that a zip archive holds; returns {} for other archives."""
+    """The first `limit` bytes of each wanted member that a zip archive holds; {} if `path` is not a zip archive."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
@@ -134,7 +134,7 @@ def _is_zip(path: Path) -> bool:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError if an archive that is read inside the `with` block is damaged."""
+    """Turn errors of a damaged archive in the `with` block into UserError."""
     try:
         yield
     except (*DAMAGE_ERRORS, OSError) as error:

@@ -28,7 +28,7 @@ def fetch(
     """Download a known corpus as aligned text files.
 
     Without a name, the command lists the known corpora. Without --out, the command shows the planned downloads.
-    Repeat the command to resume an interrupted download. Proxies are taken from the environment, such as HTTPS_PROXY.
+    Repeat the command to resume an interrupted download. Environment variables such as HTTPS_PROXY set the proxy.
 
     Args:
         name: The corpus, such as multi30k, multi30k:en-fr, tatoeba:en-de, opus:Books:en-de or opus:Books/v1:en-de.
@@ -81,7 +81,7 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 
 
 def _size(corpus: Corpus) -> str:
-    """The total size of the downloads, as far as the sizes are known."""
+    """The total size of the downloads, such as "more than 5 MB" if only some sizes are known."""
     sizes = [file.size for file in corpus.downloads()]
     known = decimal(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"

@@ -1,7 +1,7 @@
 """Fetches a corpus: downloads its files and writes aligned texts to a folder that appears only when it is complete.
 
-OUT/train.en, train.de, valid.en …   one sentence a line; line i of one file is the translation of line i of the other
-OUT/SOURCE.md, source.json           URLs, licence and order of the parts, for people (.md) and for programs (.json)
+OUT/train.en, train.de, valid.en …   one sentence per line; line i of train.de is the translation of line i of train.en
+OUT/SOURCE.md, source.json           licence, and URLs of the parts in their order; .md for people, .json for programs
 OUT/manifest.json                    size and SHA-256 of each file above
 OUT.downloads/                       the downloads, until OUT is complete
 """
@@ -60,7 +60,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
 
 
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
-    """Download a corpus and write the folder `out` atomically; `kept` is a folder that keeps downloads for reuse."""
+    """Download a corpus and write the folder `out` atomically; the downloads stay in `kept`, if given, for reuse."""
     folder = kept or _downloads(out)
     urls = {file_name(file.url): file.url for file in corpus.downloads()}
     for file in corpus.downloads():
@@ -87,7 +87,7 @@ def _downloads(out: Path) -> Path:
 
 
 def _clear(out: Path) -> None:
-    """Remove leftovers of killed processes. If `out` is complete, also remove its downloads, unless they are in use."""
+    """Remove leftovers of killed processes. If `out` exists, also remove its downloads, unless a process uses them."""
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():

@@ -74,7 +74,7 @@ def file_name(url: str) -> str:
 
 
 def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
-    """Retry transient failures; raises UserError for a permanent failure, or after MAX_FAILURES without progress."""
+    """Retry failures; raises UserError for a permanent failure, or after MAX_FAILURES attempts without progress."""
     failures = 0
     while True:
         before, wait = progress(), 0.0
@@ -104,7 +104,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
-    """Request the missing bytes and append them to the partial file; returns its path when no bytes are missing."""
+    """Request the missing bytes and append them to the partial file; returns the path of the completed file."""
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
     request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Append an answer to `file`; raises ConnectionError if the size is then not `total` bytes (0: unknown)."""
+    """Append an answer to `file`; raises ConnectionError if the file size is not `total`, unless `total` is 0."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -163,13 +163,13 @@ def _disk(path: Path) -> Iterator[None]:
 
 
 def _partial(path: Path) -> Path:
-    """The partial file of a download, or the path of a new one."""
+    """The path of a download's partial file, or the path for a new partial file."""
     parts = (each for each in path.parent.iterdir() if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name)))
     return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
 
 
 def _suffix(wanted: Download, answer: Any, total: int) -> str:
-    """The suffix of the partial file: a digest of the ETag or date that identifies the version on the server."""
+    """The suffix of the partial file: a digest of the ETag or the date of the file on the server."""
     tag = answer.headers.get("ETag", "")
     mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
     if not mark and not wanted.checksum:
@@ -210,7 +210,7 @@ def _check(wanted: Download, path: Path) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to other hosts, but not from https to http."""
+    """Follows redirects, except those from https to http."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("https", "http")
@@ -220,5 +220,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """Send a request; returns the answer. The table and `_Redirects` refuse other addresses than http and https."""
+    """Send a request; returns the answer. The table and `_Redirects` allow only http and https addresses."""
     return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""Looks up a corpus in the catalogue of OPUS: its newest version, and the order of the languages in file names."""
+"""Looks up the newest version of a corpus, and the order of languages in its file names, in the catalogue of OPUS."""
 
 import json
 

@@ -1,9 +1,9 @@
-"""Reads the table of corpora: the files to download for each name (keys: docs/guides/corpora.md).
+"""Reads the table of corpora, which lists the files to download for each corpus (format: docs/guides/corpora.md).
 
-    [NAME]                           title, licence, homepage, cite, recipe; languages: pairs, or "any"
+    [NAME]                           title, licence, homepage, cite, recipe, languages (a list of pairs, or "any")
     [[NAME.train]] [[NAME.valid]] …  the parts of a split, concatenated in this order
 
-Users request a corpus as NAME or NAME:en-de; from a collection, as NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+A request for a corpus is NAME or NAME:en-de; in a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -162,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part has both languages: if its `checksum` is a table by language, both must be among the keys."""
+    """Whether a part has both languages; a part with a `checksum` per language has only the languages listed there."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 
@@ -207,7 +207,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Check the keys, the values and the placeholders in the values of a TOML table; raises UserError for a mistake."""
+    """Check the keys, values and placeholders of a TOML table; raises UserError for a mistake."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
@@ -223,7 +223,7 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """A description of the values that a key may have, or "" if `value` is valid."""
+    """If `value` is invalid, a description of the valid values of `key`; otherwise ""."""
     if key in KINDS_OF_VALUES:
         is_right, wanted = KINDS_OF_VALUES[key]
         return "" if is_right(value) else wanted
@@ -245,7 +245,7 @@ KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
     "notes": (lambda value: _are_texts(value, re.compile(".*")), "a list of names"),
     "languages": (
         lambda value: value == "any" or (value and _are_texts(value, PAIR)),
-        'a list of pairs such as "en-de", or "any"',
+        '"any", or a list of pairs such as "en-de"',
     ),
     "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: followed by hexadecimal digits"),
     "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),

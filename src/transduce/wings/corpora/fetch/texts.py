@@ -1,7 +1,7 @@
 """Converts the text formats of corpora to UTF-8 with one sentence per line.
 
 text   plain text with one sentence per line
-sgm    WMT and IWSLT test sets with tags <doc docid=…> and <seg id=…>, neither valid SGML nor valid XML
+sgm    WMT and IWSLT test sets with tags <doc docid=…> and <seg id=…>; these files are not valid SGML or XML
 ted    IWSLT's training data: lines of text among lines of metadata; titles and descriptions are kept as text
 """
 
