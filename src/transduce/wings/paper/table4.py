@@ -38,7 +38,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Give one --valid file for each --train file, in the same order, and no --test files or equally many.",
+            "Give one validation file for each training file, in the same order, and no test files or equally many.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
