@@ -40,7 +40,6 @@ def initialise(model: nn.Module, seed: int) -> None:
     (Radford et al., 2019). With post-norm, this division raises BLEU by three points after three epochs of Multi30k
     (docs/reference/recipes.md). A module with a method `draw_weights` draws its own weights.
     """
-    """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
         if isinstance(module, nn.Linear):
