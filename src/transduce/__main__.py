@@ -1,4 +1,4 @@
-"""Run the command line for `python -m transduce`, and in every process that `torchrun -m transduce` starts."""
+"""Run the command line for `python -m transduce` and for `torchrun -m transduce`."""
 
 from transduce.cli import main
 

@@ -1,7 +1,7 @@
-"""The command line: lists the commands, reads the arguments and reports errors.
+"""Lists the commands, reads the command line and reports errors.
 
-Each command is a function in a module that is imported only when the command is called. To add a command, write its
-function and add the command to COMMANDS (see CONTRIBUTING.md).
+The module of a command is imported only when the command is called. To add a command, write its function and add an
+entry to COMMANDS (see CONTRIBUTING.md).
 """
 
 import inspect
@@ -73,7 +73,7 @@ ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run `transduce` with `arguments`; None means `sys.argv[1:]`.
+    """Run `transduce` with `arguments` (default: `sys.argv[1:]`).
 
     The exit status is 2 after a printed error message, 130 after Ctrl-C, and 141 if the output pipe is closed.
     """
@@ -98,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def application(*, bare: bool = False) -> cyclopts.App:
-    """The cyclopts application with all commands. Errors are raised, not printed; flags have no `--no-` variants.
+    """Make the cyclopts application with all commands; the application raises errors instead of printing them.
 
-    If `bare` is true, `--help` describes each command by its summary; if false, by its docstring.
+    If `bare` is true, `--help` describes each command by its summary instead of its docstring.
     """
     app = cyclopts.App(
         name="transduce",
@@ -120,7 +120,7 @@ def application(*, bare: bool = False) -> cyclopts.App:
 
 
 def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
-    """Rewrite the arguments that cyclopts can't read: section.key=value without --set, and `-` for standard input."""
+    """Rewrite arguments of the forms `section.key=value` and `-`, because cyclopts can't read them."""
     parameters = _parameters(arguments[0]) if arguments else {}
     flags = {f"--{name.replace('_', '-')}" for name, each in parameters.items() if each.annotation is bool}
     spelt: list[str] = []
@@ -138,7 +138,7 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a command's function; an empty mapping for an unknown command."""
+    """The parameters of a command's function; empty for an unknown command."""
     return inspect.signature(resolve_name(COMMANDS[command].function)).parameters if command in COMMANDS else {}
 
 
@@ -158,7 +158,7 @@ def _sentence(error: UserError | CycloptsError) -> str:
 
 
 def _with_flags(error: UserError) -> str:
-    """The error message; the command-line flags of `error.option` are appended in brackets."""
+    """The error message, followed by the command-line flags of `error.option` in brackets."""
     if not error.option:
         return str(error)
     flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
@@ -166,7 +166,7 @@ def _with_flags(error: UserError) -> str:
 
 
 def _shown_default(default: Any) -> str | None:
-    """The text of a default value in `--help`, or None to hide an empty default."""
+    """The text of a default value in `--help`; None if the default is empty."""
     return None if default in ((), None, "", False) else str(default)
 
 

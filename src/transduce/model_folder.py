@@ -1,4 +1,4 @@
-"""Read and write model folders, which hold a model and the files of its training.
+"""Read and write folders that hold a model and the files of its training.
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
     sources.json                                                      where each value of config.toml came from
@@ -42,7 +42,7 @@ class Bundle(NamedTuple):
 
 
 class Description(NamedTuple):
-    """Facts about a model folder, known without loading its weights."""
+    """Facts about a model that are known without loading its weights."""
 
     config: RunConfig
     weights: Path
@@ -52,7 +52,7 @@ class Description(NamedTuple):
 
 
 def describe(folder: Path | str) -> Description:
-    """Read a model folder without its weights; raises UserError if a file is missing or has the wrong size."""
+    """Read a model folder without its weights. Raises UserError if a file is missing or has the wrong size."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"There is no model folder {folder}.")
@@ -69,7 +69,7 @@ def describe(folder: Path | str) -> Description:
 
 
 def read_config(folder: Path) -> RunConfig:
-    """The configuration of a model folder; raises UserError if config.toml is missing or has a newer format."""
+    """The configuration of a model folder. Raises UserError if config.toml is missing or has a newer format."""
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
@@ -84,36 +84,36 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write config.toml atomically, and also sources.json if `config.sources` is set."""
+    """Write config.toml, and sources.json if `config.sources` is set."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
     write_text(folder / CONFIG, to_toml(config))
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """The content of metrics.json; NaN and infinity, which older versions wrote, become None."""
+    """The content of metrics.json, with None in place of NaN and infinity."""
     text = (folder / METRICS).read_text(encoding="utf-8")
     metrics: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
     return metrics
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """The checkpoints in `folder`, oldest first; damaged checkpoints are included."""
+    """The checkpoints in `folder`, oldest first, including damaged checkpoints."""
     return sorted(folder.glob(CHECKPOINT_PATTERN))
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a training run without step 0, oldest first; damaged checkpoints are included."""
+    """The checkpoints of a training run after step 0, oldest first, including damaged checkpoints."""
     return [path for path in checkpoints_in(run / CHECKPOINTS) if step_of(path)]
 
 
 def step_of(checkpoint: Path) -> int:
-    """The number of updates made before a checkpoint was written."""
+    """The number of training updates before a checkpoint was written."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
 def newest_intact(run: Path) -> Path:
-    """The newest checkpoint in which every file has the right size; raises UserError if there is none."""
+    """The newest checkpoint in which every file has the right size. Raises UserError if there is none."""
     reasons = []
     for path in reversed(checkpoints(run)):
         try:
@@ -127,14 +127,14 @@ def newest_intact(run: Path) -> Path:
 
 
 def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int = 1) -> Bundle:
-    """Load a model, in eval mode; raises UserError if a file is missing, damaged or of a newer format."""
+    """Load a model in eval mode. Raises UserError if a file is missing, damaged or of a newer format."""
     description = describe(folder)
     tokenizer = Tokenizer.load(folder, threads)
     return Bundle(Path(folder), description.config, tokenizer, load_network(description, device))
 
 
 def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
-    """Build the network of a model and load its weights; the network is in eval mode."""
+    """Build a model's network in eval mode with its trained weights."""
     from transduce.model.build import build, load_weights
 
     model = build(description.config.model)
@@ -150,7 +150,7 @@ def publish_model(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Write a finished model into `folder`, which may hold training files; raises UserError if the disk is full."""
+    """Add a trained model to `folder`. Raises UserError if `folder` can't be written or the disk is full."""
     needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
@@ -164,7 +164,7 @@ def fill(
     metrics: dict[str, Any],
     card: str,
 ) -> None:
-    """Write a model's files into an existing folder, without a manifest."""
+    """Write a model's files, except the manifest, into an existing folder."""
     from safetensors.torch import save_file
 
     write_config(folder, config)
@@ -175,7 +175,7 @@ def fill(
 
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
-    """The mean of several checkpoints' weights (section 6.1 of the paper); the files' hashes are checked first."""
+    """The mean of several checkpoints' weights (section 6.1). Raises UserError if a file is damaged."""
     import torch
     from safetensors.torch import load_file
 

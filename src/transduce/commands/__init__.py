@@ -1,7 +1,6 @@
-"""Each command is a module that reads the arguments, calls the other packages and prints the result.
+"""The commands read their arguments, call the other packages and print their results.
 
 CONTRIBUTING.md says how to add a command. The parameters of a command's function are the command's options, and the
-function's docstring is the command's help. Results go to standard output; messages and progress go to standard error
-(`system/console.py`). To keep `--help` fast, slow modules are imported only inside functions: torch,
-numpy, sacrebleu, matplotlib, and our modules that import these. `tests/commands/test_cli.py` checks this.
+function's docstring is the command's help. Results go to standard output, and messages go to standard error. To keep
+`--help` fast, modules that import torch, numpy, sacrebleu or matplotlib are imported only inside functions.
 """

@@ -1,4 +1,4 @@
-"""The command `transduce options`; also `Assignments`, the type of the section.key=value arguments of commands."""
+"""The command `transduce options`, and the type `Assignments` of `section.key=value` arguments."""
 
 import json as json_format
 import sys

@@ -96,7 +96,7 @@ def print_prepared(prepared: "Prepared") -> None:
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with which a vocabulary was learned; raises UserError if the options `chosen` contradict them."""
+    """Read the vocabulary options of a folder; raises UserError if the options `chosen` contradict them."""
     from transduce import model_folder
     from transduce.preparation.prepared import is_prepared, read_facts
 

@@ -1,4 +1,4 @@
-"""The option `--profile`: times a command's phases, and compares its FLOP/s with those of large matrix products."""
+"""The option `--profile` measures a command's time in each phase and its FLOP/s."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 
 @contextmanager
 def profiled(phases: Sequence[str]) -> Iterator[Profile]:
-    """Time the phases of a `with` block. At its end, even after an error, print the measured times."""
+    """Time the phases of a `with` block, and print the times even after an error."""
     with profiling(phases, _synchronize) as profile:
         try:
             yield profile

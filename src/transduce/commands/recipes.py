@@ -1,4 +1,4 @@
-"""Options from recipes, and from the arguments that `train` and `prepare` share."""
+"""Reads options from recipes and from the arguments of `train` and `prepare`."""
 
 import difflib
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def gather(
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """Take the languages from the suffixes of the corpus files, unless `settings` has a language already."""
+    """Add the languages in the names of the corpus files to `settings`, unless `settings` has a language."""
     languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
     if not languages:
         return settings
@@ -51,7 +51,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 
 
 def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
-    """The pairs of the validation files, or [] without files; raises UserError if the files hold no pair."""
+    """Read the pairs of the validation files; raises UserError if there are files but no pairs."""
     from transduce.text.pairs import read_pairs  # too slow for --help
 
     pairs = list(read_pairs(valid, (source, target))) if valid else []

@@ -1,4 +1,4 @@
-"""The command `transduce translate`: translates lines; wings/ has the code for documents, shards and Ray."""
+"""The command `transduce translate`. The code for documents, shards and Ray is in wings/."""
 
 import dataclasses
 import json as json_format
@@ -190,7 +190,7 @@ def translate_lines(call: Call) -> None:
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:
-    """Yield the output lines and show the progress; at the end, print the line numbers of flagged translations."""
+    """Yield the output lines and show the progress, and finally print the numbers of the lines with flags."""
     flags = Flags()
     for number, translation in enumerate(with_progress(translations, "lines translated"), 1):
         flags.add(translation.flags, number)
@@ -217,7 +217,7 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
 
 @dataclass
 class Flags:
-    """How many lines have each flag, and the numbers of the first of these lines."""
+    """For each flag, the number of lines and the first MAX_FLAGGED_LINES line numbers."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lines: dict[str, list[int]] = field(default_factory=dict)
@@ -233,7 +233,7 @@ class Flags:
             self.lines[flag] = (self.lines.get(flag, []) + later.lines[flag])[:MAX_FLAGGED_LINES]
 
     def log(self) -> None:
-        """For each flag, print its meaning, how many lines have it, and the numbers of the first of these lines."""
+        """Print the meaning, the count and the first line numbers of each flag."""
         for flag, count in self.counts.items():
             lines = self.lines[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")

@@ -1,1 +1,1 @@
-"""The options with their types, defaults and values in the paper, and a table of defaults by corpus size."""
+"""Defines the options, their defaults, and a table of defaults by corpus size."""

@@ -1,13 +1,13 @@
-"""The registry of model families: the class for each value of model.kind, and the options that only some families use.
+"""The registry of model families, with the class and the options of each family.
 
-To add a family, write its class in a module and add it to `FAMILIES`. The module is imported when it is first needed.
+To add a family, write its class in a module and add an entry to `FAMILIES`.
 """
 
 from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """The class of a model family, and the options that this family uses but some others do not."""
+    """The class of a model family, and the options that only some families use."""
 
     model: str  # "module:class" of a Seq2Seq
     reads: tuple[str, ...] = ()  # options that this family uses, but not every family

@@ -61,7 +61,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
-    """The options in the text of a TOML file. For invalid text, raises UserError; its message names `file`."""
+    """The options in the text of the TOML file `file`; raises UserError if the text is invalid."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -82,7 +82,7 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 
 
 def to_toml(config: RunConfig) -> str:
-    """All options of a configuration as TOML: `configure(read_recipe(to_toml(c), ...)) == c`."""
+    """All options of a configuration as TOML text that `read_recipe` can read."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
     return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
@@ -93,7 +93,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _kind(name: str, unknown: str = "Unknown") -> Any:
-    """The type of an option. For an unknown option, raises UserError, which suggests the most similar name."""
+    """The type of an option; raises UserError with a hint if no option has this name."""
     kinds = _kinds()
     if name in kinds:
         return kinds[name]
@@ -138,7 +138,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 
 
 def _checked_text(name: str, text: str) -> str:
-    """Return the text. A file name that is not UTF-8 raises UserError, because TOML can't hold such a name."""
+    """Return the text; raises UserError if the text is a file name that is not UTF-8."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise UserError(f"{name}: the file name {text!a} is not UTF-8; rename the file.")
     return text

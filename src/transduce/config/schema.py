@@ -1,7 +1,6 @@
-"""All options, as fields of frozen dataclasses with types, defaults, help and bounds.
+"""Defines all options as fields of frozen dataclasses.
 
-The defaults are the paper's base model (Table 3 and section 5). `size_table.py` chooses values for options that the
-user does not set.
+The defaults describe the paper's base model (Table 3 and section 5).
 """
 
 import dataclasses
@@ -25,7 +24,7 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """A dataclass field for an option, whose value must be at least `least` and below `below`."""
+    """A dataclass field for an option with `least` <= value < `below`."""
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
@@ -174,7 +173,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """The options of the search for a translation (section 6.1 of the paper)."""
+    """The options of beam search (section 6.1 of the paper)."""
 
     beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
     length_penalty: float = option(0.6, "exponent alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")
@@ -199,7 +198,7 @@ class RunConfig:
 
 
 class Option(NamedTuple):
-    """An option, as `transduce options` shows it."""
+    """The description of an option in `transduce options`."""
 
     name: str
     kind: Any
@@ -223,19 +222,19 @@ def options() -> tuple[Option, ...]:
 
 
 def flatten(config: RunConfig, sections: Sequence[str] = SECTIONS) -> dict[str, Any]:
-    """The values of all options in `sections`, by dotted name; `configure(flatten(c)) == c`."""
+    """The values of all options in `sections`, by dotted names such as model.d_model."""
     names = [option.name for option in options() if option.name.partition(".")[0] in sections]
     return {name: value_of(config, name) for name in names}
 
 
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """The options that differ between `old` and `new`: dotted name -> (old value, new value)."""
+    """The options that differ between `old` and `new`, as {dotted name: (old value, new value)}."""
     was, now = flatten(old), flatten(new)
     return {name: (was[name], now[name]) for name in was if was[name] != now[name]}
 
 
 def value_of(config: RunConfig, name: str) -> Any:
-    """The value of an option by its dotted name."""
+    """The value of the option with a dotted name such as model.d_model."""
     section, key = name.split(".")
     return getattr(getattr(config, section), key)
 

@@ -1,7 +1,7 @@
-"""Option values with their sources; a source is the layer that set the value.
+"""Option values with their sources, such as a recipe or the command line.
 
-Layers, by rising priority: the defaults of the schema, the table of sizes, the model that training continues from,
-a recipe, the command line, and values that a training derives from its corpus, its machine or a trial run.
+From lowest to highest priority, the sources are the defaults of the schema, the table of sizes, the model that
+training continues from, a recipe, the command line, and the training's corpus, machine or trial run.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # these sources mean that t
 
 
 class Settings(Mapping[str, Any]):
-    """An immutable mapping of dotted option names to values, which records the source of each value."""
+    """An immutable mapping from dotted option names to values, with the source of each value."""
 
     def __init__(self, source: str = DEFAULT, values: Options | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
@@ -26,7 +26,7 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
-        """Convert a mapping of options to Settings with the source CALLER; Settings are returned unchanged."""
+        """Convert a mapping of options to Settings with the source CALLER, unless it is a Settings object."""
         return values if isinstance(values, Settings) else cls(CALLER, values)
 
     @classmethod
@@ -37,7 +37,7 @@ class Settings(Mapping[str, Any]):
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """A copy overridden by `values`. An option keeps its source if its value, even a default, stays the same."""
+        """A copy overridden by `values`, with `source` only for options whose values change."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
@@ -47,7 +47,7 @@ class Settings(Mapping[str, Any]):
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
-        """A copy overridden by `other` and its sources. An option whose value stays the same keeps its source."""
+        """A copy overridden by `other`, with the sources from `other` only for options whose values change."""
         new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 
@@ -85,5 +85,5 @@ class Settings(Mapping[str, Any]):
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values are equal. A list, as read from TOML or JSON, equals a tuple of the same items."""
+    """Whether two values are equal after lists are converted to tuples."""
     return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))

@@ -1,8 +1,7 @@
-"""The table of sizes: option values by corpus size, for options that the user does not set.
+"""A table of option values by corpus size, for options that the user does not set.
 
-Small corpora need small vocabularies (rare tokens are never learned), strong dropout, small batches (otherwise an epoch
-has too few updates) and many epochs. The last row is the paper's base model. The values in row 2 were measured on
-Multi30k (docs/reference/recipes.md); the values in rows 1, 3 and 4 are estimates.
+Small corpora need small vocabularies, strong dropout, small batches and many epochs. The last row is the paper's base
+model. Row 2 comes from experiments on Multi30k (docs/reference/recipes.md). Rows 1, 3 and 4 are estimates.
 """
 
 import math

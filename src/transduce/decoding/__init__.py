@@ -1,1 +1,1 @@
-"""Decoding with trained models: search, translation of texts, and the probability of given translations."""
+"""Translate texts with trained models, and compute the probabilities of translations."""

@@ -1,6 +1,6 @@
-"""Link the words of a translation to the words of its source, by the model's attention to the source.
+"""Align the words of a source and its translation by the model's attention.
 
-Dimensions: s = source pieces, t = target pieces.
+s = source pieces, t = target pieces.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,10 +27,10 @@ def align(
     ranked: Sequence[tuple[Translation, Sequence[Hypothesis]]],
     attention: Callable[[list[list[int]], list[list[int]]], Iterable[NDArray[np.float32]]],
 ) -> list[Translation]:
-    """Add word links to the translations of texts and to their alternatives.
+    """Add word links to translations and to their alternatives.
 
-    `sources` holds the ids of each text. `ranked` holds, for each text, its translation and a list of hypotheses: the
-    first belongs to the translation, the others to its alternatives. `attention` computes the attention to the sources.
+    `sources` holds the token ids of each text. `ranked` holds each text's translation with a list of hypotheses, one
+    for the translation, then one for each alternative. `attention` computes the attention to the sources.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
@@ -47,7 +47,7 @@ def align(
 
 
 def starts(spans: Sequence[Span]) -> set[int]:
-    """The offsets where pieces begin, which `words` uses as word boundaries in scripts without spaces."""
+    """The offsets where pieces begin."""
     return {begin for begin, _ in spans}
 
 
@@ -59,10 +59,10 @@ def find_links(
     target_spans: Sequence[Span],
     share: float = LINK_SHARE,
 ) -> tuple[Link, ...]:
-    """Link each target word to the source words that it attends to most; links are in the order of target words.
+    """Link each target word to the source words that it attends to most.
 
-    `weights` (t, s) is the attention of target to source pieces. Its rows sum to less than 1, because EOS is left out.
-    `source` and `target` are the spans of words. A target word that attends to no source word has no link.
+    `weights` (t, s) holds the attention of target pieces to source pieces, without EOS. `source` and `target` are the
+    spans of words, `source_spans` and `target_spans` the spans of pieces. The links are in the order of target words.
     """
     if not source or not target:
         return ()
@@ -75,7 +75,7 @@ def find_links(
 
 
 def _shares(words_: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:
-    """The share of each piece that lies in each word (words, pieces); an empty piece counts as one character long."""
+    """For each word and piece (words, pieces), the fraction of the piece's characters that lies in the word."""
     begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
     first, last = np.array(words_, dtype=np.int64).T[:, :, None]
     overlap = np.minimum(np.maximum(end, begin + 1), last) - np.maximum(begin, first)

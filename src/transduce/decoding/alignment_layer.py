@@ -1,7 +1,7 @@
-"""Choose the decoder layer whose attention to the source aligns words, and compute this attention.
+"""Choose the decoder layer whose attention to the source aligns words best.
 
-Only in some decoder layers do target pieces attend most to the source pieces that they translate. The chosen layer is
-the one in which target pieces and the source pieces that they attend to most have the highest mutual information.
+Each target piece is linked to the source piece that it attends to most. The chosen layer is the one whose linked pieces
+have the highest mutual information.
 
 b = sentences, s = source positions, t = target positions.
 """
@@ -30,7 +30,7 @@ SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are lin
 
 @torch.inference_mode()
 def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
-    """Each decoder layer's attention (b, t, s) to the source, averaged over heads; [] if no layer attends to it."""
+    """Compute each decoder layer's attention (b, t, s) to the source, averaged over heads."""
     with recording() as record:
         model.eval()(batch.src, batch.tgt_in)
     # Recurrent models call their attention once for every position.
@@ -40,12 +40,12 @@ def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
 
 
 def source_attentions(model: Seq2Seq) -> list[nn.Module]:
-    """The modules that attend to the source, in the order of layers; some model families have none."""
+    """The modules of a model that attend to the source, in the order of layers."""
     return [module for name, module in model.named_modules() if name.endswith("source_attention")]
 
 
 def alignment_layer(model: model_folder.Bundle) -> int:
-    """The layer that aligns words: from metrics.json, else chosen on validation pairs, else guessed."""
+    """The index of the decoder layer whose attention aligns words."""
     metrics = model.folder / model_folder.METRICS
     recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
     if ALIGNMENT_LAYER in recorded:
@@ -57,12 +57,12 @@ def alignment_layer(model: model_folder.Bundle) -> int:
 
 
 def guess_layer(num_layers: int) -> int:
-    """Guess the layer that aligns words: the last but one, or the last if there are at most two layers."""
+    """The index of the last layer but one, or of the last layer if there are at most two layers."""
     return min(num_layers - 1, max(num_layers - 2, 1))
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The layer whose links between pieces (see `piece_links`) have the highest mutual information."""
+    """The index of the layer whose linked pieces have the highest mutual information."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)
@@ -70,7 +70,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
-    """For each layer, count the pairs of a target piece and the source piece that it attends to most."""
+    """For each layer, count how often each target piece attends most to each source piece."""
     device, positions = next(model.parameters()).device, model.max_positions or math.inf
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
@@ -89,7 +89,7 @@ def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) 
 
 
 def information(links: Counter[tuple[int, int]]) -> float:
-    """The mutual information of linked pieces, in nats; joint probabilities are leave-one-out estimates."""
+    """Estimate the mutual information of linked pieces, in nats, with leave-one-out probabilities."""
     source, target = Counter[int](), Counter[int]()
     for (s, t), count in links.items():
         source[s] += count

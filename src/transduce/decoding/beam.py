@@ -19,7 +19,7 @@ from transduce.system.profiling import phase
 
 
 class Beam(NamedTuple):
-    """The state of a beam search; the score -inf marks an entry without a hypothesis."""
+    """The state of a beam search. Entries without a hypothesis have the score -inf."""
 
     log_probs: Tensor  # (b, w) of the open hypotheses, best first
     tokens: Tensor  # (b, w, n)
@@ -29,7 +29,7 @@ class Beam(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """The candidates of a search step, c <= 2k per sentence; without a selector, the most probable is first."""
+    """The candidates of a search step, c <= 2k for each sentence."""
 
     log_probs: Tensor  # (b, c) of the extended hypotheses
     parents: Tensor  # (b, c) index of the open hypothesis that each candidate extends
@@ -54,13 +54,12 @@ def beam_search(
     on_step: Watcher | None = None,
     selector: Selector | None = None,
 ) -> list[list[Hypothesis]]:
-    """Find the n_best translations of every sentence, best first; n_best is beam_size by default.
+    """Find n_best translations of every sentence, best first. By default, n_best is beam_size.
 
     `max_lengths` holds the maximum length of each translation, EOS not counted. A sentence with fewer than n_best
-    possible translations gets a shorter list. The search for a sentence ends when no open hypothesis can become one of
-    its n_best translations, so a smaller n_best is faster. If beam_size is 1, the search is greedy. `token_filter`
-    forbids tokens. `on_step` is called with the candidates of each step. `selector` chooses the hypotheses that stay in
-    the beam, and its beam size replaces beam_size. Without a selector, the most probable hypotheses stay.
+    possible translations gets a shorter list. If beam_size is 1, the search is greedy. `token_filter` forbids tokens.
+    `on_step` is called with the candidates of each step. `selector` chooses the hypotheses that stay in the beam, and
+    its beam size replaces beam_size.
     """
     kept = min(n_best or beam_size, beam_size)
     beam_size = selector.beam_size if selector else beam_size
@@ -99,7 +98,7 @@ def beam_search(
 
 
 def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
-    """The initial state: one open hypothesis per sentence, holding only BOS, and no complete hypotheses."""
+    """The initial beam. Each sentence has one open hypothesis, and it contains only BOS."""
     b = len(max_lengths)
     return Beam(
         log_probs=torch.zeros(b, 1, device=device),
@@ -111,7 +110,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
 
 
 def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
-    """Forbid PAD, BOS and UNK in log_probs (b, w, v), and all tokens but EOS in sentences where `full` (b,) is true."""
+    """Forbid PAD, BOS and UNK in log_probs (b, w, v). Where `full` (b,) is true, allow only EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:
         log_probs[..., EOS + 1 :].masked_fill_(full[:, None, None], -torch.inf)
@@ -120,7 +119,7 @@ def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
 def _advance(
     beam: Beam, log_probs: Tensor, k: int, divisor: float, selector: Selector | None
 ) -> tuple[Beam, Expansion]:
-    """Extend the beam by one token, using log_probs (b, w, v); returns the new beam and the step's candidates."""
+    """Extend the beam by one token with log_probs (b, w, v), and return the new beam and the candidates."""
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     if selector is None:
@@ -144,10 +143,10 @@ def _advance(
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
-    """For each sentence (b,), whether its search is done: no open hypothesis can become one of its n_best translations.
+    """Whether each sentence's search is done (b,), because no open hypothesis can enter the n_best translations.
 
-    The final score of an open hypothesis is at most its log-probability divided by the largest length penalty that it
-    can reach. The penalty is largest at the maximum length or, for alpha < 0, at the next length.
+    The final score of an open hypothesis is at most its log-probability divided by the largest possible length penalty.
+    The penalty is largest at the maximum length or, for alpha < 0, at the next length.
     """
     if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf
@@ -157,11 +156,11 @@ def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
 
 
 def _pick(tokens: Tensor, index: Tensor) -> Tensor:
-    """Pick rows of each sentence: tokens (b, w, n), index (b, c) -> (b, c, n)."""
+    """For each sentence, pick hypotheses by their index. tokens (b, w, n), index (b, c) -> (b, c, n)."""
     return tokens.gather(1, index[..., None].expand(-1, -1, tokens.size(-1)))
 
 
 def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """The complete hypotheses of one sentence, from scores (m,) and tokens (m, n); skips rows with the score -inf."""
+    """Make a sentence's hypotheses from scores (m,) and tokens (m, n), without those that score -inf."""
     rows = zip(scores.tolist(), complete.tolist(), strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

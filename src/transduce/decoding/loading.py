@@ -31,14 +31,14 @@ def load(
     device: "torch.device | str | None" = None,
     threads: int = 0,
 ) -> Translator:
-    """Load a translator from the folder of a model, or from several folders as an ensemble.
+    """Load a translator from a model folder, or from several model folders as an ensemble.
 
-    `options` maps names of search options (decode.*) to values, which replace the first model's values. The engine
-    "torch" is our own search, for all models and devices. "int8" is our own search with 8-bit matrix products on a CPU.
-    "ctranslate2" runs a single Transformer on a CPU, faster than "torch". "auto" is "ctranslate2" if it is installed,
-    supports the model and the device, and translates as well as "torch"; otherwise, "auto" is "torch". By default,
-    "torch" and "auto" use the GPU if there is one. `threads` counts CPU threads; if it is 0, the engine chooses. Raises
-    UserError if a model can't be read, if it is a parser, if vocabularies differ, or if the engine can't run it.
+    `options` overrides search options (decode.*) of the first model. The engine "torch" is a beam search for every
+    model and every device. "int8" is this search with 8-bit matrix products on a CPU. "ctranslate2" is faster on a CPU,
+    but supports only single Transformers. "auto" chooses "ctranslate2" if it is installed, supports the model and the
+    device, and translates as well as "torch". Otherwise, "auto" chooses "torch". If `device` is None, "torch" and
+    "auto" use the GPU if there is one. If `threads` is 0, the engine chooses the number of CPU threads. Raises
+    UserError if a model can't be read or is a parser, if vocabularies differ, or if the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
@@ -70,7 +70,7 @@ def load(
 
 
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
-    """Describe a model, an ensemble or an export for its engine; raises UserError as `load` does."""
+    """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
         verify(paths[0], but=model_folder.CARD)
         config, descriptions = model_folder.read_config(paths[0]), []
@@ -86,12 +86,12 @@ def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool)
 
 
 def export_engine(folder: Path) -> str | None:
-    """The name of the function that opens the engine of an export; None if the folder holds no export."""
+    """The name of the function that opens an export's engine, or None if `folder` holds no export."""
     return next((engine for file, engine in EXPORT_ENGINES.items() if (folder / file).exists()), None)
 
 
 def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
-    """Load the models of several folders, onto the GPU if there is one; raises UserError as `load` does."""
+    """Load models from several folders, onto the GPU if there is one. Raises UserError if a model can't be read."""
     import torch
 
     keep_memory()
@@ -100,7 +100,7 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
 
 
 def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -> Tokenizer:
-    """The tokenizer that all models of an ensemble share; raises UserError if the vocabularies differ."""
+    """The tokenizer of an ensemble. Raises UserError if the models' vocabularies differ."""
     first = tokenizers[0]
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         if not tokenizer.same_pieces(first):
@@ -112,13 +112,13 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -
 
 
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
-    """Raise UserError if a model was trained on trees, because a parser can't translate words."""
+    """Raise UserError if the model is a parser, trained to produce trees."""
     if are_of_trees(tokenizer.target_symbols().values()):
         raise UserError(f"{folder} is a parser. Use `transduce parse`, or `transduce evaluate` with a .mrg file.")
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
-    """The search options of a model, overridden by `options`; raises UserError for model, data and training options."""
+    """The search options of a model, overridden by `options`. Raises UserError if `options` has other options."""
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
             raise UserError(f"{name} can't be set for a trained model. Set only options of decode.")

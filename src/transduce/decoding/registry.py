@@ -1,7 +1,6 @@
-"""Code that is imported at first use, named as "module:function": engines, sentence splitting, glossaries, exports.
+"""Names, as "module:name", of code that is imported only when it is used.
 
-CTranslate2 is in `wings/` because the toolkit is complete without it. CTranslate2 is an optional package and supports
-one model family. It is used only if its translations are as good as those of our own search.
+The engine CTranslate2 is in `wings/` because it needs an optional package and supports only one model family.
 """
 
 from typing import TYPE_CHECKING, Literal

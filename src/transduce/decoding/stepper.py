@@ -17,26 +17,26 @@ from transduce.system.profiling import count, phase
 
 
 class Stepper(Protocol):
-    """The interface through which a search gets log-probabilities of the next token from its models."""
+    """Computes log-probabilities of the next token for a search."""
 
     device: torch.device
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Last token of each row (r,) -> log-probabilities (r, v) of its next token; the search may overwrite them."""
+        """Last token of each row (r,) -> next log-probabilities (r, v), a tensor that the caller may overwrite."""
         ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Keep only these rows, in this order; if `sentences` is set, also keep only these sentences."""
+        """Keep the rows at the indices `rows`, in this order. If `sentences` is set, keep only these sentences."""
         ...
 
 
 class ModelStepper:
-    """A stepper that averages the probabilities of one or more models; sets the models to eval mode."""
+    """Averages the next-token probabilities of one or more models, and sets the models to eval mode."""
 
     @phase("encode")
     @torch.inference_mode()
     def __init__(self, models: Sequence[Seq2Seq], src: Tensor):
-        """`src` (b, s) holds source ids on the models' device; each sentence ends with EOS."""
+        """`src` (b, s) holds source ids with EOS after each sentence, on the models' device."""
         self.models = [model.eval() for model in models]
         self.memories = [model.encode(src) for model in self.models]
         self.states: list[State] = [None] * len(models)
@@ -47,7 +47,7 @@ class ModelStepper:
     @phase("decode")
     @torch.inference_mode()
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Tokens (r,) -> log-probabilities (r, v). At first, a sentence has one row; `reorder` may repeat rows."""
+        """Last token of each row (r,) -> log-probabilities (r, v) of the next token."""
         count("hypotheses", tokens.numel())
         log_probs = []
         for i, (model, memory) in enumerate(zip(self.models, self.memories, strict=True)):
@@ -64,7 +64,7 @@ class ModelStepper:
 
 
 def average(log_probs: Sequence[Tensor]) -> Tensor:
-    """The logarithm of the models' mean probability; `log_probs` holds one tensor for each model."""
+    """The logarithm of the models' mean probability, from one tensor of log-probabilities per model."""
     if len(log_probs) == 1:
         return log_probs[0]
     return reduce(torch.logaddexp, log_probs) - math.log(len(log_probs))
@@ -72,6 +72,6 @@ def average(log_probs: Sequence[Tensor]) -> Tensor:
 
 @torch.inference_mode()
 def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
-    """Log-probabilities (b, t) of the target tokens and EOS, 0 for padding; sets the models to eval mode."""
+    """Log-probabilities (b, t) of target tokens and EOS, and 0 at padding. Sets the models to eval mode."""
     each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
     return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

@@ -1,4 +1,4 @@
-"""Our own beam search over models of any family, on a CPU or a GPU."""
+"""The engine "torch", a beam search for every model family on a CPU or a GPU."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ SLACK = 1.05  # room for padding, so that the number of requests is a multiple o
 
 
 class TorchEngine:
-    """Our own search with a model, or with an ensemble of models that share a vocabulary."""
+    """Beam search with one model, or with an ensemble of models that share a vocabulary."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class TorchEngine:
         on_step: Watcher | None = None,
         layers: Callable[[], list[int]] | None = None,
     ):
-        """Moves the models to `device`, by default the first model's device; a search sets the models to eval mode.
+        """Moves the models to `device`, by default to the first model's device. A search sets them to eval mode.
 
-        `token_filter` builds the token filter of a request from its texts and length limits. `on_step` is called with
-        the candidates of each step; the calls of parallel requests alternate. `layers` returns, for each model, the
-        index of the layer whose attention aligns words. By default, this layer is guessed.
+        `token_filter` makes the token filter of a request from the request's texts and length limits. `on_step` is
+        called with the candidates of each search step. Parallel requests call `on_step` in any order. `layers` returns,
+        for each model, the index of the decoder layer whose attention aligns words. By default, the index is guessed.
         """
         self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
         self.models = [model.to(self.device) for model in models]
@@ -56,7 +56,7 @@ class TorchEngine:
         self.supports = frozenset(features)
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """Source tokens per request: as many as config.max_tokens allows, or fewer to keep all workers busy."""
+        """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""
         limit = max(1, config.max_tokens // config.beam_size)
         workers = self._workers()
         equal_share = total / (workers * max(1, math.ceil(total / (workers * limit))))
@@ -68,7 +68,7 @@ class TorchEngine:
         return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Run requests in parallel, because a request hardly becomes faster with a second thread."""
+        """Run the requests, on a CPU in parallel threads."""
 
         def find(request: Request) -> NBestLists:
             return beam_search(
@@ -95,13 +95,13 @@ class TorchEngine:
         yield from n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Compute ln p(target | source) by forced decoding, in one batch."""
+        """Compute ln p(target | source) of each pair by forced decoding in one batch."""
         log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
         sums: list[float] = log_probs.double().sum(dim=1).tolist()
         return sums
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Source attention by forced decoding, in one batch, averaged over the models that have source attention."""
+        """Attention of targets to sources by forced decoding, averaged over the models with source attention."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]
         layers = self._layers() if self._layers else [guess_layer(len(each)) for each in maps]
@@ -113,7 +113,7 @@ class TorchEngine:
 def open_engine(
     model: ModelToOpen, *, name: str = "torch", transform: Callable[[Seq2Seq], Seq2Seq] | None = None
 ) -> TorchEngine:
-    """Open our own search for a model or an ensemble; `transform` is applied to each model after loading."""
+    """Load the models, apply `transform` to each of them, and make an engine."""
     device = model.device or ("cuda" if torch.cuda.is_available() else "cpu")
     keep_memory()
     if model.threads:

@@ -1,7 +1,7 @@
-"""Translate texts, and compute the probability of given translations.
+"""Translate texts, and compute the probabilities of translations.
 
-`translate` has three steps, which a server calls separately. `plan` splits texts into sentences, `translate_sentences`
-translates the sentences, and `Plan.assemble` joins the translations into texts.
+`translate` splits texts into sentences (`plan`), translates the sentences (`translate_sentences`), and joins the
+translations into texts (`Plan.assemble`). A server calls these three steps separately.
 """
 
 import copy
@@ -60,8 +60,8 @@ class Translator:
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
-        `language` is the code of the source language, which determines how texts are split into sentences. Afterwards,
-        sentences of more than `max_length` tokens are split further.
+        `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
+        `max_length` source tokens are split again.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length = language, max_length
@@ -84,14 +84,14 @@ class Translator:
         glossary: Sequence[Term] = (),
         sentences: bool = False,
     ) -> list[Translation]:
-        """Translate texts; returns one translation for each text, in order, with up to n_best - 1 alternatives.
+        """Return the translation of each text, with up to n_best - 1 alternative translations.
 
-        `align` links the words of a translation to the words of its source (`Translation.links`). If a text contains
-        the source of a term in `glossary`, its translation contains the term's target. By default, a text is a single
-        sentence. If `sentences` is true, each text is split into sentences, and its tags and placeholders are kept.
+        If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
+        term, the translation contains the target of this term. By default, each text is one sentence. If `sentences` is
+        true, texts are split into sentences, and their tags and placeholders are preserved.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text is too
-        long, if a text that is a single sentence has a line break, or if no engine supports `align` or `glossary`.
+        long, if a text has a line break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -105,10 +105,9 @@ class Translator:
         kinds: Iterable[TextKind] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Translation]:
-        """Translate a stream of texts, whose formats are `kinds`; messages name a text by its number in `numbers`.
+        """Translate a stream of texts. `kinds` holds their formats, and `numbers` their numbers in messages.
 
-        Each chunk of CHUNK_LINES texts is translated independently of the other chunks. If a part of a file consists of
-        whole chunks, its translation is therefore the same as in the whole file.
+        Each chunk of CHUNK_LINES texts is translated independently of the other chunks.
         """
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
@@ -132,7 +131,7 @@ class Translator:
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
     ) -> Plan:
-        """Split texts into sentences; the plan's `assemble` joins the translated sentences into texts."""
+        """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self._max_tokens]
         plan: Plan = resolve_name(PLAN_TEXTS)(
             texts,
@@ -152,12 +151,12 @@ class Translator:
         return list(map(len, self.tokenizer.encode_source(texts)))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
-        """Compute the probability of each target given its source, by forced decoding; each text is one sentence.
+        """Compute the probability of each target given its source by forced decoding.
 
-        The score of a target can differ from its score in `translate`, where the search may build it from other pieces.
-        A pair of blank texts has probability 1. If the model was trained on masked placeholders, `score` masks those of
-        a pair if they are the same in source and target. If `masked` is true, the texts are masked already. Raises
-        UserError as `translate` does, and if the numbers of sources and targets differ.
+        Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
+        the target from other pieces. A pair of blank texts has probability 1. If the model was trained on masked
+        placeholders, `score` masks placeholders unless `masked` is true. Raises UserError if a text is too long or has
+        a line break, or if the number of sources differs from the number of targets.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -181,7 +180,7 @@ class Translator:
     def translate_sentences(
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
-        """Translate sentences without masking placeholders; raises UserError as `translate` does."""
+        """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
         n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
         if not 1 <= n_best <= self.config.beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
@@ -208,7 +207,7 @@ class Translator:
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:
-        """Search for the n_best hypotheses of each sentence; `constraints` are words that hypotheses must contain."""
+        """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
         lengths = [len(source) + 1 for source in sentences.sources]
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
@@ -226,7 +225,7 @@ class Translator:
         return n_best_lists
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
-        """Group pairs of source and target ids by length, and call the engine's method `compute` for each group."""
+        """Call the engine's method `compute` on batches of pairs with similar lengths."""
         results: dict[int, Any] = {}
         lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
         for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
@@ -240,7 +239,7 @@ class Translator:
         return limit if self._max_tokens is None else min(limit, self._max_tokens)
 
     def engine_for(self, feature: Feature) -> Engine:
-        """The engine if it supports the feature, else the fallback engine; raises UserError if neither supports it."""
+        """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""
         engine = self.engine
         if feature not in engine.supports and self._fallback:
             engine = self._fallback()
@@ -249,7 +248,7 @@ class Translator:
         return engine
 
     def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """For each sentence, yield its translation with alternatives, and their hypotheses; merges equal texts."""
+        """For each sentence, yield its translation with alternatives, and their hypotheses."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
         for source, best in zip(sentences.sources, n_best_lists, strict=True):
             distinct: dict[str, Hypothesis] = {}
@@ -275,7 +274,7 @@ class Translator:
 
 
 def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group the indices of `lengths` into batches, longest first; padded batches of several texts fit into `budget`."""
+    """Group indices of `lengths` into padded batches of up to `budget` tokens. A longer text is a batch alone."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
@@ -287,7 +286,7 @@ def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """Make a list of texts; with `numbers`, raises UserError if a text has a line break."""
+    """Make a list of texts. With `numbers`, raises UserError for a text with a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
     for number, text in zip(numbers, texts, strict=False):

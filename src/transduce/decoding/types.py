@@ -50,7 +50,7 @@ PLAIN = TranslationOptions()
 
 
 class Link(NamedTuple):
-    """A link from a word of a source to a word of its translation; spans are offsets in code points."""
+    """Links the span of a source word to the span of a target word, both in code points."""
 
     source: Span
     target: Span
@@ -81,7 +81,7 @@ class Group(NamedTuple):
 
 
 class Plan(Protocol):
-    """Texts split into sentences. The caller translates the sentences; `assemble` joins the translations into texts."""
+    """Texts split into sentences. `assemble` joins the sentences' translations into texts."""
 
     sentences: list[str]
 
@@ -91,12 +91,12 @@ class Plan(Protocol):
         ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the translations of all `sentences`, in order, into texts; raises ValueError if their number differs."""
+        """Join the translations of `sentences` into texts. Raises ValueError unless each sentence has a translation."""
         ...
 
 
 class Scored(NamedTuple):
-    """The probability of a given translation."""
+    """The probability of a translation by forced decoding."""
 
     log_prob: float  # ln p(target | source), EOS included
     num_tokens: int  # EOS counted
@@ -126,10 +126,10 @@ NBestLists = list[list[Hypothesis]]  # one list per sentence, best first
 
 
 class TokenFilter(Protocol):
-    """Forbids tokens in a search; the probabilities of the other tokens are not renormalised."""
+    """Forbids tokens in a search, without renormalising the probabilities of the other tokens."""
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
-        """Set log_probs (b, w, v) of forbidden next tokens to -inf, given all previous tokens (b, w, n) with BOS."""
+        """Set log_probs (b, w, v) of forbidden next tokens to -inf. `tokens` (b, w, n) holds hypotheses, BOS first."""
         ...
 
     def select(self, sentences: "Tensor") -> None:
@@ -138,7 +138,7 @@ class TokenFilter(Protocol):
 
 
 class Selector(Protocol):
-    """Chooses the hypotheses that stay in the beam; without a selector, the most probable ones stay."""
+    """Chooses the hypotheses that stay in the beam."""
 
     @property
     def beam_size(self) -> int:
@@ -146,9 +146,9 @@ class Selector(Protocol):
         ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
-        """Choose continuations of the hypotheses `tokens` (b, w, n) by their log-probabilities `totals` (b, w * v).
+        """Choose continuations of the hypotheses `tokens` (b, w, n) with the log-probabilities `totals` (b, w * v).
 
-        Returns (b, 2k) values of `totals` and their indices: first k that end with EOS, then k others; -inf is padding.
+        Returns values and their indices in `totals`, both (b, 2k). The first k end with EOS. Padding is -inf.
         """
         ...
 
@@ -158,7 +158,7 @@ class Selector(Protocol):
 
 
 class Request(NamedTuple):
-    """Sentences of about the same length, to be translated together."""
+    """Sentences of similar length that an engine translates together."""
 
     texts: list[str]
     sources: list[list[int]]  # without EOS
@@ -167,7 +167,7 @@ class Request(NamedTuple):
 
 
 class Constraints(NamedTuple):
-    """For each sentence, the words that its translation must contain."""
+    """The words that each sentence's translation must contain."""
 
     beams: Sequence[int]  # the beam size that each sentence needs; 1 without constraints
     # Makes a search's selector from the indices of its sentences, their maximum lengths, and the beam size.
@@ -175,26 +175,26 @@ class Constraints(NamedTuple):
 
 
 class Engine(Protocol):
-    """The interface of engines, which run a model or an ensemble."""
+    """The interface of an engine that runs a model or an ensemble."""
 
     name: str  # for messages
     max_positions: int | None  # maximum length of a sequence, EOS counted; None: no limit
     supports: frozenset[Feature]
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """The fastest request size in source tokens, with EOS and padding; the sentences have `total` tokens in all."""
+        """The fastest size of a request, in source tokens with padding, if the sentences have `total` tokens in all."""
         ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """For each request, in order, yield its sentences' n-best lists: at most n_best translations in a list."""
+        """For each request, yield lists of at most n_best translations, one list per sentence."""
         ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """ln p(target and EOS | source) for pairs of about the same length; the ids are without BOS and EOS."""
+        """ln p(target and EOS | source) of pairs of similar length. `sources` and `targets` lack BOS and EOS."""
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """The attention of each target to its source, for aligning words; needs an engine that supports "attention"."""
+        """The attention of each target to its source. Needs an engine that supports "attention"."""
         ...
 
 
@@ -205,7 +205,7 @@ class Refusal(NamedTuple):
 
 
 class ModelToOpen(NamedTuple):
-    """A model or an ensemble, with settings for opening its engine."""
+    """A model, an ensemble or an export, with the settings for opening its engine."""
 
     folders: list[Path]
     descriptions: "list[Description]"  # one for each model; empty for an export
@@ -217,5 +217,5 @@ class ModelToOpen(NamedTuple):
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """((5 + length) / 6) ^ alpha, the divisor of log-probabilities (Wu et al., 2016); length in tokens with EOS."""
+    """The length penalty ((5 + length) / 6) ^ alpha of Wu et al. (2016). `length` counts EOS."""
     return ((5 + length) / 6) ** alpha

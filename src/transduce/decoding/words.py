@@ -1,4 +1,4 @@
-"""Split a text into words; a word is either a run of letters, digits and combining marks, or one other character."""
+"""Split a text into words and punctuation marks."""
 
 import unicodedata
 from collections.abc import Collection
@@ -15,9 +15,9 @@ INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters o
 
 
 def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
-    """Return the spans of the words of a text; white space and control characters belong to no word.
+    """The spans of words and punctuation marks in a text, without white space and control characters.
 
-    In scripts without spaces, `cuts` are the offsets where words begin. A sign in `inside` joins the letters around it.
+    In scripts without spaces, words begin at the offsets `cuts`. Characters in `inside` do not split a word.
     """
     spans: list[Span] = []
     before: Kind = "space"  # the kind of the last character that was not a mark
@@ -38,7 +38,7 @@ def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
 
 @lru_cache(10_000)
 def kind(character: str) -> Kind:
-    """Classify a character; an empty string counts as a space."""
+    """Classify a character. An empty string counts as a space."""
     if not character or character.isspace():
         return "space"
     category = unicodedata.category(character)

@@ -32,10 +32,10 @@ class Evaluation(NamedTuple):
 def evaluate(
     models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = "13a"
 ) -> Evaluation:
-    """Translate the sources and compare the translations with the targets; several models form an ensemble.
+    """Translate the sources with a model or an ensemble, and score the translations against the targets.
 
-    Raises UserError, before any translation, if the models' vocabularies differ, if there are no pairs, if the
-    tokenisation is unknown, or if a sentence is too long.
+    Raises UserError if the models' vocabularies differ, if there are no pairs, if the tokenisation for BLEU is unknown,
+    or if a sentence is too long.
     """
     metrics(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
@@ -50,7 +50,7 @@ def evaluate(
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The numbers of an evaluation, as written to metrics.json."""
+    """The results of an evaluation, as written to metrics.json."""
     return {
         "sentences": len(evaluation.translations),
         "scores": [each._asdict() for each in evaluation.scores],
@@ -63,7 +63,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """Make a function that computes a model's validation perplexity and, unless targets are tree symbols, its BLEU."""
+    """Make a function that computes a model's perplexity and BLEU on the validation pairs."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = slice(GREEDY_SENTENCES)

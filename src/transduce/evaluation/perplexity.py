@@ -1,4 +1,4 @@
-"""Perplexity: a model's uncertainty about the references, as a number of equally likely choices per token or word."""
+"""The perplexity of a model on reference translations, per token and per word."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Validation(NamedTuple):
 
 
 class Perplexity(NamedTuple):
-    """Perplexity per token and per word; models with different vocabularies can only be compared per word."""
+    """Perplexity per token and per word. Across vocabularies, only the perplexity per word is comparable."""
 
     per_token: float
     per_word: float
@@ -26,10 +26,10 @@ class Perplexity(NamedTuple):
 
 
 def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]) -> Perplexity:
-    """Compute the perplexity of a whole text, exp(-log-probability / number of tokens or words); NaN without tokens.
+    """Compute the perplexity of a whole text per token and per word, or NaN if there are no tokens.
 
-    `log_probs` holds ln p(reference | source) of every sentence by forced decoding, EOS included. `num_tokens` holds
-    the number of tokens of every sentence, EOS counted, and 0 for blank lines. Blank lines are ignored.
+    `log_probs` holds ln p(reference | source) of each sentence, EOS included. `num_tokens` holds the number of tokens
+    of each reference with EOS, and 0 for blank lines.
     """
     log_prob, tokens = math.fsum(log_probs), sum(num_tokens)
     counted = (reference for reference, count in zip(references, num_tokens, strict=True) if count)
@@ -38,7 +38,7 @@ def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references
 
 
 def _exponential(log_prob: float, count: int) -> float:
-    """exp(-log_prob / count), or infinity if this is too large for a float."""
+    """exp(-log_prob / count), or infinity if this is too large for a float, or NaN if `count` is 0."""
     if not count:
         return math.nan
     nats = -log_prob / count

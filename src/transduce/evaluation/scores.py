@@ -1,7 +1,6 @@
 """BLEU, chrF and TER as sacreBLEU computes them, with signatures, confidence intervals and a significance test.
 
-The metrics take detokenised text and tokenise it themselves. Scores are comparable only if the tokenisation was the
-same. The signature names the tokenisation.
+The metrics expect detokenised text. Scores are comparable only if their signatures are equal.
 """
 
 import math
@@ -18,7 +17,7 @@ from transduce.system.errors import UserError
 
 
 class Score(NamedTuple):
-    """One metric's score of an output, in per cent."""
+    """A metric's score of an output, in per cent, with its bootstrap interval."""
 
     name: str  # BLEU, chrF2 or TER; a lower TER is better
     value: float
@@ -28,7 +27,7 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One metric's scores of two outputs for the same sentences."""
+    """A metric's scores of two outputs for the same sentences."""
 
     name: str
     first: Score
@@ -39,7 +38,7 @@ class Comparison(NamedTuple):
 def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
     """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
-    `tokenize` is sacreBLEU's option for BLEU ("13a", "intl", "char", "zh", "none" …). Raises UserError if this
+    `tokenize` is sacreBLEU's name of the tokenisation for BLEU, such as "13a" or "zh". Raises UserError if this
     tokenisation is unknown, if there are more or fewer hypotheses than references, or if there are no references.
     """
     return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, tokenize)]
@@ -48,7 +47,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str
 def compare(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
 ) -> list[Comparison]:
-    """Compare two outputs by Koehn's paired bootstrap test (2004); raises UserError as `score` does."""
+    """Compare two outputs by Koehn's paired bootstrap test (2004). Raises UserError as `score` does."""
     outputs = {"hypotheses of the first output": first, "hypotheses of the second output": second}
     return [
         Comparison(one.name, one, two, p_value) for (one, two), p_value in _bootstrap(outputs, references, tokenize)
@@ -56,20 +55,20 @@ def compare(
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> float:
-    """BLEU without an interval, for validation during training; raises UserError as `score` does."""
+    """BLEU without an interval, for validation during training. Raises UserError as `score` does."""
     _check(hypotheses, references)
     return float(metrics(tokenize)["BLEU"].corpus_score(hypotheses, [references]).score)
 
 
 def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it; raises UserError as `score` does."""
+    """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it. Raises UserError as `score` does."""
     _check(hypotheses, references)
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
 def metrics(tokenize: str) -> dict[str, Metric]:
-    """Make the metrics BLEU, chrF2 and TER; raises UserError if BLEU's tokenisation is unknown or not installed."""
+    """Make the metrics BLEU, chrF2 and TER. Raises UserError if BLEU's tokenisation is unknown or not installed."""
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"There is no tokenisation '{tokenize}'. Choose one of {', '.join(BLEU.TOKENIZERS)}.")
     try:
@@ -83,7 +82,7 @@ def metrics(tokenize: str) -> dict[str, Metric]:
 def _bootstrap(
     outputs: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str
 ) -> list[tuple[list[Score], float]]:
-    """For each metric, the scores of one or two outputs, and the p-value of the difference."""
+    """For each metric, the scores of one or two outputs, and the p-value of their difference."""
     for name, hypotheses in outputs.items():
         _check(hypotheses, references, name)
     # sacreBLEU keeps all resamples in memory: 1,000 for up to 10,000 sentences; for more, fewer, but at least 100.

@@ -1,1 +1,1 @@
-"""Sequence-to-sequence models, which compute logits from token ids and know nothing of text or training."""
+"""Sequence-to-sequence models that compute logits from token ids."""

@@ -1,4 +1,4 @@
-"""Count the floating-point operations of a model, and measure how many a machine performs per second."""
+"""Count a model's floating-point operations, and measure a machine's floating-point operations per second."""
 
 import time
 import warnings
@@ -25,7 +25,7 @@ class Operations(NamedTuple):
 
 @cache
 def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
-    """Count the operations of a forward pass for one sentence pair; the lengths are in tokens."""
+    """Count the operations of a forward pass for a sentence pair with these lengths in tokens."""
     network = build(model).eval()
     src = torch.full((1, source_length), 4)
     tgt = torch.full((1, target_length), 4)
@@ -39,13 +39,13 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
 
 
 def per_target_token(model: ModelConfig, source_length: int, target_length: int) -> float:
-    """Operations of a training update per target token; a backward pass takes as many as two forward passes."""
+    """The operations of a training update per target token, three times those of a forward pass."""
     return 3 * sum(operations(model, source_length, target_length)) / target_length
 
 
 @torch.inference_mode()
 def ceiling(device: torch.device, dtype: torch.dtype) -> float:
-    """Measure the operations per second of large matrix products, an upper limit for the speed of models."""
+    """Measure a device's maximum operations per second on large matrix products."""
     a, b = (torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device).to(dtype) for _ in range(2))
     best = 0.0
     end = time.perf_counter() + MEASURING_SECONDS

@@ -29,7 +29,7 @@ def attend(
 ) -> Tensor:
     """Compute softmax(q k^T scale) v, with scale 1 / sqrt(d_k) by default (section 3.2.1).
 
-    q (b, h, t, d_k); k, v (b, h, s, d) -> (b, h, t, d). `mask` broadcasts to (b, h, t, s) and excludes `causal`.
+    q (b, h, t, d_k); k, v (b, h, s, d) -> (b, h, t, d). `mask`, only without `causal`, broadcasts to (b, h, t, s).
     """
     # On a CPU (torch 2.13) the fused kernel is slower than plain products: up to eight times for gradients in bfloat16,
     # and up to three times for one query and many keys, as in a search.
@@ -47,7 +47,7 @@ def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
 def attend_with_scores(
     scores: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Apply scores (b, h, t, s) to values v (b, h, s, d); returns the output (b, h, t, d) and weights (b, h, t, s)."""
+    """scores (b, h, t, s), values v (b, h, s, d) -> output (b, h, t, d), attention weights (b, h, t, s)."""
     if causal:
         mask = causal_mask(scores.size(-2), scores.size(-1), scores.device)
     if mask is not None:
@@ -57,14 +57,14 @@ def attend_with_scores(
 
 
 def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each query attends to itself and earlier positions."""
+    """A causal mask (t, s) for queries at the last t of s positions."""
     return torch.arange(s, device=device) <= torch.arange(s - t, s, device=device)[:, None]
 
 
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2).
 
-    `forward` attends to keys and values that `project` computes from the source or from the sequence itself.
+    `project` computes the keys and values that `forward` attends to.
     """
 
     fused = True  # whether torch's fused kernel can be used; False if `scores` are not dot products
@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """x (r, t, d_model) attends to keys and values of b sentences with r / b rows each -> (r, t, d_model).
 
-        `mask` broadcasts to (b, h, t, s); `causal` replaces `mask` by a causal mask for the last t of s positions.
+        `mask` broadcasts to (b, h, t, s). If `causal` is true, a causal mask for the last t of s positions replaces it.
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)
@@ -100,7 +100,7 @@ class MultiHeadAttention(nn.Module):
         return self.out(y.transpose(1, 2).flatten(2))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Attend in each head: q (b, h, t, d_k); k, v (b, h, s, d); mask as in `forward` -> (b, h, t, d_v)."""
+        """Attend in each head. q (b, h, t, d_k), k (b, h, s, d_k), v (b, h, s, d_v) -> (b, h, t, d_v)."""
         t, s, dropout = q.size(2), k.size(2), self.dropout if self.training else 0.0
         if causal and t == 1:
             causal = False  # the last position may attend to every key

@@ -25,7 +25,7 @@ def model_class(kind: str) -> type[Seq2Seq]:
 
 
 def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
-    """Build a model with initial weights; the same seed always gives the same weights."""
+    """Build a model, and draw its initial weights with the random seed `seed`."""
     model = model_class(config.kind)(config)
     initialise(model, seed)
     return model
@@ -33,13 +33,12 @@ def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
 
 @torch.no_grad()
 def initialise(model: nn.Module, seed: int) -> None:
-    """Draw matrices by Xavier's uniform initialisation and embeddings with variance 1 / d_model; biases are zero.
+    """Draw matrices by Xavier's uniform method, draw embeddings with variance 1 / d_model, and set biases to 0.
 
     Query, key and value matrices are divided by sqrt(2), because tensor2tensor draws them as one matrix. The last
-    matrix of every residual branch is divided by the square root of the number of branches in its stack (Radford et
-    al., 2019). This division makes the initial sum of all branches as large as the residual stream. With post-norm, it
-    raises BLEU by three points after three epochs of Multi30k (docs/reference/recipes.md). A module that has a method
-    `draw_weights` initialises its own weights.
+    matrix of every residual branch is divided by the square root of the number of branches in the encoder or decoder
+    (Radford et al., 2019). With post-norm, this division raises BLEU by three points after three epochs of Multi30k
+    (docs/reference/recipes.md). A module with a method `draw_weights` draws its own weights.
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
@@ -63,7 +62,7 @@ def initialise(model: nn.Module, seed: int) -> None:
 
 
 def load_weights(model: nn.Module, file: Path) -> None:
-    """Load weights from a safetensors file; raises UserError if the file is damaged or does not fit the model."""
+    """Load weights from a safetensors file. Raises UserError if the file is damaged or does not fit the model."""
     try:
         weights = load_file(file)
     except (SafetensorError, OSError) as error:

@@ -10,14 +10,14 @@ from transduce.config.schema import ModelConfig
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """A table (length, d_model): channel 2i is the sine of pos / 10000^(2i / d_model), channel 2i + 1 the cosine."""
+    """The sinusoidal encodings (length, d_model) of the first `length` positions (section 3.5)."""
     rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
     angle = torch.arange(length)[:, None] * rate
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)
 
 
 class Embedding(nn.Module):
-    """The matrix of token vectors, which also computes the output logits (section 3.4)."""
+    """Token embeddings that are also the weights of the output layer (section 3.4)."""
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
@@ -25,16 +25,16 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(r, t) -> (r, t, d_model)."""
+        """Token ids (r, t) -> embeddings (r, t, d_model)."""
         return F.embedding(tokens, self.weight) * self.scale
 
     def logits(self, x: Tensor) -> Tensor:
-        """(r, t, d_model) -> (r, t, v)."""
+        """x (r, t, d_model) -> logits (r, t, v)."""
         return F.linear(x, self.weight)
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoidal position encodings (section 3.5), in a table that grows as needed for sequences of any length."""
+    """Sinusoidal position encodings (section 3.5) for sequences of any length."""
 
     def __init__(self, d_model: int, length: int = 512):
         super().__init__()
@@ -42,7 +42,7 @@ class SinusoidalPositions(nn.Module):
         self.table: Tensor
 
     def forward(self, start: int, length: int) -> Tensor:
-        """The encodings (length, d_model) of the positions from `start` on."""
+        """The encodings (length, d_model) of `length` positions from `start` on."""
         table = self.table  # another thread may replace self.table meanwhile
         if start + length > table.size(0):
             with torch.inference_mode(False):  # otherwise, training could not use the table later
@@ -58,12 +58,12 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(length, d_model))
 
     def forward(self, start: int, length: int) -> Tensor:
-        """The encodings (length, d_model) of the positions from `start` on."""
+        """The encodings (length, d_model) of `length` positions from `start` on."""
         return self.weight[start : start + length]
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
-    """Make the position encoding that model.positions names."""
+    """Make the position encoding that `config.positions` names."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
     return SinusoidalPositions(config.d_model)

@@ -1,10 +1,10 @@
-"""Record attention weights and expert routing during a forward pass, without passing a parameter to every module.
+"""Record attention weights and expert routing during a forward pass.
 
     with recording() as record:
         model(src, tgt)
     record.attention[0].weights        # of the first attention that was computed
 
-Outside a `with recording()` block, and in other threads, nothing is recorded and attention uses the fast kernel.
+Only calls in the current thread are recorded. Attention is slower while its weights are recorded.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ routing_record: ContextVar[list[Routing] | None] = ContextVar("routing", default
 
 @contextmanager
 def recording(*, attention: bool = True) -> Iterator[Record]:
-    """Record expert routing and, by default, attention weights; attention is slower while its weights are recorded."""
+    """Record expert routing and, unless `attention` is false, attention weights."""
     record = Record([], [])
     before = attention_record.set(record.attention if attention else None), routing_record.set(record.routing)
     try:

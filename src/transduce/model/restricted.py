@@ -30,11 +30,11 @@ def attend_nearby(
     dropout: float = 0.0,
     scale: float | None = None,
 ) -> Tensor:
-    """Attend to the keys less than `window` positions away, in time and memory O(n window) instead of O(n^2).
+    """Attend to the keys less than `window` positions away, in time and memory O(n window).
 
-    q, k, v (b, h, n, d), mask (b, 1, 1, n) of the keys -> (b, h, n, d). Blocks have `window` positions. The queries of
-    a block attend to the keys of the same block, of the previous block and, unless causal, of the next block. The
-    output is undefined for a query whose keys are all masked.
+    q, k, v (b, h, n, d), key mask (b, 1, 1, n) -> (b, h, n, d). Positions are divided into blocks of `window`. Queries
+    are multiplied only with the keys of their own block, of the previous block and, unless `causal`, of the next block.
+    The output is undefined for a query whose keys are all masked.
     """
     b, h, n, _ = q.shape
     after = 0 if causal else 1
@@ -42,7 +42,7 @@ def attend_nearby(
     blocks = (n + rest) // window
 
     def cut(x: Tensor) -> Tensor:
-        """(b, h, n, d) -> (b * h, blocks, 2 or 3 x window, d)."""
+        """x (b, h, n, d) -> overlapping blocks (b * h, blocks, 2 or 3 x window, d)."""
         x = F.pad(x, (0, 0, window, rest + after * window)).flatten(0, 1)
         return x.unfold(1, (2 + after) * window, window).transpose(-2, -1)
 
@@ -67,10 +67,10 @@ def window_mask(
     device: torch.device | None = None,
     valid: Tensor | None = None,
 ) -> Tensor:
-    """A mask (t, s) for queries at the last t of s positions: each query attends to keys less than `window` away.
+    """A mask (t, s) that lets the last t of s positions attend to keys less than `window` positions away.
 
-    With `causal`, keys after the query are masked, too. With `valid` (b, 1, 1, s), the mask is (b, 1, t, s), and keys
-    where `valid` is False are masked. Every query still attends to itself, because a softmax without keys would be NaN.
+    If `causal` is true, keys after the query are masked, too. If `valid` (b, 1, 1, s) is set, keys where it is False
+    are masked, and the mask is (b, 1, t, s). Every query attends to itself, because without keys its softmax is NaN.
     """
     query = torch.arange(s - t, s, device=device)[:, None]
     key = torch.arange(s, device=device)
@@ -88,7 +88,7 @@ class RestrictedAttention(MultiHeadAttention):
         self.window = config.window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Attend in the window: q (b, h, t, d_k); k, v (b, h, s, d); mask (b, 1, 1, s) of keys -> (b, h, t, d_v)."""
+        """Attend in the window. q (b, h, t, d_k); k, v (b, h, s, d); key mask (b, 1, 1, s) -> (b, h, t, d_v)."""
         t, s = q.size(2), k.size(2)
         if t < s:  # a step of decoding: the keys before the window are not needed
             s = min(s, t + self.window - 1)
@@ -102,7 +102,7 @@ class RestrictedAttention(MultiHeadAttention):
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """Make the attention that config.attention names; config.window, unless 0, limits self-attention to a window."""
+    """Make the attention module that `config` describes. Only self-attention (`to_self`) can have a window."""
     restricted = to_self and config.window > 0
     if config.attention == "additive":
         additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)

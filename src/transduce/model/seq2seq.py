@@ -1,7 +1,7 @@
-"""The interface of every translation model, batches of sentences, and operations on memory and state.
+"""The interface of translation models, and batches of sentence pairs.
 
-A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows; the k rows of a
-sentence are adjacent. Memory has one entry for each sentence, state has one entry for each row.
+A *row* is one hypothesis. A batch of b sentences with k hypotheses each has b * k rows. The k rows of a sentence
+are adjacent. Memory has one entry for each sentence, and state has one entry for each row.
 
 b = sentences, r = rows, h = heads, s = source positions, t = target positions, v = vocabulary.
 """
@@ -29,8 +29,8 @@ class Memory(NamedTuple):
 class Seq2Seq(nn.Module):
     """A model of p(tgt | src) that predicts one token at a time.
 
-    `decode` is the only path through the decoder. Training calls `decode` once, with the whole target and no state; a
-    search calls `decode` once per token, with the state that the previous call returned.
+    Training calls `decode` once, with the whole target and no state. A search calls `decode` once per token, with the
+    state that the previous call returned.
     """
 
     max_positions: int | None = None  # maximum length of source and target; None: no limit
@@ -67,7 +67,7 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class Batch(NamedTuple):
-    """A batch of sentence pairs: the decoder reads tgt_in and learns to predict tgt_out."""
+    """A batch of sentence pairs. The decoder reads tgt_in and learns to predict tgt_out."""
 
     src: Tensor  # (b, s), EOS last
     tgt_in: Tensor  # (b, t), BOS first
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
 
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
-    """Put the ids `before` and `after` around each row, and pad all rows with PAD to the longest: (b, longest)."""
+    """Put the ids `before` and `after` around each row, and pad the rows with PAD to a tensor (b, longest)."""
     extra = len(before) + len(after)
     padded = np.full((len(rows), max(map(len, rows)) + extra), PAD, dtype=np.int64)
     for line, row in zip(padded, rows, strict=True):

@@ -22,7 +22,7 @@ ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "
 
 
 class Residual(nn.Module):
-    """x + dropout(sublayer(x)); layer norm follows the sum ("post", as in the paper) or precedes sublayer ("pre")."""
+    """x + dropout(sublayer(x)), with layer norm after the sum (norm "post") or before the sublayer (norm "pre")."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -38,7 +38,7 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The feed-forward layer max(0, x W1 + b1) W2 + b2, with the same weights at every position (section 3.3)."""
+    """The position-wise feed-forward layer (section 3.3)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -52,7 +52,7 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward module of a layer, counted from 0: Experts if `config` has them there, else FeedForward."""
+    """Make the feed-forward module or the experts of a layer. `layer` counts from 0."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
         experts: nn.Module = resolve_name(EXPERTS)(config)
         return experts
@@ -60,7 +60,7 @@ def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
 
 
 class EncoderLayer(nn.Module):
-    """An encoder layer (left half of figure 1): self-attention, then feed-forward."""
+    """An encoder layer with self-attention and a feed-forward layer (left half of figure 1)."""
 
     def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
@@ -75,7 +75,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A decoder layer (right half of figure 1): causal self-attention, attention to the source, feed-forward."""
+    """A decoder layer with causal self-attention, attention to the source and feed-forward (right half of figure 1)."""
 
     def __init__(self, config: ModelConfig, layer: int):
         super().__init__()
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
-        """x (r, t, d_model) -> the same shape, and all tokens' keys and values; `past` holds the earlier ones."""
+        """x (r, t, d_model) -> output (r, t, d_model), and keys and values of all tokens, including those in `past`."""
         seen: KeyValues
 
         def attend_to_self(x: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class DecoderLayer(nn.Module):
 
 
 class Transformer(Seq2Seq):
-    """The Transformer; its state holds, for each decoder layer, keys and values (r, h, t, d) of the tokens so far."""
+    """The Transformer. Its state holds each decoder layer's keys and values (r, h, t, d) of the tokens so far."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

@@ -1,1 +1,1 @@
-"""Prepares a corpus: cleans it, splits off validation pairs, learns the vocabulary and encodes the texts."""
+"""Cleans a corpus, splits off validation pairs, learns a vocabulary and encodes the texts."""

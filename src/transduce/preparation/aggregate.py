@@ -1,7 +1,4 @@
-"""Finds repetitions, splits off validation pairs and learns the vocabulary, between the two passes over a corpus.
-
-This module works on hashes; it reads texts only for the vocabulary and the validation set.
-"""
+"""Finds repeated pairs, splits off the validation pairs and learns the vocabulary."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress
@@ -41,9 +38,9 @@ class Aggregate(NamedTuple):
 
 
 def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
-    """Decide how each staged pair is used: for training, for validation or not at all.
+    """Decide which staged pairs are used for training and which for validation.
 
-    Finding repetitions takes 12 bytes of memory per pair; the hold-out takes 19. Raises UserError if no pairs are left.
+    Uses about 20 bytes of memory per pair. Raises UserError if no training pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
@@ -75,7 +72,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
-    """The files that have at least one clean pair, in the order of the corpus."""
+    """The files that still have pairs after cleaning, in the order of the corpus."""
     names: dict[str, None] = {}
     for staged in parts:
         files = staged.file_numbers()
@@ -106,7 +103,7 @@ class StagedTexts(Collection[str]):
         return any(text == other for other in self)
 
     def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """For each block of staged pairs, yield its StagedPairs, its index and a mask of the pairs in the sample."""
+        """For each block, yield the StagedPairs that contains it, its index there and a mask of the sampled pairs."""
         for parts in self._corpora:
             kept_before = 0
             for staged in parts:
@@ -128,7 +125,7 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
 
 
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
-    """Mark the pairs that repeat an earlier pair of the corpus, and return the indices of the marked pairs."""
+    """Mark the pairs that repeat an earlier pair, and return their indices."""
     hashes, repeated = staged.hashes(rule), []
     for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
@@ -138,7 +135,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 
 
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
-    """Count the pairs that each rule left out before or after staging; `pairs` are those left out after staging."""
+    """Count the pairs that each rule left out. `pairs` contains the indices of the pairs left out after staging."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
     first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
     for rule, numbers in pairs.items():
@@ -153,7 +150,7 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
 
 
 def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
-    """Read the validation pairs from files or split them off; also returns the number of dropped pairs."""
+    """Return the validation pairs, and the number of pairs dropped because they share sentences with these."""
     if data.valid:
         return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
     ends = np.cumsum([part.count() for part in staged])
@@ -167,7 +164,7 @@ def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleanin
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """Yield the pairs; if data.placeholders is "masked", mask them and leave out pairs whose placeholders differ."""
+    """Apply `mask_pair` if data.placeholders is "masked". Leaves out pairs for which it returns None."""
     for pair in pairs:
         texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
         if texts is None:

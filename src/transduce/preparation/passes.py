@@ -1,6 +1,6 @@
-"""The two passes over a part of a corpus: the first writes clean pairs to files, the second encodes training pairs.
+"""Cleans a part of a corpus, and encodes its training pairs.
 
-Between the passes, `aggregate` decides what depends on all parts: repetitions, validation pairs and the vocabulary.
+`aggregate` runs between the two steps, because repetitions and the vocabulary depend on all parts.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from transduce.tokens.tokenizer import Tokenizer
 
 
 def check_corpora(data: DataConfig) -> None:
-    """Raise UserError if the corpora can't be prepared; called before any corpus is read."""
+    """Raise UserError if `data` has no corpora, or has corpora that can't be prepared."""
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
     for corpus in data.corpora:
@@ -42,7 +42,7 @@ def check_corpora(data: DataConfig) -> None:
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
-    """If data.placeholders is "auto", replace it by "masked" or "kept"; raises UserError for an impossible value."""
+    """Replace "auto" in data.placeholders by "masked" or "kept". Raises UserError for contradicting options."""
     learnt: Literal["masked", "kept"] | None = None
     if tokenizer:
         learnt = "masked" if tokenizer.has_placeholder_tokens else "kept"
@@ -57,14 +57,14 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
 
 
 def rules_of(data: DataConfig) -> Rules:
-    """The cleaning rules that the options select."""
+    """The cleaning rules that the options in `data` select."""
     return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
-    """Write the clean pairs of a part of a corpus to a new staging folder; leaves out repetitions within the part.
+    """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
-    Parts after the first need a `checker` that was made from the first texts of the whole corpus.
+    For the second and later parts, `checker` must be made from the first pairs of the corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
     with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
@@ -79,9 +79,9 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
 def encode_part(
     staged: StagedPairs, files: Sequence[str], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
 ) -> Iterator[Encoded]:
-    """Encode the training pairs; leaves out and counts pairs with a text of more than `max_length` tokens.
+    """Encode the training pairs, except pairs with a side of more than `max_length` tokens.
 
-    The token store refers to a file by its index in `files`, the list of all files of the corpus.
+    For each pair, the result contains the index of its file in `files`.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
     for block in staged.blocks():
@@ -95,7 +95,7 @@ def encode_part(
 def _stage(
     chunk: Sequence[Pair], batch: PairBatch, flags: Flags, data: DataConfig, seen: SeenHashes, writer: StagingWriter
 ) -> None:
-    """Write the clean pairs of a chunk and count the pairs that are left out."""
+    """Write the clean pairs of a chunk, and record the pairs that break a rule."""
     rows, hashes = np.flatnonzero(flags == 0), {}
     broken = {row: first_rule(int(flags[row])) for row in np.flatnonzero(flags).tolist()}
     if data.deduplicate:
@@ -111,7 +111,7 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """Mask the pairs if data.placeholders is "masked"; also returns the `Part` of each pair."""
+    """Apply `mask_pair` if data.placeholders is "masked". Returns the pairs and the `Part` of each pair."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts

@@ -1,6 +1,6 @@
-"""Prepares a corpus in two passes over its parts, with one step for the whole corpus in between.
+"""Prepares the corpora of a training in one process.
 
-wings/cluster divides a corpus into parts, called shards, which go through the same passes in separate processes.
+wings/cluster prepares the parts of a corpus in separate processes.
 """
 
 import dataclasses
@@ -34,11 +34,11 @@ def prepare(
     threads: int = 1,
     rewrite: Rewrite | None = None,
 ) -> Prepared:
-    """Prepare the corpora of `data` and write the result to the new `folder`.
+    """Prepare the corpora of `data`, and write the result to the new folder `folder`.
 
-    Without `tokenizer`, a vocabulary is learnt; `vocab_size` computes its size from the number of training pairs. If
-    `rewrite` is given, its results replace the training pairs of each corpus. Texts stay in files; memory holds only
-    about 20 bytes of hashes per pair. Raises UserError for an empty corpus and for invalid files.
+    If `tokenizer` is None, learns a vocabulary of size `vocab_size(n)` for n training pairs. If `rewrite` is not None,
+    the pairs that it yields replace the training pairs of each corpus. Uses about 20 bytes of memory per pair. Raises
+    UserError for an empty corpus and for invalid files.
     """
     began = time.monotonic()
     check_corpora(data)

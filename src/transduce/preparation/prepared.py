@@ -1,9 +1,9 @@
-"""A prepared corpus: the folder that `prepare` writes and training opens.
+"""A prepared corpus is a folder that `prepare` writes and that training reads.
 
 folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
-          valid.jsonl      (the held-out pairs, as text)
-          left-out.jsonl   (rule, file and line of the pairs that cleaning left out)
-          preparation.json (the facts: options, files and counts)
+          valid.jsonl      (the validation pairs, as text)
+          left-out.jsonl   (the rule, file and line of each left-out pair)
+          preparation.json (options, files and counts)
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ PREPARED = (
 
 @dataclass(frozen=True)
 class Facts:
-    """A summary of a preparation, as written to FACTS_FILE."""
+    """The options, files and counts of a prepared corpus, as FACTS_FILE stores them."""
 
     source: str  # language code
     target: str  # language code
@@ -71,13 +71,13 @@ class Prepared:
         return SampledMixture(self.mixture, *samplers) if any(samplers) else self.mixture
 
     def origin(self, index: int) -> str:
-        """The file and line of a training pair, separated by a colon."""
+        """The origin of a training pair as "file:line"."""
         store, file, line = self.mixture.origin(index)
         return f"{self.facts.files[store][file]}:{line}"
 
 
 class Decisions(NamedTuple):
-    """The files of all corpora, and the counts of the pairs that are not used for training."""
+    """The files of all corpora, and the numbers of pairs that are not used for training."""
 
     files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
     held_out: int  # pairs
@@ -91,7 +91,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 def open_prepared(folder: Path) -> Prepared:
-    """Open a prepared corpus; raises a UserError that names the first damaged or missing file."""
+    """Open a prepared corpus. Raises UserError if a file is missing or damaged."""
     verify(folder)
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
@@ -99,7 +99,7 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def read_facts(folder: Path) -> Facts:
-    """Read the facts of a prepared corpus; raises UserError if FACTS_FILE is missing or damaged."""
+    """Read FACTS_FILE. Raises UserError if the file is missing or damaged."""
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -107,7 +107,7 @@ def read_facts(folder: Path) -> Facts:
 
 
 def store_path(folder: Path, corpus: int) -> Path:
-    """The folder of a corpus's token store."""
+    """The folder of the token store of corpus number `corpus`."""
     return folder / f"corpus-{corpus}"
 
 
@@ -116,7 +116,7 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
-    """Write FACTS_FILE and LEFT_OUT_FILE into `folder`; raises UserError if its token stores contain no pairs."""
+    """Write FACTS_FILE and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions
     stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
     facts = Facts(

@@ -1,8 +1,8 @@
-"""Staged pairs: the clean pairs of a part of a corpus, in files, because a corpus may be larger than memory.
+"""Staged pairs are the pairs of a part of a corpus that remain after cleaning, stored in files.
 
 folder/   texts           two lines for every pair, the source and the target
           files  lines    the file number (32 bits) and the line (64 bits) of every pair
-          duplicate  near-duplicate   a 64-bit hash of every pair; empty if the rule of this name is off
+          duplicate  near-duplicate   a 64-bit hash of every pair, or nothing if the rule of this name is off
           sentences       hashes of every source and target (64 bits each), for the hold-out
           parts           the `Part` of every pair (8 bits)
           staged.json     the names of the files, the ends of the blocks, and the pairs left out
@@ -50,7 +50,7 @@ class Block(NamedTuple):
     lines: NDArray[np.int64]
 
     def where(self, chosen: NDArray[np.bool_]) -> "Block":
-        """The pairs for which the mask `chosen`, of shape (pairs,), is true."""
+        """Select the pairs for which the mask `chosen` of shape (pairs,) is true."""
         if chosen.all():
             return self
         texts = list(compress(self.sources, chosen)), list(compress(self.targets, chosen))
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
 @dataclass
 class StagedPairs:
-    """Staged pairs, numbered from 0 in the order of the corpus. Changes to `parts` are not written to the folder."""
+    """The staged pairs in a folder, in the order of the corpus. Changes to `parts` are not written to the folder."""
 
     folder: Path
     files: list[str]
@@ -71,7 +71,7 @@ class StagedPairs:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the pairs that a StagingWriter wrote to a folder."""
+        """Open a folder that a StagingWriter wrote."""
         index = json.loads((folder / INDEX).read_bytes())
         left_out = {
             rule: LeftOut(number, [(position, Origin(*origin)) for position, origin in first])
@@ -83,31 +83,31 @@ class StagedPairs:
         return len(self.parts)
 
     def count(self, part: Part = Part.TRAIN) -> int:
-        """The number of pairs of one `Part`, such as Part.TRAIN."""
+        """The number of pairs whose `Part` is `part`."""
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
-        """A hash of each pair, memory-mapped; the rule treats pairs with equal hashes as repetitions."""
+        """The hash of each pair by which `rule` finds repetitions, as a memory-mapped array."""
         return map_file(self.folder / rule, "<u8")
 
     def sentences(self) -> Iterator[Bits64]:
-        """The hashes of the training pairs' sources and targets, in blocks of shape (pairs, 2)."""
+        """Yield the hashes of the sources and targets of the training pairs, in arrays of shape (pairs, 2)."""
         hashes = map_file(self.folder / "sentences", "<u8").reshape(-1, 2)
         for block in slices(len(self)):
             chosen = self.parts[block] == Part.TRAIN
             yield hashes[block] if chosen.all() else hashes[block][chosen]
 
     def file_numbers(self) -> NDArray[np.int32]:
-        """For each pair, the index of its file in `files`; memory-mapped."""
+        """The index of each pair's file in `files`, as a memory-mapped array."""
         return map_file(self.folder / "files", "i4")
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
-        """The files and lines of the pairs with these numbers."""
+        """The files and line numbers of the pairs at the indices `pairs`."""
         files, lines = self.file_numbers(), map_file(self.folder / "lines", "i8")
         return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
 
     def block_parts(self) -> list[Parts]:
-        """The `parts` of the pairs, one array per block."""
+        """Split `parts` into one array per block."""
         return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
 
     def read_block(self, number: int) -> Block:
@@ -124,21 +124,21 @@ class StagedPairs:
         )
 
     def blocks(self, part: Part = Part.TRAIN) -> Iterator[Block]:
-        """The pairs of one `Part`, such as Part.TRAIN, in blocks; skips blocks without such pairs."""
+        """Yield the pairs whose `Part` is `part`, in blocks of at least one pair."""
         for number, parts in enumerate(self.block_parts()):
             chosen = parts == part
             if chosen.any():
                 yield self.read_block(number).where(chosen)
 
     def pairs(self, part: Part = Part.TRAIN) -> Iterator[Pair]:
-        """The pairs of one `Part`, such as Part.TRAIN, one by one."""
+        """Yield the pairs whose `Part` is `part`."""
         for block in self.blocks(part):
             for source, target, file, line in zip(*block, strict=True):
                 yield Pair(source, target, Origin(self.files[file], int(line)))
 
 
 class StagingWriter:
-    """Writes a folder of staged pairs; `with_sentences` adds sentence hashes, for splitting off validation pairs."""
+    """Writes a folder of staged pairs, with the hashes for `hold_out` if `with_sentences` is true."""
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
         self.length = 0
@@ -158,7 +158,7 @@ class StagingWriter:
         self._open_files.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
-        """Write pairs; `hashes` maps each rule to its hashes of the pairs. Texts must not contain line feeds."""
+        """Write pairs whose texts contain no line feeds. `hashes` maps a rule to an array with one hash per pair."""
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]
@@ -179,14 +179,14 @@ class StagingWriter:
             self._byte_ends.append(self._columns["texts"].tell())
 
     def leave_out(self, rule: str, position: int, origin: Origin) -> None:
-        """Record a left-out pair; `position` is the number of staged pairs before it."""
+        """Record a pair that `rule` left out. `position` is the number of staged pairs before it."""
         number, first = self._left_out.get(rule, LeftOut(0, []))
         if len(first) < LINES_KEPT:
             first.append((position, origin))
         self._left_out[rule] = LeftOut(number + 1, first)
 
     def finish(self, read: int = 0) -> StagedPairs:
-        """Complete the folder after the writer is closed; `read` counts all pairs read, including left-out pairs."""
+        """Write INDEX, after the other files are closed. `read` is the number of pairs before cleaning."""
         index = {"files": list(self._numbers), "pair_ends": self._pair_ends, "byte_ends": self._byte_ends}
         index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")

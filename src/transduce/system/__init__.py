@@ -1,1 +1,1 @@
-"""System services: errors, messages, files, locks, the journal, the machine, profiling."""
+"""Errors, messages, files, locks, the training journal, machine settings and profiling."""

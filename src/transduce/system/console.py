@@ -1,4 +1,4 @@
-"""Messages and progress, printed on standard error; standard output is for results only."""
+"""Prints messages and progress on standard error, and tables on standard output."""
 
 import math
 import sys
@@ -19,7 +19,7 @@ _console = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":
 
 
 def silence(wanted: bool) -> None:
-    """Turn this process's messages off, or on again; in distributed training, only rank 0 prints."""
+    """Turn the messages of this process off if `wanted` is true, otherwise on."""
     _console.quiet = wanted
 
 
@@ -29,7 +29,7 @@ def log(text: str) -> None:
 
 
 def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Yield the items; every 25 seconds, print how many items were yielded, in total and per second."""
+    """Yield the items. Every 25 seconds, print the number of items so far and per second."""
     last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:
@@ -39,7 +39,7 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
 
 
 def duration(seconds: float) -> str:
-    """A number of seconds as h:mm:ss."""
+    """A duration as h:mm:ss, or "?" if it is infinite or NaN."""
     if not math.isfinite(seconds):
         return "?"
     minutes, rest = divmod(round(seconds), 60)
@@ -47,14 +47,14 @@ def duration(seconds: float) -> str:
 
 
 def transfer_line(name: str, done: int, total: int, rate: float) -> str:
-    """The progress line of a download; `done` and `total` (0: unknown) are in bytes, `rate` in bytes per second."""
+    """The progress line of a download of `total` bytes (0 if unknown), with `rate` in bytes per second."""
     left = duration((total - done) / rate) if rate else "?"
     of_all = f" of {total / 1e6:,.1f} MB  {left} left" if total else " MB"
     return f"{done / 1e6:,.1f}{of_all}  {rate / 1e6:,.1f} MB/s  {name}"
 
 
 class Display:
-    """A progress line, redrawn in place on a terminal; without a terminal, printed at most every 25 seconds."""
+    """A progress line that is redrawn on a terminal, or printed at most every 25 seconds elsewhere."""
 
     def __init__(self) -> None:
         self._shown = -math.inf  # time of the last update, on the monotonic clock
@@ -68,7 +68,7 @@ class Display:
             self._bar, self._task = bar, bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
-        """Update the progress line, unless it was updated a moment ago; a `total` of 0 means unknown."""
+        """Show the progress, unless the last update was a moment ago. `total` is 0 if it is unknown."""
         now = time.monotonic()
         if now - self._shown < (SECONDS_BETWEEN_FRAMES if self._bar else SECONDS_BETWEEN_LINES):
             return
@@ -89,7 +89,7 @@ class Display:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns on standard output, without wrapping, so that long cells can be copied."""
+    """Print rows in aligned columns on standard output, without wrapping long cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -2,13 +2,12 @@
 
 
 class UserError(Exception):
-    """A mistake that the user can correct. The message says what is wrong, where (file, line, option) and what to do.
+    """A mistake that the user can correct. The message says what is wrong and what to do.
 
-    The command line prints the message without a traceback and exits with status 2. Any other exception is a bug in
-    transduce, and its traceback is printed.
+    The command line prints the message without a traceback and exits with status 2.
     """
 
     def __init__(self, text: str, *, option: str = "") -> None:
-        """`option` is the option to change, such as "data.valid"; the command line adds its flag to the message."""
+        """`option` names the configuration option that the user should change, such as "data.valid"."""
         super().__init__(text)
         self.option = option

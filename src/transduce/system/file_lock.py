@@ -1,4 +1,4 @@
-"""A lock file, held by at most one process on all computers that share the file system."""
+"""A file lock that only one process can hold, even if several computers share the file system."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,11 +11,10 @@ LOCK = ".lock"
 
 @contextmanager
 def file_lock(path: Path, busy: str) -> Iterator[bool]:
-    """Lock the file `path` during the block, then remove the file; killing the process also releases the lock.
+    """Lock the file `path` during the block, and remove the file afterwards.
 
-    Creates missing parent folders, and removes them at the end if they are empty. Yields whether the lock is held:
-    False in a read-only folder and on a file system without locks. Raises UserError with the message `busy` if another
-    process holds the lock.
+    Creates missing parent folders, and removes them afterwards if they are empty. Yields False if the folder is
+    read-only or the file system has no locks, otherwise True. Raises UserError(busy) if another process holds the lock.
     """
     from filelock import FileLock, Timeout  # takes 10 ms, too slow for --help
 

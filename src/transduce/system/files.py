@@ -1,11 +1,10 @@
-"""Atomic writing of folders and files, and the manifest that shows whether a folder is complete.
+"""Writes folders and files atomically, and checks folders against their manifests.
 
-    name/                  the finished folder; manifest.json, written last, holds the size and SHA-256 of each file
+    name/                  the finished folder, with the size and SHA-256 of each file in manifest.json
     .name.aside-3f9c/      the staging folder while it is being written
-    .name.aside-3f9c.lock  its lock, held by the process that writes
+    .name.aside-3f9c.lock  the lock of the staging folder, held by the process that writes
 
-If an exception, `kill -9`, a full disk or a power cut interrupts the writing, either the old content is unchanged
-or the manifest is missing. An incomplete folder therefore never seems complete.
+The manifest is written last, so a folder without a manifest is incomplete.
 `remove_leftovers` removes the staging folders of killed processes.
 """
 
@@ -34,7 +33,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a used-up quota
 
 
 class Entry(NamedTuple):
-    """The entry of a file in a manifest: its size in bytes and its hexadecimal SHA-256."""
+    """The size in bytes and the hexadecimal SHA-256 of a file in a manifest."""
 
     size: int
     sha256: str
@@ -42,10 +41,9 @@ class Entry(NamedTuple):
 
 @contextmanager
 def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
-    """Yield a staging folder that becomes `path` when the block ends, or is removed if the block raises.
+    """Yield a temporary folder, and rename it to `path` if the block succeeds.
 
-    `needed` is the expected size in bytes (0: unknown), for the message about a full disk. Raises UserError if `path`
-    exists or can't be written, or if the disk is full.
+    `needed` is the expected size in bytes, or 0 if unknown. Raises UserError if `path` exists or can't be written.
     """
     path = Path(path)
     _check_absent(path)
@@ -60,10 +58,10 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
 
 @contextmanager
 def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
-    """Yield a staging folder whose files are moved into `folder` when the block ends.
+    """Yield a temporary folder, and move its files into `folder` if the block succeeds.
 
-    New files replace old files of the same name. The manifest lists only the new files, and is absent during the move.
-    If the block raises, `folder` stays as it was. Raises UserError if `folder` can't be written or the disk is full.
+    New files replace old files of the same name. The manifest lists only the new files. Raises UserError if `folder`
+    can't be written.
     """
     folder = Path(folder)
     with _staging_folder(folder, folder, needed) as aside:
@@ -82,7 +80,7 @@ def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write one UTF-8 file atomically; raises UserError if the file can't be written or the disk is full."""
+    """Write a UTF-8 file atomically. Raises UserError if the file can't be written."""
     content = text.encode("utf-8")
     with write_file(path, len(content)) as file:
         file.write(content)
@@ -90,10 +88,9 @@ def write_text(path: Path | str, text: str) -> None:
 
 @contextmanager
 def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
-    """Yield a file that replaces `path` when the block ends, or is removed if the block raises.
+    """Yield a temporary file, and rename it to `path` if the block succeeds.
 
-    `needed` is the expected size in bytes (0: unknown), for the message about a full disk. Raises UserError if `path`
-    can't be written or the disk is full.
+    `needed` is the expected size in bytes, or 0 if unknown. Raises UserError if `path` can't be written.
     """
     path = Path(path)
     aside = _aside(path.parent, path.name)
@@ -115,12 +112,12 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
 
 
 def to_json(value: Any) -> str:
-    """The value as indented JSON with a final line feed; NaN and infinity become null."""
+    """The value as indented JSON with a final line feed. NaN and infinity become null."""
     return json.dumps(finite(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def finite(value: Any) -> Any:
-    """A copy of the value in which None replaces NaN and infinity, which JSON can't represent."""
+    """A copy of the value in which None replaces NaN and infinity."""
     if isinstance(value, Mapping):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -129,7 +126,7 @@ def finite(value: Any) -> Any:
 
 
 def read_manifest(folder: Path | str) -> dict[str, Entry]:
-    """The entries of a manifest by file name; raises UserError if the manifest is missing, damaged or too new."""
+    """The entries of a folder's manifest by file name. Raises UserError if the manifest is missing or can't be read."""
     path = Path(folder) / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -144,10 +141,9 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
 
 
 def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
-    """Check the size of every file in a folder's manifest; with `hashes`, also check its SHA-256.
+    """Check the sizes of the files in a folder's manifest, and their SHA-256 if `hashes` is true.
 
-    `but` names a file that is not checked, since users may edit it. Files that are not in the manifest are ignored.
-    Raises a UserError that names the first damaged or missing file.
+    The file named `but` is not checked. Raises UserError for the first missing or damaged file.
     """
     for name, entry in read_manifest(folder).items():
         if name == but:
@@ -163,10 +159,10 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
 
 
 def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
-    """Remove the staging files and folders that killed processes left in `parent`; returns their paths.
+    """Remove the temporary files and folders that killed processes left in `parent`, and return their paths.
 
-    Skips leftovers that changed in the last `age` seconds; age 0 is safe only if no other process starts to write.
-    With `name`, only leftovers of this file or folder are removed. Leftovers that can't be removed are skipped.
+    Skips files and folders that changed in the last `age` seconds. An `age` of 0 is safe only if no other process
+    writes to `parent`. If `name` is not empty, only temporary versions of that file or folder are removed.
     """
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))
@@ -197,7 +193,7 @@ def is_full(error: BaseException) -> bool:
 
 @contextmanager
 def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
-    """Yield a hidden, locked folder, which is removed on an exception; error messages name `path`, not this folder."""
+    """Yield a hidden, locked folder in `parent`, and remove it if the block raises."""
     aside = _aside(parent, path.name)
     with file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."):
         try:
@@ -244,13 +240,13 @@ def _names(folder: Path) -> list[str]:
 
 
 def digest(path: Path, algorithm: str = "sha256") -> str:
-    """The hexadecimal digest of a file, read in blocks."""
+    """The hexadecimal digest of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _sync(path: Path) -> None:
-    """Flush a file's content, or a folder's list of names, to the disk."""
+    """Call fsync on a file or a folder."""
     if os.name == "nt" and path.is_dir():
         return  # Windows can't open folders; NTFS journals changes to them
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
@@ -261,7 +257,7 @@ def _sync(path: Path) -> None:
 
 
 def write_error(path: Path, needed: int, error: BaseException) -> UserError:
-    """The UserError for a failed write of `path`; `needed` is the expected size in bytes, 0 if unknown."""
+    """The UserError for a failed write of `path`, with an expected size of `needed` bytes (0 if unknown)."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")

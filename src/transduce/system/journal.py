@@ -1,6 +1,6 @@
-"""The journal of a training: one line of JSON per event.
+"""The journal of a training has one line of JSON per event.
 
-An event is a dictionary: "event" names the event, "time" is in seconds since 1970, other values are numbers or texts.
+An event is a dictionary with a name ("event"), a Unix time in seconds ("time") and further values.
 """
 
 import json
@@ -19,12 +19,12 @@ Event = dict[str, Any]
 
 
 class Journal:
-    """The file `journal.jsonl` of a training, to which each event is appended and flushed immediately."""
+    """Writes the events of a training to a file, and flushes the file after each event."""
 
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
         """Open `path` for appending, and remove an incomplete last line. If `path` is None, events stay in memory.
 
-        With `tensorboard`, the events' numbers also go into TensorBoard event files, in `tensorboard/` next to `path`.
+        If `tensorboard` is true, also write the numbers in the events to the folder `tensorboard/` next to `path`.
         """
         self._file: BinaryIO = path.open("a+b") if path else BytesIO()
         self._tensorboard = path.parent / "tensorboard" if path and tensorboard else None
@@ -34,11 +34,11 @@ class Journal:
 
     @property
     def size(self) -> int:
-        """Bytes written so far; a checkpoint records this number for `truncate`."""
+        """The size of the journal in bytes."""
         return self._file.tell()
 
     def truncate(self, size: int) -> None:
-        """Remove the events after the first `size` bytes, since a resumed training writes them again."""
+        """Remove everything after the first `size` bytes of the journal."""
         self._file.seek(0, os.SEEK_END)
         self._file.truncate(min(size, self._file.tell()))  # a power failure may have cut the file off
         self._file.seek(0, os.SEEK_END)
@@ -46,7 +46,7 @@ class Journal:
             self._rewrite_tensorboard(self._tensorboard)
 
     def write(self, event: str, **values: Value) -> None:
-        """Append an event; NaN and infinity become null."""
+        """Append an event. NaN and infinity are written as null."""
         record = finite({"event": event, "time": round(time.time(), 3), **values})
         self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
         self._file.flush()
@@ -58,7 +58,7 @@ class Journal:
             self._writer.close()
 
     def _rewrite_tensorboard(self, folder: Path) -> None:
-        """Replace TensorBoard's files by one file with the numbers of the events that are still in the journal."""
+        """Delete the TensorBoard files in `folder`, and write the numbers in the journal to a new file."""
         if self._writer:
             self._writer.close()
         for file in folder.glob("events.out.tfevents.*"):
@@ -73,7 +73,7 @@ class Journal:
             self._add_scalars(json.loads(line))
 
     def _add_scalars(self, record: Event) -> None:
-        """Write the numbers of an event to the TensorBoard event file, unless TensorBoard is switched off."""
+        """Write the numbers in an event to the TensorBoard file if one is open."""
         if self._writer:
             for name, value in record.items():
                 if name not in ("event", "time", "step") and isinstance(value, (int, float)):
@@ -87,7 +87,7 @@ class Journal:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of a journal, in order; an incomplete last line is skipped."""
+    """Yield the events of a journal in order, without an incomplete last line."""
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):

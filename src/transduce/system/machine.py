@@ -1,4 +1,4 @@
-"""Cores and free memory of the machine, and settings of the libraries that use them."""
+"""The CPU cores and the free memory of the machine, and performance settings of libraries."""
 
 import contextlib
 import ctypes
@@ -19,7 +19,7 @@ NICENESS = 5  # about a third of a normal thread's share
 
 
 def cores(group: Path = CGROUP) -> int:
-    """The number of CPU threads that this process may use, limited by the CPU quota of its container."""
+    """The number of logical CPUs that this process may use, within the CPU quota of its container."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):  # there is no quota: no file, or "max"
         quota, period = map(int, (group / "cpu.max").read_text(encoding="ascii").split())
@@ -28,7 +28,7 @@ def cores(group: Path = CGROUP) -> int:
 
 
 def free_memory(group: Path = CGROUP) -> float:
-    """The bytes that can still be allocated before Linux kills this process or its container; inf on other systems."""
+    """The number of bytes that this process can still allocate, or inf on systems other than Linux."""
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
         free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
@@ -40,28 +40,26 @@ def free_memory(group: Path = CGROUP) -> float:
 
 
 def lower_priority() -> None:
-    """Lower the priority of this thread and of the threads that it will start."""
+    """On Linux, lower the priority of this thread and of the threads that it will start."""
     if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def sleep_soon() -> None:
-    """Make waiting OpenMP threads sleep sooner, unless the user set a wait policy; call this before importing torch.
+    """Make waiting OpenMP threads sleep sooner. This must be called before torch is imported.
 
-    A waiting libgomp thread polls 300,000 times before it sleeps, and so takes CPU time from working threads. If other
-    processes also use the cores, training with two threads falls to 1/20 of its speed (`benchmarks/spinning.py`).
+    Threads that poll while they wait take CPU time from other processes (`benchmarks/spinning.py`). Does nothing if the
+    user has set OMP_WAIT_POLICY.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
 def keep_memory() -> None:
-    """Make glibc reuse large blocks of memory instead of returning them to Linux; does nothing without glibc.
+    """Make glibc reuse large blocks of memory instead of returning them to Linux.
 
-    Tensors take megabytes each, and their sizes differ between batches and between search steps. Linux clears freed
-    pages before it hands them out again. Clearing took up to 1/5 of the training time and 1/6 of the search time.
-    All threads share the retained memory.
+    Without this, clearing pages for new tensors takes up to 1/5 of the training time and 1/6 of the search time.
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
@@ -72,33 +70,32 @@ def keep_memory() -> None:
 
 
 def keep_few_kernels() -> None:
-    """Limit the kernel caches of oneDNN and torch, unless the user set limits; call this before any matrix product.
+    """Limit the kernel caches of oneDNN and torch. This must be called before any matrix product.
 
-    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 matrix product. oneDNN and torch each cache
-    1,024 kernels. Batches rarely have the same shape, so most kernels are never used again and waste gigabytes.
+    oneDNN compiles a kernel of about 0.7 MB for each shape of a bfloat16 matrix product. Limits that the user has
+    set in the environment stay in force.
     """
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, KERNELS_CACHED)
 
 
 def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
-    """The CPU flags of the first processor, as Linux names them; empty on other systems."""
+    """The CPU flags in /proc/cpuinfo, or an empty set if this file can't be read."""
     with contextlib.suppress(OSError):
         return set(_entry(processors, "flags").split())
     return set()
 
 
 def _entry(file: Path, name: str) -> str:
-    """The text after `name` in the first line that starts with `name`; "" if the file has no such line."""
+    """The text after `name` in the first line that starts with `name`, or "" if there is no such line."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
 
 
 def use_wide_registers() -> None:
-    """Let CTranslate2 use AVX-512 on every processor that has it; call this before creating a translator.
+    """Make CTranslate2 use AVX-512 if the CPU has it. This must be called before a translator is created.
 
-    By default, CTranslate2 uses AVX-512 on Intel processors only. On other processors it uses AVX2, which is up to
-    10 % slower. If the user has set CT2_FORCE_CPU_ISA, that setting takes precedence.
+    By default, CTranslate2 uses AVX-512 on Intel CPUs only. Does nothing if the user has set CT2_FORCE_CPU_ISA.
     """
     if features() >= AVX512:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

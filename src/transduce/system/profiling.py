@@ -1,11 +1,10 @@
-"""A time profile: divides the elapsed time into phases, such as "forward" and "backward".
+"""Measures the time of the phases of a program, such as "forward" and "backward".
 
     with profiling(["forward", "backward"]) as profile:
         ...                                  # in a function called here:  with phase("forward"): …
     profile.table()
 
-Without an active profile, `phase` takes almost no time. The time of a nested phase is not charged to the outer phase,
-unless `profiling` was called without the name of the nested phase.
+The time of a phase excludes the phases nested in it. Only phases named in the call of `profiling` are measured.
 """
 
 import time
@@ -16,10 +15,10 @@ from contextvars import ContextVar
 
 
 class Profile:
-    """The seconds spent in each phase, and counts, such as the number of tokens."""
+    """The seconds spent in each phase, and counters such as the number of tokens."""
 
     def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
-        """`synchronize` waits for the device to finish, so that the device's time is charged to the right phase."""
+        """`synchronize` waits until the device has finished its work."""
         self.seconds = dict.fromkeys(phases, 0.0)
         self.counts: Counter[str] = Counter()
         self.unaccounted = 0.0
@@ -29,11 +28,11 @@ class Profile:
 
     @property
     def total(self) -> float:
-        """The seconds spent in all phases, plus the seconds outside any phase."""
+        """The total time in seconds, inside and outside the phases."""
         return sum(self.seconds.values()) + self.unaccounted
 
     def charge(self) -> None:
-        """Add the time since the last call of `charge` to the seconds of the innermost phase."""
+        """Add the time since the last call of this method to the innermost open phase."""
         self._synchronize()
         now = time.perf_counter()
         if self.open:
@@ -43,7 +42,7 @@ class Profile:
         self._since = now
 
     def table(self) -> list[str]:
-        """Lines of text: one for each phase that took time, then the unaccounted time and the total."""
+        """A table with one line for each phase that took time, one for unaccounted time and one for the total."""
         rows = {name: seconds for name, seconds in self.seconds.items() if seconds}
         rows |= {"unaccounted": self.unaccounted, "total": self.total}
         return [f"{name:<12} {seconds:>9.2f} s {seconds / self.total:>7.1%}" for name, seconds in rows.items()]
@@ -54,7 +53,7 @@ _active: ContextVar[Profile | None] = ContextVar("profile", default=None)  # a n
 
 @contextmanager
 def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> Iterator[Profile]:
-    """Measure the time of the given phases during the block, in this thread only."""
+    """Measure the time of the phases named in `phases` during the block, in this thread only."""
     profile = Profile(phases, synchronize)
     token = _active.set(profile)
     try:
@@ -66,7 +65,7 @@ def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: N
 
 @contextmanager
 def phase(name: str, *, whole: bool = False) -> Iterator[None]:
-    """Charge the time of a block or function to a phase; with `whole`, `phase` and `count` do nothing inside it."""
+    """Add the time of the block to the phase `name`. If `whole` is true, phases and counts inside it are ignored."""
     profile = _active.get()
     if profile is None or name not in profile.seconds:
         yield
@@ -83,11 +82,11 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
 
 
 def is_profiled() -> bool:
-    """Whether this thread is profiled; if so, callers start no further threads, since these would not be measured."""
+    """Whether a profile is active in this thread."""
     return _active.get() is not None
 
 
 def count(what: str, number: int) -> None:
-    """Add a number to one of the profile's counts, if this thread is profiled."""
+    """Add `number` to the counter `what` of the active profile, if there is one."""
     if profile := _active.get():
         profile.counts[what] += number

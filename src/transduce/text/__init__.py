@@ -1,1 +1,1 @@
-"""Parallel text: readers for file formats, cleaning rules, and the split into training and validation pairs."""
+"""Reads parallel text, cleans it and splits off validation pairs."""

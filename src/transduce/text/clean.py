@@ -18,7 +18,7 @@ CHUNK = 10_000  # pairs checked together
 
 @dataclass
 class Cleaning:
-    """The pairs that cleaning left out. A pair counts only for the first rule that it breaks."""
+    """The pairs that each rule left out. A pair counts only for the first rule that it breaks."""
 
     counts: Counter[str] = field(default_factory=Counter)  # left-out pairs, by rule
     lines: dict[str, list[Origin]] = field(default_factory=dict)  # origins of each rule's first LINES_KEPT pairs
@@ -26,21 +26,21 @@ class Cleaning:
 
     @property
     def total(self) -> int:
-        """The number of left-out pairs, over all rules."""
+        """The number of pairs that all rules together left out."""
         return self.counts.total()
 
     def count(self, rule: str, origin: Origin) -> None:
-        """Record one left-out pair."""
+        """Record one pair that `rule` left out."""
         self.add(rule, 1, [origin])
 
     def add(self, rule: str, number: int, origins: Sequence[Origin]) -> None:
-        """Record `number` pairs that `rule` left out; the `origins` of the first LINES_KEPT pairs are enough."""
+        """Record `number` pairs that `rule` left out. At most LINES_KEPT origins are stored per rule."""
         self.counts[rule] += number
         lines = self.lines.setdefault(rule, [])
         lines += origins[: LINES_KEPT - len(lines)]
 
     def sentences(self) -> list[str]:
-        """Sentences that say how many pairs each rule left out; the most frequent rule comes first."""
+        """A sentence for each rule about the pairs that it left out. The rule with the most pairs comes first."""
         return [
             f"Left out {number:,} of {self.read:,} pairs because of {(MEANINGS | OTHER_MEANINGS)[rule]}; "
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."

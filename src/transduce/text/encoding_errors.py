@@ -1,6 +1,6 @@
-"""Texts with bytes that are not UTF-8. Each such byte is read as a lone surrogate, U+DC80 to U+DCFF (PEP 383).
+"""Handles bytes that are not UTF-8 and were read as lone surrogates from U+DC80 to U+DCFF (PEP 383).
 
-A line with such bytes is often in Windows-1252 or Latin-1, because a file in that encoding was merged into a corpus.
+Such bytes are often part of a text in Windows-1252 or Latin-1.
 """
 
 import re
@@ -19,22 +19,21 @@ def readable(text: str) -> str:
 
 
 def as_windows(text: str) -> str:
-    """Decode the undecoded bytes of a text as Windows-1252; bytes that Windows-1252 does not define become U+FFFD."""
+    """Decode the undecoded bytes of a text as Windows-1252. Undefined bytes become U+FFFD."""
     return text.translate(WINDOWS_1252)
 
 
 def common_characters(texts: Iterable[str]) -> frozenset[str]:
-    """The non-ASCII characters that more than MIN_TEXT_SHARE of the texts contain, except U+FFFD."""
+    """The non-ASCII characters other than U+FFFD that occur in more than MIN_TEXT_SHARE of the texts."""
     characters = [{c for c in text if not c.isascii()} for text in texts]
     counts = Counter(chain.from_iterable(characters))
     return frozenset(c for c, count in counts.items() if count > len(characters) * MIN_TEXT_SHARE and c != "\ufffd")
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:
-    """Whether a text is probably in Windows-1252: decoding its undecoded bytes gives only characters in `common`.
+    """Whether a text consists of ASCII characters and of Windows-1252 bytes for characters in `common`.
 
-    True without undecoded bytes. False for most texts in other encodings: ř in Windows-1250 would become ø, which is
-    rare in Czech. Also False for a text with undecoded bytes and other non-ASCII characters.
+    Also True for any text without undecoded bytes.
     """
     return not UNDECODED.search(text) or all(
         c.isascii() or (UNDECODED.match(c) and as_windows(c) in common) for c in text

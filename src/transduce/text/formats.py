@@ -1,7 +1,6 @@
-"""The registry of file formats: it maps the suffix of a file's name to the readers of the format.
+"""Maps the suffixes of file names to the functions that read the files.
 
-To add a format, write its reader in a module and name the reader in `FILE_FORMATS`. The module is imported when the
-first file of the format is read.
+To add a format, write a reader function and name it in `FILE_FORMATS`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup with sig
 
 
 class CorpusFile(NamedTuple):
-    """The argument of a corpus reader: a file, and how to read it."""
+    """The argument of a `ReadPairs` function."""
 
     path: str  # "-" for standard input
     languages: tuple[str, str]  # codes of the source and the target language
@@ -24,7 +23,7 @@ class CorpusFile(NamedTuple):
 
 
 class DocumentFile(NamedTuple):
-    """The argument of a document reader: a file to translate, and its languages."""
+    """The argument of a `ReadDocument` function."""
 
     content: bytes
     name: str
@@ -34,7 +33,7 @@ class DocumentFile(NamedTuple):
 
 
 class Document(Protocol):
-    """The texts of a file; `write` replaces them by translations and leaves the rest of the file unchanged."""
+    """The texts of a file. `write` returns the file's content with translations in place of the texts."""
 
     @property
     def texts(self) -> list[str]: ...
@@ -52,7 +51,7 @@ ReadDocument = Callable[[DocumentFile], Document]
 
 
 class Format(NamedTuple):
-    """The readers of a format, each as "module:function", or "" if the format has no reader of that kind."""
+    """The reader functions of a format, each as "module:function", or "" if there is none."""
 
     pairs: str = ""  # a `ReadPairs`, for files that hold both languages
     parallel: str = ""  # a `ReadParallel`, for two files that hold one language each
@@ -62,7 +61,7 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether files of this format are documents, with tags, placeholders and line breaks that mean spaces."""
+        """Whether files of this format can be translated and are not plain text."""
         return bool(self.document) and not self.plain
 
 
@@ -98,12 +97,12 @@ DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if
 
 
 def format_of(file: str) -> Format:
-    """The format of a file by its suffix, ignoring .gz and the like; for unknown suffixes, a format without readers."""
+    """The format of a file by its suffix, ignoring .gz and the like. An unknown suffix gives `Format()`."""
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
 def combinable_suffixes() -> list[str]:
-    """The suffixes of bilingual files of which several can form one corpus."""
+    """The suffixes of bilingual files that can be combined into one corpus."""
     return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
 
 
@@ -113,10 +112,10 @@ def document_suffixes() -> list[str]:
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
-    """Extract the texts to be translated; the suffix of `name` determines the format.
+    """Read a document in the format that the suffix of `name` indicates.
 
-    `source` and `target` are language codes. With `redo`, texts of a bilingual file are read even if they already have
-    translations. Raises UserError for an unknown format and for a file that its reader rejects.
+    `source` and `target` are language codes. If `redo` is true, also reads texts that already have translations. Raises
+    UserError for an unknown suffix and for an invalid file.
     """
     suffix = PurePath(name).suffix.lower()
     reader = FILE_FORMATS.get(suffix, Format()).document

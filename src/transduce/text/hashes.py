@@ -11,7 +11,7 @@ PARTITIONS = 16  # comparing the hashes of one partition at a time takes a sixte
 
 
 def hash_text(text: str) -> bytes:
-    """An 8-byte hash of a text; unlike the value of Python's `hash`, it is the same in all processes."""
+    """An 8-byte hash of a text that is equal in all processes."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -21,9 +21,9 @@ def as_numbers(hashes: Sequence[bytes]) -> Bits64:
 
 
 def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.int64], Bits64]]:
-    """Yield hashes in partitions, as (ascending indices, hashes); equal hashes are in the same partition.
+    """Yield the hashes in partitions, as (indices, hashes), with equal hashes in the same partition.
 
-    Each call of `blocks` yields all hashes, in arrays of any shape. An index counts from the start of the first array.
+    Each call of `blocks` must yield all hashes. The indices refer to the flattened, concatenated arrays of `blocks`.
     """
     for remainder in range(PARTITIONS):
         places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
@@ -38,13 +38,13 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
 
 
 class SeenHashes:
-    """A growing set of hashes, to find repetitions. A hash takes 8 bytes, or up to 12 during `add`."""
+    """A set of hashes that takes 8 bytes per hash, and up to 12 during `add`."""
 
     def __init__(self) -> None:
         self._runs: list[Bits64] = []  # sorted arrays, each at least twice as long as the next
 
     def add(self, hashes: Bits64) -> NDArray[np.bool_]:
-        """Add hashes; returns for each whether it is new, that is, not in the set and not earlier in `hashes`."""
+        """Add hashes, and return a mask of the hashes that are neither in the set nor earlier in `hashes`."""
         order = np.argsort(hashes, kind="stable")
         ascending = hashes[order]
         is_new = np.ones(len(hashes), dtype=bool)

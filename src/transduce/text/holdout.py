@@ -1,8 +1,6 @@
-"""The hold-out: splits a corpus into training and validation pairs that have no sentence in common.
+"""Splits a corpus into training pairs and validation pairs that share no sentence.
 
-Sentences often occur several times in a corpus, with different translations. A random split can put half of the
-validation sentences into the training set, too. Therefore the hold-out builds a graph in which each pair links its two
-sentences. No connected component of this graph has pairs in both sets.
+Two pairs are linked if they share a sentence. No connected component of linked pairs has pairs in both sets.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +19,7 @@ Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of bot
 
 
 class Part(IntEnum):
-    """How a pair is used: for training, for validation or not at all."""
+    """How a pair is used, or why it is left out."""
 
     TRAIN = 0
     HELD_OUT = 1
@@ -31,17 +29,17 @@ class Part(IntEnum):
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
-    """Hash the source and the target of every pair, ignoring case and extra white space; the shape is (pairs, 2)."""
+    """Hash sources and targets, ignoring case and extra white space. Returns an array of shape (pairs, 2)."""
     texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
     return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
 
 
 def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
-    """Decide for every pair whether it is TRAIN, HELD_OUT or DROPPED; no sentence is both trained on and held out.
+    """Return TRAIN, HELD_OUT or DROPPED for every pair.
 
-    From each of the `count` smallest connected components, one random pair is held out, and the other pairs are
-    dropped. If these components have more than a tenth of all pairs, fewer components are used, but at least one.
-    Takes about 19 bytes of memory per pair. Raises UserError if shared sentences link all pairs.
+    Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
+    components have more than a tenth of all pairs, uses fewer components, but at least one. Takes about 19 bytes of
+    memory per pair. Raises UserError if there are fewer than two components.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
@@ -72,10 +70,9 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
-    """For each pair, the lowest id of a sentence in its connected component.
+    """The lowest id of a sentence in the connected component of each pair.
 
-    As in union-find, each sentence points to itself or to a linked sentence with a lower id. Each pass joins the roots
-    of the two sentences of every pair, and then shortens all paths. Passes are repeated until one changes nothing.
+    Repeats union-find over all pairs until nothing changes.
     """
     (sources, targets), known = _numbered(sentences, pairs)
     least = np.arange(known, dtype=np.int32)
@@ -101,7 +98,7 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
-    """Assign ids from 0 to the distinct sentences; returns the ids of sources and targets, and the number of ids."""
+    """Return the sentence id of each source and of each target, and the number of different ids."""
     sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
@@ -113,12 +110,12 @@ def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]]
 
 
 def slices(length: int) -> Iterator[slice]:
-    """Consecutive slices of SLICE_ITEMS items that cover an array of this length."""
+    """Slices of SLICE_ITEMS items that together cover an array of this length."""
     return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
 
 
 def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Up to `count` of the smallest components, but no more than fit into a `budget` of pairs, and at least one."""
+    """Choose the `count` smallest components, or fewer if they have more than `budget` pairs, but at least one."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
     for size in sorted(distinct - {0}):
@@ -134,7 +131,7 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
 
 
 def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Number the components of this size from 0, and yield those whose numbers are in the sorted array `drawn`."""
+    """Of the components with `size` pairs, yield those at the sorted positions `drawn`."""
     before = 0
     for part in slices(len(sizes)):
         components = part.start + np.flatnonzero(sizes[part] == size)

@@ -1,4 +1,4 @@
-"""Pairs as JSON, one object per line: {"source": "A dog runs.", "target": "Ein Hund läuft."}."""
+"""Reads and writes JSON lines such as {"source": "A dog runs.", "target": "Ein Hund läuft."}."""
 
 import json
 import re
@@ -16,10 +16,10 @@ JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a num
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
-    """Read two texts from every object, under the keys "source" and "target", "src" and "tgt", or the language codes.
+    """Read a pair from the JSON object in each line, or from the object under its key "translation".
 
-    The object may be nested under "translation". Other keys are ignored. A blank line is a pair of two empty texts.
-    Raises UserError if a non-blank line lacks a text. With `lenient`, half of a surrogate pair becomes U+FFFD.
+    The keys are the language codes, "source" and "target", or "src" and "tgt". A blank line is a pair of empty texts.
+    Raises UserError if another line lacks a text. If `file.lenient` is true, escaped lone surrogates become U+FFFD.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):
@@ -40,7 +40,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(line: str, target: str, languages: tuple[str, str]) -> str:
-    """A line of a JSONL file with the line's target replaced by `target`."""
+    """Replace the target text in a JSON line by `target`."""
     outer = json.loads(line)
     record = _pair_object(outer, "")
     record[_pair_keys(record, languages, "")[1]] = target
@@ -56,7 +56,7 @@ def _parse(line: str, place: str) -> Any:
 
 
 def _pair_object(record: Any, place: str) -> dict[str, Any]:
-    """The object that holds the texts: `record`, or the object nested in it under "translation"."""
+    """The object under the key "translation" of `record`, or `record` itself if it has no such object."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]
     if not isinstance(record, dict):
@@ -74,7 +74,7 @@ def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -
 
 
 def _check_encodable(text: str, place: str) -> None:
-    """Raise UserError for half of a surrogate pair ("\\ud83d"), which JSON can hold but UTF-8 cannot."""
+    """Raise UserError if a text contains a lone surrogate such as "\\ud83d"."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Language codes in file names, and the names of languages."""
+"""Finds language codes in file names, and the English names of languages."""
 
 import re
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
-    """The codes in two file names, such as train.en and train.de.gz; None unless the names have two different codes."""
+    """The language codes in two names such as train.en and train.de, or None if the codes are missing or equal."""
     codes = [next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "") for file in files]
     return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
 
 
 def language_name(code: str) -> str:
-    """The English name of the language with this code ("de", "pt-BR"); the code itself if no name is known."""
+    """The English name of a language code such as "de" or "pt-BR", or the code itself if the name is unknown."""
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:

@@ -1,4 +1,4 @@
-"""Batches of pairs for the cleaning rules: a single call searches all texts of a batch for a pattern."""
+"""Batches of pairs in which the cleaning rules search all texts at once."""
 
 import re
 import unicodedata
@@ -54,18 +54,18 @@ class TextColumn:
         return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
-        """The indices of the texts that match a pattern; the pattern must not match line feeds."""
+        """The indices of the texts in which `pattern` occurs. The pattern must not match line feeds."""
         starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
         return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
 
     @cached_property
     def letters(self) -> list[str]:
-        """The texts in lower case, without punctuation, symbols, white space and digits, to find near-duplicates."""
+        """The letters of each text in lower case."""
         return self._reduced("PSZCN")
 
     @cached_property
     def hashes(self) -> Bits64:
-        """Hashes that ignore case, punctuation, symbols and white space, except in texts without letters and digits."""
+        """Hash the letters and digits of each text in lower case, or the full text if it has neither."""
         plain = self._reduced("PSZC")
         return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
 
@@ -87,12 +87,12 @@ class PairBatch:
         return len(self.source.texts)
 
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hashes of the pairs at the indices `rows`; pairs with equal texts have equal hashes."""
+        """Hash the texts of the pairs at the indices `rows`."""
         sources, targets = self.source.texts, self.target.texts
         return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
-        """Hash the pairs at the indices `rows` by their `letters`; if a side has no letters, by the full texts."""
+        """Hash the letters of the pairs at the indices `rows`, or the full texts if one side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
         hashes = []
         for row in rows:
@@ -103,7 +103,7 @@ class PairBatch:
 
 @cache
 def _characters(categories: str) -> re.Pattern[str]:
-    """A pattern for the characters up to U+FFFF in these Unicode categories, except the line feed."""
+    """A pattern for runs of characters up to U+FFFF in these Unicode categories, except line feeds."""
     wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
     ranges = []
     for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):

@@ -1,4 +1,4 @@
-"""Parallel text: pairs of a source and its translation, with the file and line that each pair comes from."""
+"""Reads pairs of a source text and its translation from files."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,14 +35,14 @@ MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
-    """The file and the line number (from 1) of a pair; for two aligned files, the file of the source."""
+    """The file and the line number (from 1) of the source text of a pair."""
 
     file: str
     line: int
 
 
 class Pair(NamedTuple):
-    """A text and its translation."""
+    """A text, its translation and its origin."""
 
     source: str
     target: str
@@ -50,23 +50,22 @@ class Pair(NamedTuple):
 
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
-    """Replace each placeholder of a pair by one character; None if source and target have different placeholders."""
+    """Replace each placeholder of a pair by one character. Returns None if the two sides' placeholders differ."""
     return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
 
 
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
-    """Read the pairs of two line-aligned text files, or of files whose suffixes name formats of `FILE_FORMATS`.
+    """Read pairs from two line-aligned text files, from two parallel documents or from bilingual files.
 
-    A folder stands for all bilingual files in it. "-" is standard input; if it is the only file, it holds TAB-separated
-    pairs. `languages` are the keys in .jsonl files, and the languages to read from a translation memory. Every line of
-    a text file belongs to a pair, even a blank line. From documents, only translated texts are read; line breaks in
-    these texts become spaces. A byte order mark at the start of a file is ignored.
+    A folder stands for all bilingual files in it. The file "-" is standard input, with TAB-separated pairs if it is the
+    only file. `languages` are the keys in .jsonl files and the language codes in translation memories. A blank line of
+    a text file is an empty text. Texts without a translation are left out of bilingual documents.
 
-    With `lenient`, bytes that are not UTF-8 are accepted (see `encoding_errors`), except in XML and parallel documents.
-    With `lenient`, one of two text files can be up to 20 lines shorter than the other; its missing lines are empty.
-    Raises UserError for an unknown suffix, unequal numbers of lines, and files that their reader rejects.
+    If `lenient` is true, bytes that are not UTF-8 are accepted, except in XML and parallel documents. One of two text
+    files may then be up to 20 lines shorter than the other. Raises UserError for an unknown suffix, unequal numbers of
+    lines and invalid files.
     """
     files = expand_folders(files)
     formats = [format_of(file) for file in files]
@@ -100,7 +99,7 @@ def are_line_aligned(files: Sequence[str]) -> bool:
 
 
 def expand_folders(files: Sequence[str]) -> list[str]:
-    """The files, with each folder replaced by its bilingual files, sorted by name; hidden files are left out.
+    """Replace each folder by the bilingual files in it, without hidden files and sorted by name.
 
     Raises UserError for a folder without bilingual files, and for a file name that is not UTF-8.
     """
@@ -124,7 +123,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
 
 
 def are_documents(files: Sequence[str]) -> bool:
-    """Whether a corpus contains documents, which often have placeholders and tags."""
+    """Whether any of the files is a document, such as HTML or XLIFF."""
     return any(format_of(file).is_document for file in expand_folders(files))
 
 

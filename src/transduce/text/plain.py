@@ -1,7 +1,6 @@
-"""Reads the lines of text files, compressed files and pipes, and writes lines.
+"""Reads lines from text files, compressed files and pipes, and writes lines.
 
-A line ends only at `\\n`. `str.splitlines()` and universal newlines would also split at U+0085, U+2028, form feeds and
-lone carriage returns. Files are read in blocks of whole lines, so memory use does not grow with file size.
+Only `\\n` ends a line, so U+0085, U+2028, form feeds and lone carriage returns stay inside lines.
 """
 
 import bz2
@@ -38,11 +37,11 @@ LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 tex
 
 
 def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
-    """The lines of a text file, or of standard input for "-", without their line feeds.
+    """Yield the lines of a text file without their line feeds. The file "-" is standard input.
 
-    Files with the suffix .gz, .xz, .bz2 or .zst are decompressed. If every line ends in a carriage return, the carriage
-    returns are removed. A byte order mark is kept as the first character of line 1. With `lenient`, lines that are not
-    UTF-8 are read, too (see `encoding_errors`). Raises UserError if the file can't be read, is damaged or is not UTF-8.
+    Decompresses files with the suffix .gz, .xz, .bz2 or .zst. Removes carriage returns only if every line ends in one.
+    Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. Raises UserError if
+    the file is missing, damaged or not UTF-8.
     """
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
@@ -55,7 +54,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
 
 
 def without_byte_order_mark(lines: Iterator[str]) -> Iterator[str]:
-    """The lines, without a byte order mark at the beginning of the first line."""
+    """Yield the lines, without a byte order mark at the start of the first line."""
     first = next(lines, None)
     if first is not None:
         yield first.removeprefix(BYTE_ORDER_MARK)
@@ -63,7 +62,7 @@ def without_byte_order_mark(lines: Iterator[str]) -> Iterator[str]:
 
 
 def suffixes(file: str) -> tuple[str, str]:
-    """The suffixes for a file's format and for its compression, such as (".tsv", ".gz"); "" for a missing suffix."""
+    """The suffixes of a file's format and of its compression, such as (".tsv", ".gz") or (".tsv", "")."""
     path = Path(file)
     compression = path.suffix.lower()
     if compression in DECOMPRESSORS:
@@ -89,7 +88,7 @@ DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 
 
 def read_pieces(file: str) -> Iterator[bytes]:
-    """The decompressed bytes of a file in pieces; the bytes of a pipe are passed on as they arrive."""
+    """Yield the decompressed bytes of a file piece by piece."""
     if file in STANDARD_INPUT:
         yield from _read(cast(BufferedIOBase, sys.stdin.buffer), BLOCK_BYTES)
         return
@@ -110,7 +109,7 @@ def _read(stream: BufferedIOBase, size: int) -> Iterator[bytes]:
 
 
 def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) -> Iterator[bytes]:
-    """Decompress one or more concatenated streams; all must be complete, and only zero bytes may separate them."""
+    """Decompress one or more concatenated streams. Raises UserError if a stream is damaged or incomplete."""
     stream = start()
     for piece in pieces:
         while piece := piece.lstrip(b"\0") if stream.eof else piece:
@@ -126,7 +125,7 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
 
 
 def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Regroup the bytes into blocks of whole lines: every block ends in a line feed, except perhaps the last."""
+    """Regroup the pieces into blocks that end at a line feed or at the end of the file."""
     waiting: list[bytes] = []
     for piece in pieces:
         end = piece.rfind(b"\n") + 1
@@ -140,10 +139,7 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _detect_crlf(file: str, blocks: Iterator[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Return whether all lines end in a carriage return (CR), and an iterator over all blocks.
-
-    If all lines of the first block end in CR, the other blocks are checked before any block is yielded.
-    """
+    """Return whether all lines end in a carriage return, and an iterator over all blocks."""
     first = next(blocks, b"")
     if not _ends_in_cr(first):
         return False, chain((first,), blocks)
@@ -164,12 +160,12 @@ def _replay(spool: IO[bytes]) -> Iterator[bytes]:
 
 
 def _ends_in_cr(block: bytes) -> bool:
-    """Whether every line of the block ends in a carriage return, ignoring a last line without a line feed."""
+    """Whether a carriage return precedes every line feed of the block."""
     return block.count(b"\n") == block.count(b"\r\n")
 
 
 def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
-    """Decode a block that begins with line `first_line`; the UserError for invalid UTF-8 names the first bad byte."""
+    """Decode a block that begins at line `first_line` of the file. Raises UserError for invalid UTF-8."""
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -186,12 +182,12 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
 
 
 def display_name(file: str) -> str:
-    """The name that messages use for a file."""
+    """The name of a file in messages, with "standard input" for "-"."""
     return "standard input" if file in STANDARD_INPUT else file
 
 
 def _refuse(file: str, error: OSError) -> NoReturn:
-    """Raise UserError for a file that cannot be opened."""
+    """Raise UserError for a file that can't be opened or read."""
     match error:
         case FileNotFoundError() | NotADirectoryError():
             raise UserError(f"{file} does not exist{_suggestion(Path(file))}") from None
@@ -204,7 +200,7 @@ def _refuse(file: str, error: OSError) -> NoReturn:
 
 
 def _suggestion(missing: Path) -> str:
-    """The end of the message for a missing file, with the most similar file name in the folder."""
+    """The end of the error message about a missing file, with a similar file name if there is one."""
     if not missing.parent.is_dir():
         return f", nor does the folder {missing.parent}."
     with contextlib.suppress(OSError):
@@ -215,7 +211,7 @@ def _suggestion(missing: Path) -> str:
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
-    """Raise UserError if `output` can't be written or is also an input; called before any work."""
+    """Raise UserError if `output` can't be written or is one of the inputs."""
     if output == STANDARD_OUTPUT:
         return
     if output.is_dir():
@@ -230,7 +226,7 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
 
 
 def read_bytes(file: str) -> bytes:
-    """The content of a file; raises UserError if it can't be read."""
+    """The content of a file. Raises UserError if the file can't be read."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -238,9 +234,9 @@ def read_bytes(file: str) -> bytes:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write lines to a file, or to standard output for "-"; raises UserError if the file can't be written.
+    """Write lines to a file, or to standard output for "-". Raises UserError if the file can't be written.
 
-    An existing file is replaced only after all lines are written, and is unchanged if `lines` raises or a write fails.
+    If an error occurs, an existing file stays unchanged.
     """
     if output == STANDARD_OUTPUT:
         print_lines(lines)
@@ -249,7 +245,7 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(output: Path, content: bytes) -> None:
-    """Write bytes to a file or to standard output, as `write_lines` writes lines."""
+    """Write bytes to a file, or to standard output for "-". Raises UserError if the file can't be written."""
     if output == STANDARD_OUTPUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
@@ -272,7 +268,7 @@ def _write(output: Path, parts: Iterable[bytes]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as UTF-8, with a line feed after each, on every operating system."""
+    """Print each line in UTF-8, followed by a line feed, even on Windows."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     for line in lines:

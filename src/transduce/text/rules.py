@@ -1,6 +1,6 @@
-"""The cleaning rules: the names of all rules, and the checks that apply to every corpus.
+"""The names of all cleaning rules, and the checks for blank sides, line breaks and length ratios.
 
-Repetitions need the whole corpus, so `preparation` finds them. `wings/rules` checks all other optional rules.
+`preparation` finds repeated pairs, and `wings/rules` checks the other rules.
 """
 
 import difflib
@@ -54,11 +54,11 @@ RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", 
 
 
 class Rules(NamedTuple):
-    """Which optional rules apply. Pairs with a blank side or a line break are always left out.
+    """The cleaning rules to apply. Pairs with a blank side or a line break are always left out.
 
-    The longer side has at most `max_ratio` times as many characters as the shorter side, plus 10. White space at both
-    ends does not count. A `max_ratio` of 0 means no limit. `deduplicate` keeps only the first of several equal pairs.
-    `others` names rules from OTHERS. LANGUAGE_RULES need the codes in `languages`; IN_TEST_SET needs the `test` files.
+    If the shorter side has n characters, the longer side may have up to `max_ratio` * n + 10. A `max_ratio` of 0 means
+    no limit. If `deduplicate` is true, repeated pairs are left out. `others` names further rules from OTHERS.
+    `languages` are the codes for LANGUAGE_RULES, and `test` names the files for IN_TEST_SET.
     """
 
     max_ratio: float
@@ -72,9 +72,9 @@ class Checker:
     """Checks pairs against all rules except the rules about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]] = ()) -> None:
-        """`pairs` contains the first sources and the first targets of a corpus; they show the usual length ratio.
+        """`pairs` contains the first source texts and the first target texts of a corpus.
 
-        Raises UserError for a test set that can't be read, or for a missing package.
+        Raises UserError for an unknown rule, a missing package or a test set that can't be read.
         """
         check_names(rules.others)
         self.rules = rules
@@ -82,7 +82,7 @@ class Checker:
         self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
-        """The rules that each pair breaks, as bits of a number; `shifts` is the result of `find_shifts`, if known."""
+        """The BITS of the rules that each pair breaks. If `shifts` is None, `find_shifts` computes it."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
         shorter, longer = np.minimum(*lengths), np.maximum(*lengths)
@@ -106,5 +106,5 @@ def check_names(names: Iterable[str], known: Sequence[str] = OTHERS) -> None:
 
 
 def first_rule(flags: int) -> str:
-    """The first rule, in the order of MEANINGS, whose bit is set."""
+    """The first rule of MEANINGS whose bit is set in `flags`."""
     return tuple(MEANINGS)[(flags & -flags).bit_length() - 1]

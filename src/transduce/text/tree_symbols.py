@@ -1,4 +1,4 @@
-"""The symbols of linearised parse trees (wings/parsing). A model whose target tokens are these symbols is a parser."""
+"""The symbols of linearised parse trees. A model that translates text into these symbols is a parser."""
 
 from collections.abc import Iterable
 
@@ -7,9 +7,9 @@ NUM_MARKS = 32
 
 
 def mark(index: int) -> str:
-    """The mark before a word in the source and before its tag in the target: "0)" to "31)", then "0)" again.
+    """The mark of word number `index`, from "0)" to "31)" and then from "0)" again.
 
-    No other symbol of a tree has this form. Without marks, a model would have to count the words.
+    The mark stands before the word in the source, and before its part-of-speech tag in the target.
     """
     return f"{index % NUM_MARKS})"
 

@@ -1,4 +1,4 @@
-"""TAB-separated pairs: each line holds a source text, a TAB and its translation. Further columns are ignored."""
+"""Reads and writes lines of a source text, a TAB and its translation."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,10 @@ from transduce.text.plain import display_name, read_lines, without_byte_order_ma
 
 
 def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
-    """Read the first two columns of every line; there is no quoting and no header line.
+    """Read a pair from the first two columns of each line, without quoting or a header line.
 
-    A blank line is a pair of two empty texts. Raises UserError for a line without a TAB, and for Tatoeba's exports,
-    whose first and third columns are sentence numbers. With `lenient`, a line without a TAB, except the first line, is
-    read as a source without a translation.
+    A blank line is a pair of empty texts. Raises UserError for any other line without a TAB, and if the first line
+    contains sentence numbers. If `file.lenient` is true, only the first line must have a TAB.
     """
     name = display_name(file.path)
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
@@ -29,7 +28,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def with_target(text: str, target: str) -> str:
-    """A line of a TSV file with the line's target replaced by `target`."""
+    """Replace the second column of a TSV line by `target`."""
     source, _, rest = text.partition("\t")
     _, tab, more = rest.partition("\t")
     return f"{source}\t{target}{tab}{more}"

@@ -1,1 +1,1 @@
-"""Tokenizers, stores of token ids, and the planning of batches; no module here imports torch."""
+"""Tokenizers, stores of token ids, and the planning of batches. No module here imports torch."""

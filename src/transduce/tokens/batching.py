@@ -1,7 +1,7 @@
-"""Plans batches, as a pure function of sentence lengths, budget, seed, epoch and block.
+"""Divides sentences into batches by their lengths.
 
 Sentences of similar length share a batch (section 5.1 of the paper). Lengths don't include EOS. A cell is one position
-in a padded batch. Each sentence has one EOS, so a batch of n sentences has n * (longest + 1) cells on each side.
+in a padded batch. Each side of a batch of n sentences has n * (longest + 1) cells, since EOS follows each sentence.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,9 @@ Indices = NDArray[np.int64]
 def micro_batches(
     source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int, block: int = 0
 ) -> list[Indices]:
-    """Return batches of sentence indices, each with at most `budget` source cells and `budget` target cells.
+    """Return batches of sentence indices, with at most `budget` cells on each side of a batch.
 
-    Each epoch has new batches, in random order. All batches but one are as full as the budget allows. `block` is the
-    index of the block in the epoch. Raises ValueError if a sentence exceeds the budget.
+    `seed`, `epoch` and `block` seed the random order. Raises ValueError if a sentence needs more than `budget` cells.
     """
     source, target = _cells(source_lengths), _cells(target_lengths)
     if len(source) != len(target):
@@ -34,7 +33,7 @@ def micro_batches(
 
 
 def padding_share(batches: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """The share of padding among the cells of all batches; each batch is (source lengths, target lengths)."""
+    """The fraction of all cells that are padding. Each batch is a tuple (source lengths, target lengths)."""
     cells = tokens = 0
     for lengths in batches:
         source, target = map(_cells, lengths)
@@ -48,10 +47,9 @@ def _cells(lengths: ArrayLike) -> Indices:
 
 
 def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
-    """Indices that sort sentences so that neighbours have similar lengths on both sides; ties keep their order.
+    """Indices that sort pairs by the greater of their two lengths, then by source length minus target length.
 
-    The first sort key is the greater of a pair's two lengths, which decides how many sentences fill a batch. The second
-    key is source length minus target length. It rises for one value of the first key, and falls for the next value.
+    The second key ascends where the first key is even and descends where it is odd, or the reverse, at random.
     """
     longer, difference = np.maximum(source, target), source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
@@ -60,7 +58,7 @@ def _by_length(source: Indices, target: Indices, random: np.random.Generator) ->
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
-    """Cut `order` into batches as large as the budget allows; `longer` holds each longer side's length, with EOS."""
+    """Cut `order` into batches as large as the budget allows. `longer` is each pair's greater length, with EOS."""
     batches, start = [], 0
     while start < len(order):
         most = budget // longer[start]  # sentences fit, if none of them is longer than the first

@@ -22,7 +22,7 @@ TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the n
 
 
 def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
-    """Learn a SentencePiece model from source texts, target texts or both, and return the serialised model.
+    """Learn a SentencePiece model from the texts in `sides`, and return the serialised model.
 
     Raises UserError if there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
     """
@@ -41,7 +41,7 @@ def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, pl
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:
-    """Make a serialised SentencePiece model with a piece for each word of the texts; each piece begins with a space."""
+    """Return a serialised SentencePiece model with one piece for each distinct word of the texts."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
@@ -74,7 +74,7 @@ def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any)
 
 
 def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
-    """Up to MAX_LEARNING_SENTENCES texts, evenly spaced, and cut into lines of at most MAX_LINE_CHARACTERS."""
+    """Yield up to MAX_LEARNING_SENTENCES evenly spaced texts, in lines of up to MAX_LINE_CHARACTERS characters."""
     for texts in sides:
         stride = -(-len(texts) * len(sides) // MAX_LEARNING_SENTENCES) or 1
         for text in islice(texts, 0, None, stride):
@@ -83,7 +83,7 @@ def _sample(sides: Sequence[Collection[str]]) -> Iterator[str]:
 
 
 def _alphabet(texts: Iterator[str], limit: int, without: str) -> str:
-    """The most frequent characters not in `without`: at most `limit`, and no more than CHARACTER_COVERAGE needs."""
+    """The most frequent characters, except those in `without`. `limit` and CHARACTER_COVERAGE limit their number."""
     counts = np.zeros(0x110000, dtype=np.int64)
     for text in texts:
         np.add.at(counts, np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), 1)

@@ -1,8 +1,8 @@
-"""Several token stores used like one store; an epoch contains each pair of a store as often as the store's weight says.
+"""Joins several weighted token stores into one corpus, and plans its batches.
 
-An epoch is divided into blocks. A block is divided into batches only when training reaches it. Therefore neither the
-time before the first update nor memory use depends on the size of the corpus. An epoch of up to BLOCK_PAIRS pairs is
-one block. A larger epoch has several blocks of equal size, each with randomly drawn runs of neighbouring pairs.
+An epoch is divided into blocks. A block is divided into batches only when training reaches it. This limits memory use
+and the time before the first update. An epoch of up to BLOCK_PAIRS pairs is one block. A larger epoch has several
+blocks of equal size. Each of these blocks consists of randomly drawn runs of neighbouring pairs.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
 
 
 class Mixture:
-    """The pairs of all stores, numbered consecutively."""
+    """The pairs of several token stores, numbered consecutively from 0."""
 
     def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
         self.stores, self.weights = list(stores), list(weights)
@@ -32,7 +32,7 @@ class Mixture:
 
     @property
     def pairs_per_epoch(self) -> int:
-        """The number of pairs in an epoch; a pair that occurs twice counts twice."""
+        """The number of pairs in an epoch, including repetitions."""
         shares = [divmod(weight, 1) for weight in self.weights]
         return sum(
             int(copies) * len(store) + round(part * len(store))
@@ -45,20 +45,20 @@ class Mixture:
         return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
-        """The source sentences of `pairs`, as ids."""
+        """The source sentences of `pairs`, as token ids."""
         return self._gather([store.source for store in self.stores], pairs)
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
-        """The target sentences of `pairs`, as ids."""
+        """The target sentences of `pairs`, as token ids."""
         return self._gather([store.target for store in self.stores], pairs)
 
     def origin(self, index: int) -> tuple[int, int, int]:
-        """Where a pair comes from: the number of its store, the number of its file in the store, and its line."""
+        """Return (store number, file number, line number) for a pair."""
         store = int(np.searchsorted(self.starts, index, side="right")) - 1
         return store, *self.stores[store].origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
-        """The source lengths and the target lengths of `pairs`, each (pairs,), in tokens without EOS."""
+        """The source lengths and the target lengths of `pairs` in tokens without EOS, each of shape (pairs,)."""
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
@@ -67,7 +67,7 @@ class Mixture:
         return source, target
 
     def longest(self) -> tuple[int, int]:
-        """The index of the pair with the longest sentence, and that sentence's number of tokens, without EOS."""
+        """The index of the pair with the longest sentence, and the length of this sentence in tokens without EOS."""
         pair, tokens = 0, -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, len(store), SLICE_PAIRS):
@@ -78,10 +78,10 @@ class Mixture:
         return pair, tokens
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
-        """The updates of one block, each a list of `accumulate` micro-batches; the last list can be shorter.
+        """The updates of one block, each a list of up to `accumulate` micro-batches of pair indices.
 
-        The result depends only on the stores and the arguments. Each side of a micro-batch has at most `budget` cells.
-        If a store's weight is 2.5, an epoch has all its pairs twice, and a new random half of them a third time.
+        Each side of a micro-batch has at most `budget` cells. If the weight of a store is 2.5, an epoch contains all
+        pairs of the store twice and a random half of them a third time.
         """
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
@@ -93,7 +93,7 @@ class Mixture:
         return [batches[start : start + accumulate] for start in range(0, len(batches), accumulate)]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
-        """The pairs of a block; every block of an epoch draws equally many runs of neighbouring pairs at random."""
+        """Draw the pair indices of a block, as random runs of neighbouring pairs."""
         random = np.random.default_rng((seed, epoch, 0, 1))  # a random stream used nowhere else
         runs = [self._draw_runs(store, random) for store in range(len(self.stores))]
         firsts, sizes = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -104,7 +104,7 @@ class Mixture:
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
-        """The first pair and the size of each run of a store; if the epoch is one block, each run is one pair."""
+        """The first pair index and the size of each run of neighbouring pairs in a store."""
         run = RUN_PAIRS if self.blocks > 1 else 1
         firsts = np.arange(self.starts[store], self.starts[store + 1], run)
         sizes = np.minimum(run, self.starts[store + 1] - firsts)
@@ -116,7 +116,7 @@ class Mixture:
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
-        """The ids of each of `pairs`; `columns` holds the sources or the targets of each store."""
+        """Read the sentences of `pairs` as token ids. `columns` holds one side of each store."""
         stores = np.searchsorted(self.starts, pairs, side="right") - 1
         rows = {
             store: iter(columns[store].rows(pairs[stores == store] - self.starts[store]))

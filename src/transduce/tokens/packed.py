@@ -1,4 +1,4 @@
-"""Files of non-negative integers: 16 bits for each integer if all of them fit, else 32 bits."""
+"""Reads and writes files of unsigned 16-bit or 32-bit integers."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +10,7 @@ CONVERTED_NUMBERS = 1 << 20  # integers converted at a time
 
 
 class PackedWriter:
-    """Writes a file of 16-bit integers; when a number needs more than 16 bits, converts the file to 32-bit integers."""
+    """Writes a file of 16-bit integers, or of 32-bit integers if any number needs more than 16 bits."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,7 +25,7 @@ class PackedWriter:
 
     @property
     def type(self) -> str:
-        """The numpy name of the integers' type, for `map_file`."""
+        """The NumPy name of the file's integer type, for `map_file`."""
         return self._dtype.str
 
     def append(self, numbers: NDArray[Any]) -> None:

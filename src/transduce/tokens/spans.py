@@ -1,4 +1,4 @@
-"""The position of each piece in a text."""
+"""Finds the position of each subword piece in a text."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -8,10 +8,10 @@ MAX_CHARACTER_BYTES = 4
 
 
 def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
-    """The spans of all pieces of a text, without gaps; a piece is a string, or an integer that stands for a byte.
+    """Return the span of each piece in the text. A piece is a string, or an integer for one byte.
 
     If several byte pieces spell a character, the last piece has the character's span, and the others have empty spans.
-    A byte that belongs to no character is decoded as U+FFFD, so its span is one character long.
+    A byte that belongs to no character is decoded as U+FFFD and has a span of one character.
     """
     lengths: list[int] = []
     while len(lengths) < len(pieces):
@@ -24,7 +24,7 @@ def piece_spans(pieces: Sequence[str | int]) -> list[Span]:
 
 
 def _bytes_of_character(pieces: Sequence[str | int], begin: int) -> int:
-    """The number of byte pieces that spell the character at `begin`; 1 if no character begins there."""
+    """The number of byte pieces that spell the character at index `begin`, or 1 if no character begins there."""
     spelled = bytearray()
     for piece in pieces[begin : begin + MAX_CHARACTER_BYTES]:
         if isinstance(piece, str):

@@ -1,14 +1,14 @@
-"""Token stores: folders of encoded pairs. Their files are mapped into memory, so a corpus may be larger than memory.
+"""A token store is a folder of encoded sentence pairs. Its files are mapped into memory.
 
-source.ids      target.ids         the ids of all sentences, one after another
-source.lengths  target.lengths     the number of ids of each sentence
-source.starts   target.starts      where in the ids every 64th sentence begins (64 bits each)
-origin.steps                       for each pair, the number of lines since the previous pair (8 bits); 0 for a jump
-origin.jumps                       for each jump, the pair number, the file number and the line number (64 bits each);
-                                   a jump is a new file, a step beyond 8 bits, or every 4096th pair
-store.json      manifest.json      the types of ids and lengths; the sizes and hashes of all files
+source.ids      target.ids         the ids of all sentences, one after another (16 or 32 bits each)
+source.lengths  target.lengths     the number of ids of each sentence (16 or 32 bits each)
+source.starts   target.starts      the index of the first id of every 64th sentence (64 bits each)
+origin.steps                       how many lines each pair lies after the previous pair (8 bits each), or 0 for a jump
+origin.jumps                       the pair number, the file number and the line number of each jump (64 bits each)
+store.json                         the integer types of ids and lengths
+manifest.json                      the sizes and hashes of all files
 
-Each id or length takes 16 bits if all values fit, else 32 bits. A pair takes about 5.3 bytes more than its ids.
+A jump is a pair that begins a file, is not 1 to 255 lines after the previous pair, or has a number divisible by 4096.
 """
 
 import json
@@ -34,7 +34,7 @@ NUMBER_TYPES = ("source", "target", "source_lengths", "target_lengths")  # keys 
 
 
 class Encoded(NamedTuple):
-    """Encoded pairs; `files` and `lines` (pairs,) say which line of which file each pair comes from."""
+    """Encoded pairs, with arrays (pairs,) of their file numbers and line numbers."""
 
     source: Rows
     target: Rows
@@ -49,7 +49,7 @@ class Encoded(NamedTuple):
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
-    """Write all pairs in order into `folder`, atomically; raises UserError if `folder` exists or the disk is full."""
+    """Write all pairs into a new folder, atomically. Raises UserError if `folder` exists or the disk is full."""
     with write_folder(folder) as aside, ExitStack() as files:
         source, target = (_ColumnWriter(aside / name, files) for name in ("source", "target"))
         origins = _OriginWriter(aside, files)
@@ -63,14 +63,14 @@ def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
 
 
 class Column(NamedTuple):
-    """All sources, or all targets, of a store."""
+    """All sentences of one side of a store."""
 
     ids: NDArray[Any]  # (tokens,), unsigned and read-only
     lengths: NDArray[Any]  # (sentences,), without EOS; unsigned, 16 or 32 bits
     starts: NDArray[np.int64]  # where every STRIDE-th sentence begins (sentences / STRIDE, rounded up)
 
     def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """The ids of the sentences at these indices."""
+        """The token ids of the sentences at the indices `places`."""
         known, behind = np.divmod(places, STRIDE)
         near = (known[:, None] * STRIDE + np.arange(STRIDE - 1)).clip(max=len(self.lengths) - 1)
         between = np.where(np.arange(STRIDE - 1) < behind[:, None], self.lengths[near], 0)
@@ -80,10 +80,10 @@ class Column(NamedTuple):
 
 
 class TokenStore:
-    """A store that `write_store` wrote, mapped into memory; pairs are counted from 0."""
+    """A store that `write_store` wrote, mapped into memory. Pairs are numbered from 0."""
 
     def __init__(self, folder: Path | str) -> None:
-        """Check the sizes of the files; raises UserError with the name of a damaged file."""
+        """Open a store. Raises UserError if a file is missing or has the wrong size."""
         verify(folder)
         folder = Path(folder)
         types = _read_header(folder)
@@ -102,14 +102,14 @@ class TokenStore:
         return len(self.source.lengths)
 
     def origin(self, i: int) -> tuple[int, int]:
-        """The file number and the line of a pair."""
+        """The file number and the line number of pair `i`."""
         jump = bisect_right(self._jumps[:, 0], i) - 1  # np.searchsorted would copy the column
         pair, file, line = self._jumps[jump].tolist()
         return file, line + int(self._steps[pair + 1 : i + 1].sum())
 
 
 class _ColumnWriter:
-    """Writes the sources or the targets of a store; the exit stack `files` closes the written files."""
+    """Writes one side of a store to files that the exit stack `files` closes."""
 
     def __init__(self, path: Path, files: ExitStack) -> None:
         self.ids = files.enter_context(PackedWriter(path.with_suffix(".ids")))
@@ -127,7 +127,7 @@ class _ColumnWriter:
 
 
 class _OriginWriter:
-    """Writes the file number and the line of every pair; the exit stack `files` closes the written files."""
+    """Writes the file number and the line number of every pair to files that the exit stack `files` closes."""
 
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self._steps = files.enter_context((folder / "origin.steps").open("wb"))
@@ -147,7 +147,7 @@ class _OriginWriter:
 
 
 def _read_header(folder: Path) -> dict[str, str]:
-    """The types of ids and lengths; raises UserError if the header is missing, damaged or of another format."""
+    """The integer types of ids and lengths. Raises UserError if the header is missing, damaged or of another format."""
     path = folder / HEADER
     try:
         header = json.loads(path.read_bytes())

@@ -1,7 +1,7 @@
-"""Converts text to ids and back without loss: decode(encode(text)) == text for every line of text.
+"""Converts text to token ids and back without loss.
 
-SentencePiece (BPE or unigram) provides a joint vocabulary or one vocabulary per side. Characters without a piece
-are spelled in bytes, so the unknown piece never occurs. The ids never include PAD, BOS or EOS, which `make_batch` adds.
+Both sides share one SentencePiece vocabulary (BPE or unigram), or each side has its own. A character without a piece
+is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts don't include PAD, BOS or EOS.
 """
 
 import json
@@ -20,7 +20,7 @@ IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabu
 
 
 class Tokenizer:
-    """The vocabularies of both sides; `source` is None if both sides share one vocabulary."""
+    """The vocabularies of source and target. Without a `source` vocabulary, both sides use `target`."""
 
     def __init__(self, target: Vocabulary, source: Vocabulary | None = None) -> None:
         self.target, self.source = target, source or target
@@ -39,11 +39,11 @@ class Tokenizer:
         symbols: bool = False,
         placeholder_tokens: str = "",
     ) -> Self:
-        """Learn vocabularies of at most `vocab_size` pieces; `source_size` and `target_size` are their actual sizes.
+        """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
 
-        If `symbols` is true, the targets are linearised trees, and each symbol of the trees becomes a piece. The
-        characters in `placeholder_tokens` are always separate pieces. The texts are iterated over several times; the
-        same texts give identical vocabularies. Raises UserError if there is no text or no room for the 256 byte pieces.
+        If `symbols` is true, the targets are linearised trees, and every tree symbol becomes a piece. `vocab_size` does
+        not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
+        there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
         """
         if symbols:
             targets_model = learn_symbols(targets)
@@ -56,7 +56,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
-        """Open the files that `save` wrote, to encode with `threads` threads; raises UserError for a damaged file."""
+        """Load a tokenizer that encodes with `threads` threads. Raises UserError if a file is missing or damaged."""
         folder = Path(folder)
         lists = _read_pieces(folder / PIECES)
         separate = not (folder / JOINT).exists() and any((folder / name).exists() for name in (SOURCE, TARGET))
@@ -78,42 +78,42 @@ class Tokenizer:
         return list(files)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each source text; an empty text has no ids."""
+        """The ids of each source text, or an empty list for an empty text."""
         return self.source.encode(texts).lists()
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each target text; an empty text has no ids."""
+        """The ids of each target text, or an empty list for an empty text."""
         return self.target.encode(texts).lists()
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of target ids; raises IndexError for an id beyond the vocabulary.
+        """Decode rows of target ids to texts. Raises IndexError for an id beyond the vocabulary.
 
-        PAD, BOS and EOS are skipped, bytes that are not UTF-8 become U+FFFD, and a line break becomes a space.
+        PAD, BOS, EOS and UNK are skipped, bytes that are not UTF-8 become U+FFFD, and a line break becomes a space.
         """
         return self.target.decode(rows)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of source ids, for display; U+2581 stands for a space."""
+        """The pieces of source ids, with U+2581 in place of each space."""
         return self.source.pieces(ids)
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of target ids, for display; U+2581 stands for a space."""
+        """The pieces of target ids, with U+2581 in place of each space."""
         return self.target.pieces(ids)
 
     def same_pieces(self, other: "Tokenizer") -> bool:
-        """Whether both tokenizers have the same pieces for the same ids, so that their models can form an ensemble."""
+        """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""
         return all(
             mine.pieces(range(mine.size)) == theirs.pieces(range(theirs.size))
             for mine, theirs in ((self.source, other.source), (self.target, other.target))
         )
 
     def target_symbols(self) -> dict[int, str]:
-        """Maps ids to the symbols of trees; empty unless the target vocabulary was learnt with `symbols`."""
+        """A map from target ids to tree symbols, empty unless the vocabulary was learnt with `symbols`."""
         return {} if self.is_imported or self.has_placeholder_tokens else self.target.symbols()
 
     @property
     def has_placeholder_tokens(self) -> bool:
-        """Whether both vocabularies have pieces for the characters that stand for placeholders."""
+        """Whether both vocabularies have a piece for each placeholder character."""
         return all(side.has_placeholder_tokens for side in (self.source, self.target))
 
     @property
@@ -123,7 +123,7 @@ class Tokenizer:
 
     @property
     def is_imported(self) -> bool:
-        """Whether the vocabulary was imported, with ids that differ from the ids in its SentencePiece models."""
+        """Whether the vocabulary was imported and its ids differ from those of its SentencePiece models."""
         return self.target.listed is not None
 
     @property
@@ -138,7 +138,7 @@ class Tokenizer:
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
-    """Open a vocabulary file; for an imported vocabulary, `listed` holds its pieces in the order of their ids."""
+    """Open a vocabulary file. `listed` holds the pieces of an imported vocabulary in the order of their ids."""
     try:
         model = file.read_bytes()
         return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)
@@ -149,7 +149,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
-    """The lists of pieces in `file`, or [None] if `file` does not exist; raises UserError if `file` is damaged."""
+    """The lists of pieces in `file`, or [None] if `file` does not exist. Raises UserError if `file` is damaged."""
     try:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:

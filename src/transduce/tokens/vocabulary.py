@@ -1,4 +1,4 @@
-"""A vocabulary is a SentencePiece model, which converts text to ids and back; encoded words are cached."""
+"""Converts text to token ids and back with a SentencePiece model."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000
 
 
 class Rows(NamedTuple):
-    """The concatenated ids of several sentences or words, and the length of each sentence or word."""
+    """The concatenated token ids of several sentences or words, and the length of each sentence or word."""
 
     ids: NDArray[np.uint32]  # (tokens,)
     lengths: NDArray[np.int64]  # (sentences,)
@@ -29,13 +29,13 @@ class Rows(NamedTuple):
         return Rows(self.ids[np.repeat(chosen, self.lengths)], self.lengths[chosen])
 
     def take(self, places: NDArray[np.int64]) -> "Rows":
-        """The rows at the indices `places`, in the order of `places`."""
+        """The rows at the indices `places`, in that order."""
         lengths = self.lengths[places]
         starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
         return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
 
     def lists(self) -> list[list[int]]:
-        """The rows as lists."""
+        """The rows as lists of ids."""
         ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
         return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -47,7 +47,7 @@ def pack(rows: Sequence[Sequence[int]]) -> Rows:
 
 
 class WordCache:
-    """Splits texts at spaces, and caches the ids of each word; calls `encode` for words that are not cached."""
+    """Encodes texts word by word, and caches the ids of each word."""
 
     def __init__(self, encode: Callable[[Sequence[str]], Rows]) -> None:
         self._encode = encode
@@ -57,7 +57,7 @@ class WordCache:
         self._size = 0  # characters
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """The ids of each text; an empty text has no ids."""
+        """The ids of each text, or an empty row for an empty text."""
         spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
         words = " ".join(texts).split(" ") if texts else []
         with self._lock:
@@ -71,7 +71,7 @@ class WordCache:
         return Rows(ids, lengths)
 
     def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The index of each word in the cache; words that are not in the cache are added first."""
+        """The index of each word in the cache, after missing words have been added."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MAX_CACHED_CHARACTERS and self._place:
@@ -88,7 +88,7 @@ class WordCache:
 
 
 class Vocabulary:
-    """The vocabulary of the source, of the target or of both; raises ValueError for an unusable model."""
+    """A SentencePiece vocabulary for one side or both sides. Raises ValueError for an unusable model."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
 
@@ -119,7 +119,7 @@ class Vocabulary:
         ]
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """The ids of each text; an empty text has no ids."""
+        """The ids of each text, or an empty row for an empty text."""
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
@@ -137,7 +137,7 @@ class Vocabulary:
         return pack(rows)
 
     def encode_behind(self, text: str) -> list[int]:
-        """Encode a text without adding a space before it. U+2581 is spelled in bytes, since its piece means a space."""
+        """Encode a text without adding a space before it. A U+2581 in the text is encoded as its UTF-8 bytes."""
         first, *rest = text.encode("utf-8", "surrogatepass").split(SPACE.encode())
         row: list[int] = self.continuing.encode(first)
         for part in rest:
@@ -146,12 +146,12 @@ class Vocabulary:
         return row
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of ids, as in `Tokenizer.decode`."""
+        """Decode rows of ids to texts, by the rules of `Tokenizer.decode`."""
         plain = [[int(token) for token in row if token > UNK] for row in rows]
         return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """The span of each piece in the decoded text; PAD, BOS, EOS, UNK and a leading space have empty spans."""
+        """The span of each id in the decoded text, or an empty span for PAD, BOS, EOS and UNK."""
         plain = [int(token) for token in ids if token > UNK]
         surfaces: list[str | int] = [
             int(piece[3:-1], 16) if self.processor.is_byte(token) else piece
@@ -166,7 +166,7 @@ class Vocabulary:
         return spans
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """The spans of the pieces that encode `text`; together, the spans cover the text without gaps or overlaps."""
+        """The span in `text` of each of the `ids` that encode `text`, without gaps or overlaps."""
         spans = self.spans(ids)
         if len(text) == (spans[-1][1] if spans else 0):
             return spans
@@ -178,7 +178,7 @@ class Vocabulary:
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:
-        """Maps ids to the symbols that `learn_symbols` turned into pieces; the ids of byte pieces are higher."""
+        """A map from ids to the symbols that `learn_symbols` turned into pieces."""
         symbols = dict[int, str]()
         for token in range(UNK + 1, self.size):
             if self.processor.is_byte(token):
@@ -191,7 +191,7 @@ class Vocabulary:
 
 
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """Open a serialised SentencePiece model; raises ValueError if it is damaged."""
+    """Open a serialised SentencePiece model. Raises ValueError if the model is damaged."""
     if not model:
         raise ValueError("the file is empty")
     try:

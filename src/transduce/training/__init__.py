@@ -1,1 +1,1 @@
-"""Training: loss, learning rate, updates, checkpoints, the loop, and the start and end of a run."""
+"""Modules that train a model, from the first start to the finished model folder."""

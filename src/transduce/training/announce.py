@@ -1,4 +1,4 @@
-"""The lines that `train` prints before the first update: the corpus, the chosen sizes with reasons, and warnings."""
+"""Describes a training and its options in the lines that `train` prints before the first update."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from transduce.training.distributed import ALONE, Ranks
 def announcement(
     prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, device: torch.device, ranks: Ranks
 ) -> list[str]:
-    """One line each on corpus, vocabulary, model, batches, training and time, and one line for each warning."""
+    """Lines about the corpus, the vocabulary, the model, the batches and the training time, followed by warnings."""
     facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
     row = size_table.sizes_for(facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
@@ -50,7 +50,7 @@ def announcement(
 
 
 def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
-    """The device, with the number of processes if there are several, such as "2 × 4 CPU threads"."""
+    """The device of the training as text, such as "2 × 4 CPU threads" for two processes."""
     times = f"{ranks.world} × " if ranks.world > 1 else ""
     if device.type == "cpu":
         threads = ranks.threads(config.train.threads) if ranks.world > 1 else config.train.threads
@@ -59,7 +59,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
 
 
 def updates_in_budget(config: RunConfig, trial: Trial) -> float:
-    """The estimated number of updates within train.minutes; infinite if there is no time limit or no measured time."""
+    """The estimated number of updates within train.minutes, or infinity without a time limit or a measured time."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     return round(60 * config.train.minutes / trial.seconds_per_update)
@@ -74,7 +74,7 @@ def _time_line(config: RunConfig, trial: Trial) -> str:
 
 
 def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial) -> Iterator[str]:
-    """Warnings if the warm-up or cool-down outlasts the training, or if train.patience has no effect."""
+    """Yield a warning if the warm-up or the cool-down is too long, or if train.patience has no effect."""
     train, updates = config.train, updates_in_budget(config, trial)
     limit = f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
     updates = min(updates, train.steps)

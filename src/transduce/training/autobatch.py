@@ -1,4 +1,4 @@
-"""Finds, before the first update, a micro-batch size that fits into memory, and measures the time of an update."""
+"""Finds a micro-batch size that fits into memory, and measures the duration of an update."""
 
 import contextlib
 import math
@@ -38,9 +38,8 @@ class Trial(NamedTuple):
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """If train.accumulate is 0, choose it so that micro-batches fit into memory. Then measure the time of an update.
 
-    The chosen value is a multiple of the number of ranks, so that all ranks compute equally many micro-batches. Sharded
-    models can need the memory of several processes, so they are not tried; their micro-batches are as small as on a
-    CPU. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
+    The chosen value is a multiple of the number of ranks. For a sharded model, micro-batches are as small as on a CPU,
+    and nothing is measured. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
     """
 
     optimizer = make_optimizer(model.parameters(), config.train)
@@ -82,7 +81,7 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
 
 
 def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: torch.device) -> bool:
-    """Whether an update on the batch `worst` fits into memory, with some memory to spare."""
+    """Whether an update with the batch `worst` fits into memory and leaves some of it free."""
     if device.type == "cuda":
         try:
             learn([worst])
@@ -105,7 +104,7 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
 
 
 def _seconds(learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
-    """The mean seconds per update on this rank; the first update is a warm-up and does not count."""
+    """The mean seconds per update on this rank, not counting the first update."""
     times: list[float] = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // MAX_TIMED_UPDATES)][:MAX_TIMED_UPDATES]]:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Model cards: the README.md of trained, averaged, imported and exported models."""
+"""Model cards (README.md) for trained, averaged, imported and exported models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ BAR = "\\|"  # | in a cell of a Markdown table
 
 
 def card(config: RunConfig, *paragraphs: str, purpose: str = "") -> str:
-    """A model card in Markdown: the languages as its title, then the paragraphs."""
+    """A Markdown model card with the languages as its title, followed by `paragraphs`."""
     title = f"# {config.data.source} → {config.data.target}" + (f", for {purpose}" if purpose else "")
     return "\n\n".join([title, *(paragraph.strip("\n") for paragraph in paragraphs)]) + "\n"
 
 
 def code(lines: Sequence[str]) -> str:
-    """A Markdown block of code with these lines."""
+    """A Markdown code block with these lines."""
     return "\n".join(["```", *lines, "```"])
 
 
@@ -27,7 +27,7 @@ def translate_command(config: RunConfig) -> str:
 
 
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
-    """The model card of a trained model: its shape, how to use it, its training data and its scores."""
+    """The model card of a trained model, with its shape, usage, training data and scores."""
     if config.data.symbols:
         usage = ["transduce parse . --input sentences.txt  # in this folder"]
     else:
@@ -45,7 +45,7 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
 
 
 def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The facts in metrics.json about the corpus, the training and the scores, as (name, text)."""
+    """Table rows (name, text) about the corpus, the training and the scores in `metrics`."""
     rows = []
     if corpus := metrics.get("corpus"):
         rows.append(("corpus", "; ".join(" + ".join(files) for files in corpus["corpora"])))
@@ -63,7 +63,7 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def vocabulary(config: RunConfig) -> str:
-    """A description of the vocabularies: their sizes and their types."""
+    """A short description of the sizes and the types of the vocabularies."""
     model, data = config.model, config.data
     if not model.source_vocab_size:
         return f"{model.vocab_size:,} joint {data.tokenizer} tokens"

@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimizer state and progress of a training, as folders that are written atomically."""
+"""Saves, loads and deletes checkpoints with the weights, the optimizer state and the progress of a training."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 @dataclass
 class TrainState:
-    """The progress of a training. Together with the weights and the optimizer state, it determines the next update."""
+    """The progress of a training, as saved in a checkpoint."""
 
     step: int = 0  # updates made
     epoch: int = 0
@@ -44,7 +44,7 @@ class TrainState:
 def save_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
 ) -> Path:
-    """Write a checkpoint to folder/step-00001234 unless it exists (collective call); all ranks wait for rank 0."""
+    """Write a checkpoint to `folder`/step-00001234 unless it exists, and return its path (collective call)."""
     path = folder / f"step-{state.step:08d}"
     if ranks.agree(path.exists()):
         return path
@@ -61,7 +61,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Restore weights, optimizer state and progress; raises UserError if a file is damaged."""
+    """Restore weights, optimizer state and progress. Raises UserError if a file is damaged."""
     verify(path, hashes=True)
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
@@ -75,7 +75,7 @@ def regular(folder: Path, save_every: int) -> list[Path]:
 
 
 def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) -> None:
-    """Delete all checkpoints except the best one and the last `keep_last` of those that `regular` returns."""
+    """Delete all checkpoints except the best checkpoint and the last `keep_last` regular checkpoints."""
     kept = regular(folder, save_every)[-keep_last:]
     for path in checkpoints_in(folder):
         if path not in kept and step_of(path) != best_step:
@@ -83,7 +83,7 @@ def remove_old(folder: Path, save_every: int, keep_last: int, best_step: int) ->
 
 
 def _full_tensors(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """Gather full tensors on the CPU of rank 0 (collective call); other ranks get an empty dictionary."""
+    """Gather full tensors on the CPU of rank 0 (collective call), and return an empty dictionary on other ranks."""
     full = {}
     for name, tensor in tensors.items():
         value = full_tensor(tensor.detach())

@@ -1,9 +1,9 @@
-"""Training with several processes, which torchrun or a cluster starts as ranks 0 to world - 1.
+"""Trains with several processes, called ranks, that torchrun or a cluster starts.
 
-All ranks plan the same micro-batches for an update. Rank r computes micro-batches r, r + world, …, and DDP or FSDP
-averages the gradients. Only rank 0 prepares, validates and writes files; the other ranks wait in `agree`.
+All ranks divide an update into the same micro-batches. Rank r of n computes micro-batches r, r + n, r + 2n and so on,
+and DDP or FSDP averages the gradients. Only rank 0 prepares the corpus, validates the model and writes files.
 
-A single process does not use torch.distributed, and its wrapped model is the model itself.
+A single process uses the model without a wrapper and without torch.distributed.
 """
 
 import copy
@@ -39,7 +39,7 @@ class Slot:
 
 
 class Ranks(NamedTuple):
-    """The rank of this process in a training, and communication between the ranks."""
+    """The rank of this process, with methods to communicate with the other ranks."""
 
     rank: int = 0
     world: int = 1
@@ -49,16 +49,16 @@ class Ranks(NamedTuple):
 
     @property
     def first(self) -> bool:
-        """Whether this process is rank 0, which prepares, validates, writes and prints."""
+        """Whether this process is rank 0."""
         return self.rank == 0
 
     def slots(self, count: int) -> list[Slot]:
-        """The passes of this rank in an update of `count` micro-batches; all ranks get equally many passes."""
+        """The passes of this rank in an update of `count` micro-batches, equally many for each rank."""
         indices = range(self.rank, self.rank + -(-count // self.world) * self.world, self.world)
         return [Slot(index, False) if index < count else Slot(0, True) for index in indices]
 
     def device(self) -> torch.device:
-        """The GPU of this process, or the CPU if there is no GPU; raises UserError if processes outnumber GPUs."""
+        """The GPU of this process, or the CPU if there is no GPU. Raises UserError if processes outnumber GPUs."""
         if not torch.cuda.is_available():
             return torch.device("cpu")
         if self.world == 1:
@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         return device
 
     def threads(self, wanted: int) -> int:
-        """The number of CPU threads for this process; `wanted` = 0 means the maximum. Processes share the cores."""
+        """The number of CPU threads for this process. If `wanted` is 0, return the maximum."""
         if self.local_world == 1:
             return wanted or min(torch.get_num_threads(), cores())
         share = max(1, cores() // self.local_world)
@@ -94,7 +94,7 @@ class Ranks(NamedTuple):
         return int(highest)
 
     def agree(self, value: Plain) -> Plain:
-        """Return rank 0's value on every rank; the other ranks wait for rank 0 without a timeout."""
+        """Return the `value` of rank 0 on every rank, after waiting for rank 0 without a timeout."""
         if self.world == 1:
             return value
         content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
@@ -110,9 +110,9 @@ ALONE = Ranks()
 
 @contextmanager
 def init_distributed() -> Iterator[Ranks]:
-    """Join the other ranks; torchrun describes them in environment variables such as RANK and WORLD_SIZE.
+    """Join the other ranks that environment variables such as RANK and WORLD_SIZE describe.
 
-    Only rank 0 prints. If the `with` block raises, or this process dies, all ranks end and print the reason.
+    Only rank 0 prints messages. If the `with` block raises or the process dies, all ranks end and print the reason.
     """
     world = environment_number("WORLD_SIZE", 1)
     if world == 1:
@@ -135,18 +135,18 @@ def init_distributed() -> Iterator[Ranks]:
 
 
 def is_first() -> bool:
-    """Whether environment variables say that this process is rank 0 or the only process."""
+    """Whether this process is rank 0 or the only process, according to its environment variables."""
     return environment_number("WORLD_SIZE", 1) == 1 or environment_number("RANK") == 0
 
 
 def check_single_process(command: str) -> None:
-    """Raise UserError if torchrun started several processes of a command that uses only one."""
+    """Raise UserError if torchrun started several processes for a single-process command."""
     if environment_number("WORLD_SIZE", 1) > 1:
         raise UserError(f"torchrun is for `transduce train` only; start {command} without torchrun.")
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
-    """With several ranks, wrap the model in FSDP2 if `shard`, else DDP; `sparse` allows weights without gradients."""
+    """Wrap the model in FSDP2 if `shard` is true, else in DDP. If `sparse` is true, weights may have no gradient."""
     if ranks.world == 1:
         return model
     if shard:
@@ -164,7 +164,7 @@ def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: t
 
 
 def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Module:
-    """Shard each layer's weights with FSDP, which gathers a layer's weights while the layer computes."""
+    """Shard the weights of each layer with FSDP."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -183,7 +183,7 @@ def _shard_layers(model: nn.Module, world: int, device: torch.device) -> nn.Modu
 
 
 def gradient_sync(wrapped_model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """A context for the forward and backward pass of a micro-batch; DDP averages gradients in the last pass only."""
+    """A context for the forward and backward pass of a micro-batch. DDP averages gradients only if `last` is true."""
     no_sync = getattr(wrapped_model, "no_sync", None)
     return no_sync() if no_sync and not last else nullcontext()
 
@@ -194,7 +194,7 @@ def is_sharded(wrapped_model: nn.Module) -> bool:
 
 
 def full_tensor(value: Tensor) -> Tensor:
-    """Gather a sharded tensor (collective call); other tensors are returned unchanged."""
+    """Gather a tensor if it is sharded (collective call), else return it unchanged."""
     gather = getattr(value, "full_tensor", None)
     return gather() if gather else value
 
@@ -212,7 +212,7 @@ def shard_like(value: Tensor, like: Tensor) -> Tensor:
 
 @torch.no_grad()
 def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) -> None:
-    """Copy the full model's weights into a sharded model; afterwards only rank 0 keeps the full model."""
+    """Copy the full model's weights into a sharded model, and free the full model on ranks other than 0."""
     if not is_sharded(wrapped_model):
         return
     for shard, weight in zip(wrapped_model.parameters(), model.parameters(), strict=True):
@@ -223,7 +223,7 @@ def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) ->
 
 @contextmanager
 def full_model(wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
-    """Yield the full model; if the wrapped model is sharded, only rank 0 gets the current weights."""
+    """Yield the full model. For a sharded model, only rank 0 gets the current weights."""
     if not is_sharded(wrapped_model):
         yield model
         return

@@ -1,4 +1,4 @@
-"""The end of a training: average checkpoints, score the model and publish it."""
+"""Finishes a training by choosing the final weights, scoring the model and publishing it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
-    """Average checkpoints, score the model on the test set `pairs` and publish the model; returns its metrics.json."""
+    """Choose the final weights, score them on the test set `pairs`, publish the model and return its metrics."""
     config, model, state = training.config, training.model.to(training.device), training.state
     weights, steps, result = choose(training)
     model.load_state_dict(weights)
@@ -64,7 +64,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
 
 
 class Candidate(NamedTuple):
-    """A candidate for the final model: a checkpoint, or the average of several checkpoints."""
+    """A checkpoint, or an average of several checkpoints, that may become the final model."""
 
     weights: dict[str, torch.Tensor]
     steps: list[int]
@@ -72,9 +72,9 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The last checkpoint or the average of several checkpoints, whichever has the lower validation perplexity.
+    """The last checkpoint or an average of several checkpoints, whichever has the lower validation perplexity.
 
-    Averaging harms a model that still improves fast. If train.average is 1, the best checkpoint replaces the average.
+    If train.average is 1, the best checkpoint replaces the average.
     """
 
     def measured(paths: Sequence[Path]) -> Candidate:
@@ -91,7 +91,7 @@ def choose(training: Training) -> Candidate:
 
 
 def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Translate and score the test set; returns the section "test" of metrics.json."""
+    """Translate and score the test set, and return the section "test" of metrics.json."""
     data = model.config.data
     evaluation = evaluate([model], pairs, model.config.decode, tokenize=data.bleu_tokenize)
     for score in evaluation.scores:

@@ -1,4 +1,4 @@
-"""The training loop: updates, reports, validations and checkpoints, until a limit or a signal ends it."""
+"""The training loop, with its updates, reports, validations and checkpoints."""
 
 import math
 import signal
@@ -37,7 +37,7 @@ REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  #
 
 @dataclass
 class Training:
-    """A running training: its configuration, model, data, progress and files."""
+    """The configuration, model, data, progress and files of a running training."""
 
     config: RunConfig  # accumulate, save_every and validate_every are set, not 0
     model: Seq2Seq
@@ -54,10 +54,10 @@ class Training:
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
-    """Train until a limit (train.steps, minutes or patience) or a signal, then save; returns the reason for the end.
+    """Train until a limit or a signal ends the loop, save a checkpoint, and return the reason for the end.
 
-    `stop` is called before every update; it returns True to interrupt the training, as a signal does. Raises UserError
-    after MAX_SKIPPED_UPDATES updates in a row whose loss or gradient was not finite.
+    `stop` is called before every update and returns True to interrupt the training. Raises UserError if the loss or the
+    gradient is not finite in MAX_SKIPPED_UPDATES successive updates.
     """
     state, config = training.state, training.config.train
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
@@ -79,7 +79,7 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
 
 
 def updates(training: Training) -> Iterator[list[Indices]]:
-    """Yield the micro-batches of each update from the current step on, epoch after epoch without end."""
+    """Yield the micro-batches of each update from the current step on, without end."""
     state, config = training.state, training.config
     while True:
         plan = training.data.plan(
@@ -97,7 +97,7 @@ def updates(training: Training) -> Iterator[list[Indices]]:
 
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
-    """Make one update from micro-batches, each given as the indices of its pairs."""
+    """Make one update from micro-batches of pair indices."""
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
@@ -123,7 +123,7 @@ def assemble(training: Training, batch: Indices) -> Batch:
 
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
-    """Add an update's outcome to the sums in `state`; every REPORT_EVERY updates, write their means to the journal."""
+    """Add an update's outcome to `state`, and write the means of every REPORT_EVERY updates to the journal."""
     state, journal = training.state, training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
@@ -160,7 +160,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
-    """Measure the model on the validation set, and record the step with the lowest perplexity."""
+    """Evaluate the model on the validation set, and record the step with the lowest perplexity."""
     state = training.state
     with full_model(training.wrapped_model, training.model, training.ranks, training.device) as model:
         result = training.validate(model.eval()) if training.ranks.first else None
@@ -196,7 +196,7 @@ def save(training: Training) -> None:
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
-    """The reason to end the training, or None; all ranks get the same answer."""
+    """The reason to end the training, identical on all ranks, or None to continue."""
     state, config = training.state, training.config.train
     ends: dict[Reason, bool] = {
         "patience": 0 < config.patience <= state.stale,
@@ -209,7 +209,7 @@ def finished(training: Training, stopped: bool) -> Reason | None:
 
 
 class Pace:
-    """The speed and loss of recent updates, and the estimated time left, for the progress line."""
+    """Computes recent speed, recent loss and remaining time for the progress line."""
 
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
@@ -218,11 +218,11 @@ class Pace:
         self._before = state.seconds
 
     def seconds(self) -> float:
-        """Seconds of training so far, counted across restarts."""
+        """The seconds of training so far, including the time before restarts."""
         return time.monotonic() - self._began
 
     def line(self, training: Training, outcome: Outcome) -> str:
-        """The progress line after an update; narrow terminals cut off the end, so important numbers come first."""
+        """The progress line after an update, with the most important numbers first."""
         state, train = training.state, training.config.train
         self._recent.append((self._before, outcome))
         self._before = state.seconds
@@ -240,9 +240,9 @@ class Pace:
 
 @contextmanager
 def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether SIGINT or SIGTERM has arrived; a second signal ends the process.
+    """Yield a function that returns whether SIGINT or SIGTERM has arrived.
 
-    If `insist` is true, further signals are ignored, since torchrun and the cluster each forward the same signal.
+    A second signal ends the process. If `insist` is true, the process ignores every signal after the first one.
     """
     received: list[int] = []
 

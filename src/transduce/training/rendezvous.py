@@ -1,8 +1,8 @@
-"""Connect the processes of a training, and end all of them if one dies.
+"""Connects the processes of a training, and ends all of them if one dies.
 
-If a process dies, torchrun ends only the other processes on the same machine. Other launchers end no process. The
-remaining processes would hang in an all-reduce. Therefore rank 0 and every other rank exchange heartbeats over gloo.
-When a process dies, its connections close. Then rank 0 ends all other ranks; if rank 0 has died, each rank ends itself.
+If a process dies, torchrun ends only the other processes on the same machine. Other launchers end no process. Processes
+on other machines would hang in an all-reduce. Therefore rank 0 exchanges heartbeats with every other rank over gloo.
+If a rank dies, rank 0 ends all other ranks. If rank 0 dies, each of the other ranks ends itself.
 """
 
 import datetime
@@ -35,7 +35,7 @@ FINISHED = "finished"
 
 
 def environment_number(name: str, default: int | None = None) -> int:
-    """The number in an environment variable, or `default` if it is unset; raises UserError if it is not a number."""
+    """The number in the environment variable `name`, or `default` if it is unset. Raises UserError for other text."""
     text = os.environ.get(name, "")
     if not text and default is not None:
         return default
@@ -48,7 +48,7 @@ def environment_number(name: str, default: int | None = None) -> int:
 
 
 def meet(rank: int, world: int) -> "FailureDetector":
-    """Join the other ranks in a process group; raises UserError if a rank is missing."""
+    """Join the other ranks in a process group. Raises UserError if a rank is missing."""
     try:
         store = _store(rank)
         names = _roll_call(store, rank, world)
@@ -63,7 +63,7 @@ def meet(rank: int, world: int) -> "FailureDetector":
 
 
 def _store(rank: int) -> Any:
-    """The key-value store through which the ranks find each other; rank 0 creates the store."""
+    """Return the key-value store that all ranks share. Rank 0 creates the store."""
     address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
     if port > 65535:
         raise UserError(f"MASTER_PORT is {port}; the highest port is 65535.")
@@ -90,7 +90,7 @@ def _store(rank: int) -> Any:
 
 
 def _own_address(address: str, port: int) -> str:
-    """The IP address of this machine in the network of `address`, for connections from other machines."""
+    """The IP address of this machine in the network of `address`."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, suppress(OSError):
         sender.connect((address, port))  # sends nothing
         return str(sender.getsockname()[0])
@@ -102,7 +102,7 @@ def _has_torchrun() -> bool:
 
 
 def _roll_call(store: Any, rank: int, world: int) -> list[str]:
-    """Wait for all ranks and return their names; raises UserError if a rank is missing or exists twice."""
+    """Wait for all ranks and return their names. Raises UserError if a rank is missing or exists twice."""
     name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
     if store.add(f"transduce/count/{rank}", 1) > 1:
         raise UserError(f"Two processes have the same rank: {name}. Give each process its own RANK.")
@@ -125,10 +125,10 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
 
 
 class FailureDetector:
-    """Heartbeats between rank 0 and every other rank. A heartbeat's message is empty, or says why all ranks end."""
+    """Exchanges heartbeats between rank 0 and every other rank, and ends this process if another rank dies."""
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
-        """Start the heartbeats (collective call); `names` are the names of all ranks, for messages."""
+        """Start the heartbeats (collective call). `names` holds the name of each rank, for messages."""
         self._names, self._rank = names, rank
         self._peers = list(range(1, len(names))) if rank == 0 else [0]
         self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))
@@ -138,7 +138,7 @@ class FailureDetector:
             thread.start()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Tell the other ranks that this process ends; `error` is the cause, or None if the process has finished."""
+        """Tell other ranks that this process ends because of `error`, or has finished if `error` is None."""
         if error and not isinstance(error, (UserError, KeyboardInterrupt, SystemExit)):
             time.sleep(CAUSE_SECONDS)
         self._ending.set()

@@ -1,4 +1,4 @@
-"""Resume a training from its newest intact checkpoint, and check which options have changed."""
+"""Resumes a training from its newest intact checkpoint, and checks which options have changed."""
 
 import dataclasses
 import os
@@ -43,7 +43,7 @@ HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last",
 
 
 class Continued(NamedTuple):
-    """A training to resume, with changed options."""
+    """The configuration of a training to resume, and its changed options."""
 
     config: RunConfig
     text: DataConfig  # the corpus and languages that the user named, if any
@@ -51,7 +51,7 @@ class Continued(NamedTuple):
 
 
 def continued(settings: Settings, out: Path) -> Continued:
-    """The training in `out`, with the options that the user changed; raises UserError for options that can't change."""
+    """Apply the user's settings to the training in `out`. Raises UserError for options that can't change."""
     old = model_folder.read_config(out)
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
@@ -75,7 +75,7 @@ def continued(settings: Settings, out: Path) -> Continued:
 def resume(
     going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE
 ) -> tuple[Training, Prepared]:
-    """Restore the newest intact checkpoint. If options changed, a finished model is marked as unfinished."""
+    """Restore the newest intact checkpoint, and mark the model as unfinished if options changed."""
     config = going.config
     for name, (was, now) in going.changes.items():
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
@@ -132,7 +132,7 @@ def resume(
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
-    """Raise UserError if the user named other text or languages than `was`; `open_data` checks a moved corpus."""
+    """Raise UserError if `text` names other files or languages than the earlier configuration `was`."""
     moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
     other = [
         name
@@ -149,7 +149,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
 
 
 def _text(data: DataConfig, name: str) -> Any:
-    """The value of the option `name` in TEXT; paths become absolute, so that values can be compared."""
+    """The value of the option `name`, with absolute paths for comparison."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
         return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
@@ -157,7 +157,7 @@ def _text(data: DataConfig, name: str) -> Any:
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """Open the prepared corpus of `out`; raises UserError if it is missing or has another vocabulary than `out`."""
+    """Open the prepared corpus of `out`. Raises UserError if it is missing or has the wrong vocabulary."""
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own)
@@ -173,7 +173,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
 
 
 def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
-    """Load the newest intact checkpoint, which rank 0 chooses; damaged checkpoints are reported and renamed."""
+    """Load the newest intact checkpoint on all ranks, and rename damaged checkpoints."""
     if not ranks.first:
         return load_checkpoint(folder / ranks.agree(""), model, optimizer)
     for path in reversed(model_folder.checkpoints_in(folder)):

@@ -1,4 +1,4 @@
-"""Run a training, from its first start or its newest checkpoint, until its model folder is finished."""
+"""Runs a training, from its first start or its newest checkpoint, to a finished model folder."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -53,13 +53,13 @@ def train(
     stop: Callable[[], bool] | None = None,
     fit: Fit | None = None,
 ) -> Result:
-    """Train a model into `out`, or resume the training in it.
+    """Train a model in the folder `out`, or resume the training in `out`.
 
-    `options` is a `Settings`, or maps dotted names to values. Some options have defaults that depend on the corpus.
-    `init` is a model folder to continue from; its tokenizer and shape are kept. If `keep_optimizer` is true, training
-    starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update; if it
-    returns True, the training is saved and ends. At the first start, `fit` is called with the measured seconds per
-    update, and returns values for options that the user did not set. Raises UserError for invalid options or paths.
+    `options` maps dotted names to values, and some defaults depend on the corpus. `init` is the folder of a model to
+    continue from. The new model keeps the tokenizer and shape of that model. If `keep_optimizer` is true, training
+    starts from the newest checkpoint of `init`, with its optimizer state. `stop` is called before every update and
+    returns True to save and end the training. For a new training, `fit` receives the measured seconds per update and
+    returns values for options that the user did not set. Raises UserError for invalid options or paths.
     """
     keep_memory()
     keep_few_kernels()
@@ -83,7 +83,7 @@ def lead(
     stop: Callable[[], bool] | None,
     fit: Fit | None,
 ) -> Result:
-    """Run the training on rank 0 or in a single process, and write all files."""
+    """Run the training on rank 0, and write all files."""
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
     is_begun = (out / model_folder.CONFIG).is_file()
@@ -139,7 +139,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result, or None if the user raised the limit that ended the training; raises UserError for other changes."""
+    """The result of a finished training, or None if the user raised its limit. Raises UserError for other changes."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))
@@ -153,7 +153,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
 
 
 def read_test(config: RunConfig) -> list[Pair]:
-    """The test set, read before training to find mistakes early; raises UserError for unusable files."""
+    """Read the test set. Raises UserError for unusable files."""
     if not config.data.test:
         return []
     if suffixes(config.data.test[0])[0] == TREES:

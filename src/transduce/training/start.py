@@ -1,4 +1,4 @@
-"""The first start of a training: prepare the corpus, choose sizes, build the model, save a checkpoint at step 0."""
+"""Starts a training by preparing the corpus, choosing options and saving the initial model."""
 
 import math
 import shutil
@@ -43,7 +43,7 @@ def start(
     ranks: Ranks = ALONE,
     fit: Fit | None = None,
 ) -> None:
-    """Write everything that a training needs to `out`, and print the chosen options; only rank 0 calls it."""
+    """Write the initial files of a training to `out`, and print the chosen options. Only rank 0 may call this."""
     clear(out)
     origin = model_folder.load(init) if init else None
     if origin:
@@ -83,7 +83,7 @@ def start(
 
 
 def clear(out: Path) -> None:
-    """Remove what a killed first start left in `out`, except a prepared corpus; raises UserError for foreign files."""
+    """Delete what an interrupted start left in `out`, except a prepared corpus. Raises UserError for other files."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
@@ -97,7 +97,7 @@ def clear(out: Path) -> None:
 
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
-    """Raise UserError if the user chose another vocabulary, shape or optimizer than the model `origin` has."""
+    """Raise UserError if `settings` conflict with the vocabulary, the shape or the optimizer of the model `origin`."""
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         raise UserError(
             f"{origin.folder} has no checkpoints, so its optimizer state is gone: train with a new optimizer.",
@@ -111,13 +111,13 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is smaller than the existing vocabulary, which has `size` tokens."""
+    """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
-    """Open the prepared corpus if data.corpora names one; else prepare the corpus in `out`."""
+    """Open the corpus in data.corpora if it is prepared already, else prepare the corpus in `out`."""
     data = settings.config().data
     if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
@@ -135,7 +135,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
 
 
 def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer | None) -> Prepared:
-    """Return the prepared corpus; raises UserError if its options or its vocabulary don't fit the training."""
+    """Return the prepared corpus. Raises UserError if its options or its vocabulary don't fit the training."""
     facts, folder, config = prepared.facts, prepared.folder, settings.config()
     options = {**facts.options, "data.source": facts.source, "data.target": facts.target}
     for name, (was, now) in differences(configure(options), config).items():
@@ -153,7 +153,7 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
 
 
 def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origin: bool) -> Settings:
-    """The settings with all values that follow from the prepared corpus."""
+    """Add the options and the vocabulary sizes of the prepared corpus to the settings."""
     facts, tokenizer = prepared.facts, prepared.tokenizer
     is_own = prepared.folder.resolve().parent == out.resolve()
     values: dict[str, Any] = {**facts.options, "data.source": facts.source, "data.target": facts.target}
@@ -178,7 +178,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: bool) -> Settings:
-    """The settings with all values that depend on the number of updates per epoch."""
+    """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
     measured = {
@@ -199,7 +199,7 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:
-    """Raise UserError for a sentence that is too long for learned positions."""
+    """Raise UserError if a sentence is too long for the learned position embeddings."""
     if config.model.positions != "learned":
         return
     data, limit = prepared.mixture, config.model.max_positions - 1  # one position is for EOS or BOS

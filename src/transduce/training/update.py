@@ -1,4 +1,4 @@
-"""One update (sections 5.3 and 5.4 of the paper): learning rate, loss, gradients, a step of the optimizer."""
+"""Computes the loss of a batch and updates the weights (sections 5.3 and 5.4 of the paper)."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into i
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
-    """The optimizer that train.optimizer names; `update` sets its learning rate."""
+    """Make the optimizer that train.optimizer names. `update` sets its learning rate."""
     match train.optimizer:
         case "adam":
             return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, fused=True)
@@ -31,9 +31,9 @@ def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
-    """The rate of update `step` >= 1: factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
+    """The learning rate of update `step` (counted from 1), by equation 3 of the paper times train.learning_rate.
 
-    With train.cooldown, the rate falls linearly towards zero over the last updates before train.steps.
+    Over the last train.cooldown updates, the rate also falls linearly towards zero.
     """
     rate = train.learning_rate * d_model**-0.5 * min(step**-0.5, step * train.warmup**-1.5)
     if train.cooldown:
@@ -42,7 +42,7 @@ def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
 
 
 class Outcome(NamedTuple):
-    """The result of an update; `loss`, `nll` and `correct` are sums over the target tokens of the update."""
+    """The result of an update, with `loss`, `nll` and `correct` summed over all its target tokens."""
 
     loss: float
     nll: float
@@ -64,12 +64,11 @@ def update(
     slots: Sequence[Slot] = (),
     total: int = 0,
 ) -> Outcome:
-    """Make an update from several micro-batches as if they were one batch.
+    """Make one update from several micro-batches as if they were one batch.
 
-    With several ranks, `batches` are the micro-batches of this rank, and `slots` hold their indices in the update. The
-    summed loss is divided by `total`, the number of target tokens in the micro-batches of all ranks. Dropout depends
-    only on the seed, the step and the index of the micro-batch. Therefore an update is the same after a restart and on
-    any number of ranks.
+    `batches` are the micro-batches of this rank, and `slots` hold their indices in the update. `total` is the number of
+    target tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch. Therefore
+    neither a restart nor the number of ranks changes an update.
     """
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
@@ -108,7 +107,7 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 @phase("forward")
 def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """The `Sums` of a batch. Matrix products use train.precision; weights and sums are in float32."""
+    """Run the model on a batch in train.precision, and return the `Sums` of the batch in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
         logits = model(*inputs(batch, train))
@@ -142,7 +141,7 @@ def rows_per_pass(logits: Tensor) -> int:
 
 
 class Sums(NamedTuple):
-    """Sums over the target tokens of a batch, without padding. Unlike means, sums can be added across batches."""
+    """Sums over the target tokens of a batch, without padding."""
 
     loss: Tensor  # label-smoothed; the only sum with a gradient
     nll: Tensor  # negative log-likelihood, for perplexity
@@ -150,18 +149,17 @@ class Sums(NamedTuple):
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Sums:
-    """The `Sums` for logits (batch, tokens, v) of any precision and targets (batch, tokens); padding does not count.
+    """The `Sums` of logits (batch, tokens, v) and targets (batch, tokens), without padding.
 
-    The target distribution is smoothing / v for each of the v tokens, plus 1 - smoothing for the right token.
+    The target distribution gives smoothing / v to each of the v tokens, plus 1 - smoothing to the right token.
     """
     return Sums(*_SmoothedCrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing))
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """Computes loss and gradient in one pass over the logits. On a CPU, the pass handles a few rows at a time.
+    """Computes the loss and its gradient in one pass over the logits.
 
-    The logits of a batch are the largest tensor of a training. Each of PyTorch's own operations (log-softmax, gather,
-    mean) and the gradient of each operation would write one more float32 tensor of that size.
+    PyTorch's own operations would need several more float32 tensors as large as the logits.
     """
 
     @staticmethod
@@ -196,10 +194,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def balance_loss(routings: list[Routing]) -> Tensor:
-    """A loss for uneven use of experts; it is 1 if all get equally many tokens (Fedus et al., 2022, equation 4).
+    """The load-balancing loss of Fedus et al. (2022, equation 4), as a mean over layers.
 
-    In a layer with e experts, the loss is e times the sum over the experts of (share of tokens * mean probability). The
-    result is the mean over layers. Padding tokens count, too.
+    The loss is 1 if all experts get equally many tokens. Padding tokens are included.
     """
     losses = []
     for probabilities, chosen in routings:

@@ -1,1 +1,1 @@
-"""Wings are the additional parts of transduce; the core imports no wing (docs/architecture.md)."""
+"""The wings are optional parts of transduce that the core does not import (docs/architecture.md)."""

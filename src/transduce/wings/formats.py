@@ -1,4 +1,4 @@
-"""A table of the models that each export format supports; the CTranslate2 engine uses this table, too."""
+"""Checks whether an export format or the CTranslate2 engine supports a model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +69,7 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; for d_k and d_v, 0 stands for the default, d_model / num_heads."""
+    """The value of an option; returns 0 for a d_k or d_v equal to d_model / num_heads."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
     usual = config.model.d_model / config.model.num_heads

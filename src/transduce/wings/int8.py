@@ -1,7 +1,6 @@
-"""The engine int8: the torch engine with 8-bit linear layers, on a CPU, for all model families.
+"""The engine `int8` is the torch engine with 8-bit linear layers on a CPU.
 
-Weights are rounded once, with a scale for each output channel. Activations are rounded during the search, with a scale
-for each vector, so the result for a vector does not depend on its batch. Sums are exact 32-bit integers.
+Weights are quantised with one scale per output channel, and activations with one scale per vector.
 """
 
 import time
@@ -54,7 +53,7 @@ class Int8Embedding(Embedding):
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
-    """Open the torch engine with 8-bit layers on a CPU; refuses if 8-bit products are no faster than 32-bit ones."""
+    """Open the torch engine with 8-bit layers on a CPU; returns a Refusal on a GPU or without a gain in speed."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
     if not is_faster():
@@ -63,7 +62,7 @@ def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
 
 
 def quantise(model: Seq2Seq) -> Seq2Seq:
-    """Replace all linear layers of a model by 8-bit layers, which can't be trained."""
+    """Replace the linear layers and the embeddings of a model by 8-bit layers for inference."""
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, nn.Linear) and child.in_features > 1:  # with 1, torch 2.13 returns garbage

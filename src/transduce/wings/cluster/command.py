@@ -1,4 +1,4 @@
-"""`transduce join`, and the options `--shard` and `--on` of `transduce prepare` and `transduce translate`."""
+"""Implements `transduce join`, and the options `--shard` and `--on` of `prepare` and `translate`."""
 
 import shlex
 from pathlib import Path
@@ -53,7 +53,7 @@ def prepare_in_shards(
     workers: int | None,
     threads: int,
 ) -> None:
-    """Prepare one shard of a corpus, or all shards on Ray."""
+    """Prepare one shard of a corpus in this process, or all shards on Ray."""
     from transduce.wings.cluster import preparing
     from transduce.wings.cluster.on_ray import prepare_on_ray
     from transduce.wings.cluster.ray_cluster import read_address
@@ -79,7 +79,7 @@ def prepare_in_shards(
 
 
 def translate_in_shards(call: "Call") -> None:
-    """Translate one shard of a file, or all shards on Ray."""
+    """Translate one shard of a file in this process, or all shards on Ray."""
     from transduce.wings.cluster import translating
     from transduce.wings.cluster.on_ray import translate_on_ray
     from transduce.wings.cluster.ray_cluster import read_address

@@ -1,7 +1,6 @@
-"""Preparation of a corpus and translation of a file on Ray: workers process shards, and this process merges them.
+"""Prepares a corpus or translates a file in shards on Ray workers, then merges the shards.
 
-Complete shards are kept in the folder OUTPUT.shards until all are merged, so a repeated call only processes the missing
-shards. The name and content of a shard depend only on its input and number, so a second attempt writes the same shard.
+Complete shards stay in the folder OUTPUT.shards until all are merged. A repeated call processes only missing shards.
 """
 
 import functools
@@ -42,10 +41,10 @@ def prepare_on_ray(
     address: str = "",
     workers: int | None = None,
 ) -> Prepared:
-    """Prepare a corpus on Ray; except for the recorded time, the new folder `out` equals the output of `prepare`.
+    """Prepare a corpus on Ray and write the result to the new folder `out`.
 
-    `address` is a cluster's address, or "" for this machine. Raises UserError if the preparation fails, if Ray is not
-    installed, or if the settings differ from those of existing shards.
+    `address` is the address of a Ray cluster, or "" for this machine. Raises UserError if the preparation fails, if Ray
+    is not installed, or if existing shards were made with other settings.
     """
     if out.exists():
         raise UserError(f"{out} exists already and is never overwritten. Choose another name, or remove it.")
@@ -63,7 +62,7 @@ def prepare_on_ray(
 
 
 def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
-    """Process every shard that lacks the results of a round; raises UserError if a shard can't be processed."""
+    """Call `do` for every shard that lacks the results of `round`. Raises UserError if a shard can't be processed."""
     missing = preparing.missing(folder, plan, round)
     done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
@@ -73,10 +72,10 @@ def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Sha
 def translate_on_ray(
     job: Job, input: str, output: Path, *, address: str = "", workers: int | None = None, shards: int = 0
 ) -> Joined:
-    """Translate the lines of a file on Ray; each worker has its own copy of the model, and one thread or one GPU.
+    """Translate the lines of a file on Ray and write the translations to `output`.
 
-    `address` is a cluster's address, or "" for this machine. If `shards` is 0, `shards_for` chooses their number.
-    Raises UserError if translation fails, if Ray is missing, or if the settings differ from those of existing shards.
+    `address` is a Ray cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
+    Raises UserError if translation fails, if Ray is missing, or if existing shards were made with other settings.
     """
     folder = _shards_of(output)
     check_input(input)
@@ -96,7 +95,7 @@ def translate_on_ray(
 
 
 def shards_for(lines: int, workers: int) -> int:
-    """The number of shards of a file: enough to keep all workers busy and to make a failed shard cheap to repeat."""
+    """The number of shards into which a file of `lines` lines is split for `workers` workers."""
     chunks = max(1, -(-lines // CHUNK_LINES))
     return min(chunks, max(-(-chunks // MAX_SHARD_CHUNKS), SHARDS_PER_WORKER * workers))
 
@@ -106,7 +105,7 @@ def _shards_of(output: Path) -> Path:
 
 
 def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
-    """Yield each missing shard with its lines; the file is read only once."""
+    """Yield each shard in `missing` with its lines, in one pass through the file."""
     lines, position = without_byte_order_mark(read_lines(input)), 0
     for shard in missing:
         [(begin, end)] = plan.cuts(shard)

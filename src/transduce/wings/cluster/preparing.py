@@ -1,11 +1,11 @@
-"""Sharded preparation of a corpus, by processes that share a folder.
+"""Prepares a corpus in shards and stores the results of each shard in a shared folder.
 
     folder/   read-00003-of-00016/      first round: the clean pairs of shard 3, in a folder per corpus (corpus-0/ …)
-              aggregate/                decisions about the whole corpus: tokenizer.model, valid.jsonl, decisions.json
-                                        parts-00003-of-00016-0: which pairs of corpus 0 in shard 3 are kept
+              aggregate/                results for all shards, in tokenizer.model, valid.jsonl and decisions.json
+                                        parts-00003-of-00016-0 has the `Part` of each pair of shard 3 in corpus 0
               encoded-00003-of-00016/   second round: the token ids of each kept pair, with its file and line
 
-Except for the recorded time, the merged files are byte-identical to those of a preparation without shards.
+Sharding changes nothing in the prepared corpus except the recorded preparation time.
 """
 
 import dataclasses
@@ -61,9 +61,9 @@ def plan_preparation(
     vocabulary: Path | None = None,
     unit: int = CHUNK,
 ) -> Plan:
-    """Read or write the plan of a sharded preparation; raises UserError if this call contradicts an existing plan.
+    """Read or make the plan of a sharded preparation. Raises UserError if `folder` has a plan with other settings.
 
-    If `vocab_size` is 0, the number of pairs determines the size. Each shard begins at a multiple of `unit` pairs.
+    If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
     check_corpora(data)
     data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
@@ -93,7 +93,7 @@ def planned_data(plan: Plan) -> DataConfig:
 
 
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
-    """Read and clean the pairs of a shard (first round); returns False if another call has already done so."""
+    """Read and clean the pairs of a shard (first round). Returns False if the results already exist."""
     data = planned_data(plan)
     languages = data.source, data.target
 
@@ -107,9 +107,9 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
 
 def aggregate_shards(folder: Path, plan: Plan) -> bool:
-    """Find repetitions, hold out the validation set and learn the vocabulary; returns False if this is already done.
+    """Find repeated pairs, hold out the validation set and learn the vocabulary. Returns False if this was done before.
 
-    Raises UserError if the first round of a shard is missing, or if no pair is left to train on.
+    Raises UserError if a shard lacks the results of the first round, or if no pair is left to train on.
     """
     if is_aggregated(folder, plan):
         return False
@@ -118,7 +118,7 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
 
 
 def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bool:
-    """Encode the pairs of a shard (second round); returns False if another call has already done so."""
+    """Encode the pairs of a shard (second round). Returns False if the results already exist."""
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
@@ -138,7 +138,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
-    """Merge all shards into the new folder `out`; a UserError names any shards that are missing or damaged."""
+    """Merge all shards into the new folder `out`. Raises UserError if a shard is missing or damaged."""
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
@@ -160,7 +160,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
 
 
 def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:
-    """The shards that lack the results of a round; raises UserError if a shard's folder is damaged."""
+    """The shards that lack the results of `round`. Raises UserError if a shard's folder is damaged."""
     return [shard for shard in plan.all() if not is_whole(shard_folder(folder, round, shard), plan)]
 
 
@@ -170,7 +170,7 @@ def is_aggregated(folder: Path, plan: Plan) -> bool:
 
 
 def is_whole(path: Path, plan: Plan) -> bool:
-    """Whether a folder exists; raises UserError if the folder is damaged or belongs to another plan."""
+    """Whether the folder `path` exists. Raises UserError if it is damaged or belongs to another plan."""
     if not path.exists():
         return False
     verify(path)
@@ -180,12 +180,12 @@ def is_whole(path: Path, plan: Plan) -> bool:
 
 
 def shard_folder(folder: Path, round: str, shard: Shard) -> Path:
-    """The folder for the results of one round for one shard, such as read-00003-of-00016."""
+    """The folder that holds a shard's results of one round, such as read-00003-of-00016."""
     return folder / f"{round}-{shard.name}"
 
 
 def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
-    """Write a folder unless it is complete; returns whether this call wrote the folder."""
+    """Create the folder `path` by calling `write`. Returns False if the folder existed before."""
     if is_whole(path, plan):
         return False
     began = time.monotonic()

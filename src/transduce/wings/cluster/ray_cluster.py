@@ -37,7 +37,7 @@ class Pool(NamedTuple):
 
 
 def read_address(on: str) -> str:
-    """Parse the value of `--on`: returns the Ray address, or "" for this machine; raises UserError for other values."""
+    """Parse the value of `--on` into a Ray address, or "" for this machine. Raises UserError for an invalid value."""
     if on == LOCAL:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
@@ -47,9 +47,9 @@ def read_address(on: str) -> str:
 
 @contextmanager
 def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterator[Pool]:
-    """Start Ray or connect to a cluster, and yield the pool of workers; on exit, shut Ray down or disconnect.
+    """Start Ray on this machine or connect to a cluster, and yield the pool of workers.
 
-    With `gpus`, each worker uses one GPU if the cluster has GPUs. Raises UserError if Ray is missing or unreachable.
+    If `gpus` is true and there are GPUs, each worker uses one GPU. Raises UserError if Ray is missing or unreachable.
     """
     if workers is not None and workers < 1:
         raise UserError(f"{workers} workers are too few. Give at least 1, or leave out the number of workers.")
@@ -74,10 +74,10 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
 
 
 def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
-    """Call `do` for each task in a Ray worker; yields the shard of each finished task.
+    """Call `do` in a Ray worker for each task, and yield the task's shard when the call has succeeded.
 
-    If a worker dies, another worker repeats its shard. If SHARD_ATTEMPTS workers die at a shard, UserError is raised
-    after the last task. If a task fails with UserError, the error is raised at once. `things` is "lines" or "pairs".
+    If a worker dies, another worker repeats its task. Raises UserError if `do` raises UserError, or after the last task
+    if SHARD_ATTEMPTS workers died at one task. `things` is "lines" or "pairs", for the error message.
     """
     import ray
 
@@ -119,7 +119,7 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
 
 
 def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """In a worker, enter the folder `home` and call `do`; returns the message of a UserError, or "" on success."""
+    """Call `do` in a worker, in the folder `home`. Returns the message of a UserError, or "" on success."""
     try:
         check_version(plan)
         _enter(home)
@@ -140,7 +140,7 @@ def _enter(folder: Path) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Discard all messages on standard error inside the `with` block; exceptions are still raised."""
+    """Discard everything that is written to standard error inside the `with` block."""
     kept = os.dup(2)
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
@@ -174,5 +174,5 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
 
 
 def _short_folder() -> str | None:
-    """The parent of Ray's temporary folder, or None for the default; Ray's sockets need a short path."""
+    """A short path for the parent of Ray's temporary folder, or None if Python's default path is short enough."""
     return None if len(tempfile.gettempdir()) < 30 else "/tmp"

@@ -1,6 +1,6 @@
-"""Splits the input of a command into shards: contiguous parts whose results are stored in one folder.
+"""Splits the input of a command into contiguous parts, called shards, and records the split in a folder.
 
-folder/   plan.json      settings, input files and number of shards; written by the process that starts first
+folder/   plan.json      the settings, the input files and the number of shards
           …              the results of complete shards
 """
 
@@ -27,20 +27,20 @@ NumShards = int | Callable[[int], int]  # the number, or a function from the tot
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One of `count` parts of a call's input; part 3 of 16 is written as 3/16."""
+    """One of `count` contiguous parts of an input."""
 
     number: int  # from 1
     count: int
 
     @property
     def name(self) -> str:
-        """The shard's name in file names, such as 00003-of-00016; sorting these names sorts the shards."""
+        """The shard's name in file names, such as 00003-of-00016."""
         return f"{self.number:0{SHARD_DIGITS}}-of-{self.count:0{SHARD_DIGITS}}"
 
     def cut(self, length: int, unit: int) -> tuple[int, int]:
-        """The shard's range in an input of `length` lines or pairs: its first index, and the index after its last.
+        """The shard's range in an input of `length` lines or pairs, as its first index and the index after its last.
 
-        The ranges of all shards leave no gaps, begin at multiples of `unit`, and differ in length by at most `unit`.
+        All ranges begin at multiples of `unit`, and their lengths differ by at most `unit`.
         """
         units = -(-length // unit)
         begin, end = (units * number // self.count for number in (self.number - 1, self.number))
@@ -51,7 +51,7 @@ class Shard:
 
 
 def read_shard(text: str) -> Shard:
-    """Parse a shard such as 3/16; raises UserError for anything else."""
+    """Parse a shard such as "3/16". Raises UserError for an invalid text."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
         raise UserError(f"{text} is not a shard. Give its number and the number of shards, such as 3/16.")
@@ -61,7 +61,7 @@ def read_shard(text: str) -> Shard:
 
 
 class Input(NamedTuple):
-    """An input file; its size, modification time and hash reveal whether it has changed."""
+    """An input file, with properties that reveal a later change of its content."""
 
     file: str
     size: int
@@ -75,7 +75,7 @@ class Input(NamedTuple):
         return cls(file, status.st_size, status.st_mtime_ns, digest(Path(file)))
 
     def is_same(self, file: str) -> bool:
-        """Whether the content of `file` is the recorded content."""
+        """Whether `file` has the content that was recorded."""
         status = _status(file)
         if status.st_size != self.size:
             return False
@@ -84,7 +84,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How the input of a call is divided into shards, and the settings that all these shards share."""
+    """The division of an input into shards, and the settings with which all shards are processed."""
 
     kind: str  # the command
     shards: int
@@ -95,15 +95,15 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """A hash of the plan; each shard records the hash to show which plan the shard belongs to."""
+        """A hash of the plan, recorded with the results of each shard."""
         return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
-        """The shard's range of lines in the file, or its range of pairs in each corpus (see `Shard.cut`)."""
+        """The shard's range in the input file, or its range in each corpus (see `Shard.cut`)."""
         return [shard.cut(length, self.unit) for length in self.lengths]
 
     def part(self, shard: Shard, things: str) -> str:
-        """The shard's range for a message, such as "lines 1 to 500"; `things` is "lines" or "pairs"."""
+        """A phrase that states the shard's ranges, such as "lines 1 to 500". `things` is "lines" or "pairs"."""
         parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
         return parts[0] if len(parts) == 1 else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
 
@@ -122,10 +122,10 @@ def agree(
     shards: NumShards,
     unit: Callable[[int, int], int],
 ) -> Plan:
-    """Read a folder's plan, or write it if the folder is new; `measure` counts the lines or pairs of each input.
+    """Read the plan in `folder`. If there is none, make a plan and write it.
 
-    `unit` computes `Plan.unit` from the total length and the number of shards. Raises UserError if this call
-    contradicts the folder's plan, or if the folder holds files but no plan.
+    `measure` returns `Plan.lengths`. `unit` computes `Plan.unit` from the total length and the number of shards. Raises
+    UserError if an existing plan contradicts the arguments, or if the folder has files but no plan.
     """
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
@@ -147,7 +147,7 @@ def agree(
 
 
 def read_plan(folder: Path) -> Plan:
-    """Read the plan of a folder of shards; raises UserError if the plan is missing or damaged."""
+    """Read the plan in a folder of shards. Raises UserError if the plan is missing or damaged."""
     path = folder / PLAN
     try:
         plan = json.loads(path.read_bytes())
@@ -162,7 +162,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def check_version(plan: Plan) -> None:
-    """Raise UserError if the installed version of transduce differs from the version that made the plan."""
+    """Raise UserError unless the installed version of transduce is the version that made the plan."""
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
@@ -171,7 +171,7 @@ def check_version(plan: Plan) -> None:
 
 
 def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
-    """If shards are missing, raise UserError with their numbers; `what` names the round in the message."""
+    """Raise UserError unless `missing` is empty. `what` follows the word "shards" in the message."""
     if missing:
         named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(
@@ -181,7 +181,7 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
 
 
 def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
-    """Yield a phrase for each difference between a plan and a new call, to be inserted into an error message."""
+    """Yield a phrase for each difference between a plan and the arguments of `agree`."""
     if plan.kind != kind:
         yield f" of transduce {plan.kind}"
     if plan.shards != shards:

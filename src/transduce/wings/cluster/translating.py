@@ -1,9 +1,9 @@
-"""Translates a file in shards, with one output file for each shard, and merges these files.
+"""Translates a file in shards, and merges the translations of all shards.
 
-    folder/   00003-of-00016.txt    translations of the shard's lines; .jsonl instead of .txt for JSON output
-              00003-of-00016.json   record of the file above: line count, size, digest, flagged lines; written first
+    folder/   00003-of-00016.txt    translations of the shard's lines (.jsonl instead of .txt for JSON output)
+              00003-of-00016.json   line count, size, digest and flagged lines of the file above
 
-A shard is complete when its first file has the recorded size. `cat folder/*.txt` prints the whole translation.
+A shard is complete if its file of translations has the recorded size.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Job:
-    """All settings that affect translations."""
+    """The settings that affect the translation of a file."""
 
     models: tuple[str, ...]
     options: Mapping[str, Any]  # decode.* options
@@ -42,7 +42,7 @@ class Job:
     glossary: str = ""  # file name
 
     def call(self) -> dict[str, Any]:
-        """The settings for a plan, with digests instead of file names; raises UserError if a file can't be read."""
+        """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
         if self.glossary:
             read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of a complete shard."""
+    """The content of a complete shard's .json file."""
 
     plan: str  # Plan.key
     lines: int
@@ -72,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Joined:
-    """A summary of merged shards."""
+    """A summary of the merged translations."""
 
     lines: int
     engines: tuple[str, ...]
@@ -80,10 +80,10 @@ class Joined:
 
 
 class ShardTranslator:
-    """Translates shards with one model."""
+    """Loads models once and translates any number of shards."""
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
-        """`threads` is the number of CPU threads; 0 stands for the engine's default."""
+        """`threads` is the number of CPU threads, or 0 for the engine's default."""
         self._job, self._folder, self._plan = job, folder, plan
         self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
         self._terms = read_glossary(job.glossary) if job.glossary else []
@@ -94,7 +94,7 @@ class ShardTranslator:
         return self._translator.engine.name
 
     def translate(self, shard: Shard, lines: Iterable[str]) -> Record:
-        """Translate the lines of a shard and write its two files, unless the shard is complete."""
+        """Translate a shard and write its two files, unless the shard is complete. Returns its record."""
         if record := find(self._folder, self._plan, shard):
             return record
         [(begin, end)] = self._plan.cuts(shard)
@@ -116,7 +116,7 @@ class ShardTranslator:
 
 
 def check_input(input: str) -> None:
-    """Raise UserError unless the input is a regular file, so that several processes can read it."""
+    """Raise UserError unless the input is a regular file."""
     if input in STANDARD_INPUT:
         raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
     if not Path(input).is_file():
@@ -125,7 +125,7 @@ def check_input(input: str) -> None:
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
-    """Read or write the plan of a sharded translation; raises UserError if this call contradicts an existing plan."""
+    """Read or make the plan of a sharded translation. Raises UserError if `folder` has a plan with other settings."""
     check_input(input)
     return agree(
         folder,
@@ -139,7 +139,7 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """Shards of this file begin at multiples of this number of lines, so that batches are those of one process."""
+    """CHUNK_LINES if shards have at least that many lines on average, otherwise 1."""
     return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
 
 
@@ -149,7 +149,7 @@ def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
 
 
 def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
-    """The file for a shard's translations."""
+    """The path of the file with a shard's translations."""
     format = LineFormat(**{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")})
     return folder / f"{shard.name}{'.jsonl' if format.is_json else '.txt'}"
 
@@ -167,7 +167,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
 
 
 def join_translations(folder: Path, output: Path) -> Joined:
-    """Merge all shards into one file, atomically; a UserError names any shards that are missing or damaged."""
+    """Merge the translations of all shards into one file. Raises UserError if a shard is missing or damaged."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
@@ -193,6 +193,6 @@ def _record_path(folder: Path, shard: Shard) -> Path:
 
 
 def _fingerprint(folder: Path) -> str:
-    """The digest of a model's manifest; if training has not finished, the digest of its weights."""
+    """The digest of a model's manifest, or of the model's weights if there is no manifest."""
     manifest = folder / MANIFEST
     return digest(manifest if manifest.exists() else model_folder.describe(folder).weights)

@@ -1,1 +1,1 @@
-"""CTranslate2 as an engine: converts a model, checks the engine's translations, and caches the engine."""
+"""Converts models for CTranslate2, and translates with the converted models."""

@@ -1,4 +1,4 @@
-"""Build a CTranslate2 engine: convert a model, check the engine's translations, and cache the engine."""
+"""Builds, checks and caches CTranslate2 engines."""
 
 import contextlib
 import math
@@ -38,7 +38,7 @@ ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presume
 
 
 class Check(NamedTuple):
-    """The comparison of an engine's translations with our own search's translations."""
+    """How an engine's translations compare with those of our own search."""
 
     compute_type: str  # "": no type was accurate enough
     sentences: int
@@ -65,7 +65,7 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
-    """Build an engine in the cache and return its compute type ("": no compute type is accurate enough)."""
+    """Build an engine in the cache; returns its compute type, or "" if no compute type is accurate enough."""
     remove_leftovers(place.parent, ABANDONED_SECONDS)
     try:
         with write_folder(place) as aside:
@@ -77,7 +77,7 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 
 
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
-    """Write to `out` an engine in the first compute type that is accurate enough, and the engine's `Check`."""
+    """Write the fastest engine that is accurate enough, and its `Check`, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])
@@ -110,7 +110,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
 
 
 def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortlist:
-    """Learn the shortlist from the training data; raises UserError if the data is missing."""
+    """Learn a shortlist of target pieces from the training data; raises UserError if the data is missing."""
     places = [folder / model_folder.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
     for place in places:
         if is_prepared([str(place)]):
@@ -120,7 +120,7 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
 
 
 def _sentences(translator: Translator, texts: list[str]) -> Sentences:
-    """The sentences that are short enough for our own search and for CTranslate2."""
+    """Encode the texts that are short enough for both our own search and CTranslate2."""
     sources = translator.tokenizer.encode_source(texts)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
@@ -128,7 +128,7 @@ def _sentences(translator: Translator, texts: list[str]) -> Sentences:
 
 
 def compare(own: Translator, sentences: Sentences, expected: NBestLists, found: NBestLists) -> Check:
-    """With our model, score the best hypotheses of our own search (`expected`) and of an engine (`found`)."""
+    """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
     scores, rows = [], []
     for n_best_lists in (expected, found):
         tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in n_best_lists]

@@ -1,8 +1,4 @@
-"""Convert a Transformer to the format of CTranslate2, an engine for CPUs (extra `fast`).
-
-In an engine for our own use, the vocabularies hold ids as text, because ids are unique. In an export, the vocabularies
-hold the pieces, because other programs tokenise with SentencePiece.
-"""
+"""Converts a Transformer to the format of CTranslate2, an inference library for CPUs."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +18,7 @@ FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predict
 
 
 class Pieces(NamedTuple):
-    """The pieces of both vocabularies, in the order of their ids."""
+    """The pieces of the source and target vocabularies, in the order of their ids."""
 
     source: list[str]
     target: list[str]
@@ -37,10 +33,10 @@ def convert(
     *,
     pieces: Pieces | None = None,
 ) -> None:
-    """Write a model to a folder in CTranslate2's format; `compute_type` is, for example, "int8" or "float32".
+    """Write a model to a folder in CTranslate2's format, in a compute type such as "int8" or "float32".
 
-    CTranslate2 returns the attention of the decoder layer `alignment_layer`. `pieces` are an export's vocabularies. In
-    an export, CTranslate2 itself adds EOS to each source, and never predicts PAD, BOS or UNK.
+    CTranslate2 returns the attention of the decoder layer `alignment_layer`. The vocabularies hold `pieces` or, by
+    default, ids as text. With `pieces`, CTranslate2 adds EOS to each source and never predicts PAD, BOS or UNK.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
@@ -81,9 +77,9 @@ def convert(
 
 
 def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist for a converted model; CTranslate2 uses the shortlist if `use_vmap` is true.
+    """Write a shortlist to the folder of a converted model.
 
-    CTranslate2 adds BOS, EOS and UNK to the shortlist. We add PAD: only pieces in the shortlist can be forbidden.
+    PAD is added, because CTranslate2 can forbid a piece only if the shortlist contains the piece.
     """
     rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
     lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
@@ -91,7 +87,7 @@ def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
-    """The bias of the logits (v,); if `forbid` is true, PAD, BOS and UNK are never predicted."""
+    """The bias of the logits (v,), with low values for PAD, BOS and UNK if `forbid` is true."""
     weight = model.embedding.weight
     bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
     if forbid:

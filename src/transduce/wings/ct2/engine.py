@@ -1,10 +1,10 @@
-"""An engine for Transformers on a CPU: CTranslate2, several times as fast as our own search (extra `fast`).
+"""Translates with CTranslate2 on a CPU, several times as fast as our own search.
 
-An engine is built at its first use (see `build.py`), cached, and then opened from the cache without torch:
+The first use of a model saves a converted copy in the cache (see `build.py`):
 
     $XDG_CACHE_HOME/transduce/engines/<digest>/    model.bin  config.json  …  check.json  manifest.json
 
-The digest depends on the model's manifest, so no other model uses this engine. The model folder is not changed.
+`<digest>` depends on the model's files and on CTranslate2's version.
 """
 
 import contextlib
@@ -43,11 +43,11 @@ Pieces = tuple[str, ...]  # ids as text
 
 
 class EngineError(UserError):
-    """CTranslate2 can't run a converted model on this machine."""
+    """Raised if CTranslate2 can't run a converted model on this machine."""
 
 
 def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
-    """Open the engine of a model from the cache, after building it if necessary."""
+    """Open a model's engine from the cache, or build the engine first if the cache lacks it."""
     if len(model.folders) > 1:
         return Refusal("it is for one model, not an ensemble")
     [folder] = model.folders
@@ -76,7 +76,7 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
 
 
 def cached(folder: Path, *, shortlist: bool) -> Path:
-    """The folder of a model's engine in the cache; raises UserError if there is no home folder for the cache."""
+    """The folder of a model's engine in the cache; raises UserError if the user's home folder is unknown."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
     except RuntimeError as error:
@@ -86,7 +86,7 @@ def cached(folder: Path, *, shortlist: bool) -> Path:
 
 
 def read_compute_type(place: Path) -> str | None:
-    """The cached engine's compute type ("": no type is accurate enough; None: no engine). Deletes a damaged engine."""
+    """A cached engine's compute type, "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
         if place.exists():
             verify(place, hashes=True)
@@ -98,7 +98,7 @@ def read_compute_type(place: Path) -> str | None:
 
 
 def max_positions(config: ModelConfig) -> int:
-    """The maximum length of sequences for a converted model, including EOS."""
+    """The maximum number of tokens in a converted model's source or target, including EOS."""
     return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
@@ -110,7 +110,7 @@ def has_gpu() -> bool:
 
 
 class CTranslate2Engine:
-    """An engine that runs a converted model (see `convert.py`); it starts fast because it does not import torch."""
+    """An engine that runs a converted model without importing torch."""
 
     def __init__(self, folder: Path, compute_type: str, config: ModelConfig, threads: int):
         """Opens a converted model; raises EngineError if CTranslate2 can't run the model on this machine."""
@@ -131,12 +131,12 @@ class CTranslate2Engine:
             raise EngineError(str(error)) from None
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
-        """The number of source tokens per request: small, so that all threads have requests to search."""
+        """The number of source tokens per request, limited so that all threads get requests."""
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
-        """Search the requests with CTranslate2, and rank its hypotheses by our own score."""
+        """Search with CTranslate2, and rank the hypotheses by our own score."""
         with phase("search"):
             jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
@@ -163,9 +163,9 @@ class CTranslate2Engine:
         return jobs
 
     def _results(self, request: Request, jobs: list[Any], config: DecodeConfig) -> list[Any]:
-        """Wait for a request's results; search a sentence again if a hypothesis reaches the sentence's length limit.
+        """Wait for a request's results, and repeat the search for sentences with hypotheses that are too long.
 
-        The first search applies the largest limit to all sentences. Overlong hypotheses can then displace shorter ones.
+        The first search applies the request's largest length limit to all sentences.
         """
         results, largest = [job.result() for job in jobs], max(request.limits)
         reached: dict[int, list[int]] = {}
@@ -206,7 +206,7 @@ class CTranslate2Engine:
         return [sum(result.log_probs) for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
-        """Attention by forced decoding; after beam search, the first row of attention is wrong (CTranslate2 4.8)."""
+        """Attention by forced decoding, because CTranslate2 4.8 returns a wrong first row after beam search."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             _pieces(targets),

@@ -1,6 +1,6 @@
-"""Learn from a corpus, by IBM model 1, which target pieces translate each source piece.
+"""Learns the likely target pieces of each source piece from a corpus, with IBM model 1.
 
-If a search uses only these target pieces, it need not compute logits for the whole vocabulary at every step.
+A search that is limited to these target pieces computes fewer logits at each step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
-    """The target pieces that a search may use: `common`, and `pieces[i]` for each piece i of the source."""
+    """The target pieces that a search may use for every source (`common`) and for each source piece (`pieces`)."""
 
     common: list[int]
     pieces: list[list[int]]  # target pieces by source piece
 
 
 def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
-    """Learn a shortlist from pairs; if `joint`, each piece also translates itself. Raises UserError without pairs."""
+    """Learn a shortlist that, if `joint`, allows each source piece itself; raises UserError without short pairs."""
     pairs = list(_pairs(mixture, source_size))
     if not pairs:
         raise UserError(
@@ -60,7 +60,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
 
 
 def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
-    """Yield pairs from random blocks of the corpus; skip pairs whose source pieces were all seen often enough."""
+    """Yield pairs with a source piece that has occurred fewer than ENOUGH_OCCURRENCES times so far."""
     seen, meetings = np.zeros(source_size, np.int64), 0
     blocks = np.random.default_rng(1).permutation(-(-len(mixture) // READ_BLOCK_PAIRS))[
         : MAX_READ_PAIRS // READ_BLOCK_PAIRS
@@ -82,7 +82,7 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
 
 
 def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """All pairs of a source token and a target token, in three columns: source, target, index of the target token."""
+    """Three arrays with the source piece, target piece and target token's index for each pair of tokens."""
     columns, count = [], 0
     for source, target in pairs:
         sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))

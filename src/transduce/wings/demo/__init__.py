@@ -1,1 +1,1 @@
-"""`transduce demo`: trains a small English-German model on generated sentences in a few minutes."""
+"""The command `transduce demo` trains a small English-German model in a few minutes."""

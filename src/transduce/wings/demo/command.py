@@ -76,7 +76,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Scale the options `pace` so that the training takes about TRAINING_SECONDS, at `seconds` per update."""
+    """Adapt the options `pace` to a training of about TRAINING_SECONDS, if an update takes `seconds` seconds."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
@@ -105,7 +105,7 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
-    """Suggested commands, as pairs (purpose, command); the commands also work if transduce is not on the PATH."""
+    """The commands that the demo suggests next, as pairs (purpose, command)."""
     transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."

@@ -1,1 +1,1 @@
-"""Reads and writes document formats: translates documents, and extracts parallel text from documents."""
+"""Translates documents, and extracts parallel text from documents."""

@@ -1,7 +1,6 @@
-"""A document: the content of a file, and slots, which mark the texts to translate.
+"""A document is the content of a file with slots for translations.
 
-The reader of each format finds the slots. Everything outside the slots is written back byte for byte. In a bilingual
-file, the slots mark the places of the translations.
+The content outside the slots is written back byte for byte.
 """
 
 import codecs
@@ -45,7 +44,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """A file and its slots in file order; a slot for a tag's attribute follows the slot that contains the tag."""
+    """A file and its slots in file order, with each text before the attributes inside the text."""
 
     name: str
     content: str
@@ -67,7 +66,7 @@ class Document:
 
     @cached_property
     def present(self) -> list[str]:
-        """The current content of each slot; passing these contents to `write` reproduces the file byte for byte."""
+        """The current content of each slot."""
         return [slot.present for slot in self.slots]
 
     def write(self, translations: Sequence[str]) -> bytes:
@@ -86,7 +85,7 @@ class Document:
         return self._spliced(0, len(self.content), replaced).encode(self.codec)
 
     def _spliced(self, begin: int, end: int, replaced: Iterable[tuple[Slot, str]]) -> str:
-        """The characters `begin` to `end` of the file, with the contents of some slots replaced."""
+        """The file's characters from `begin` to `end`, with new contents for the slots in `replaced`."""
         parts = list[str]()
         for slot, new in replaced:
             parts += [self.content[begin : slot.begin], new]
@@ -95,7 +94,7 @@ class Document:
 
     @cached_property
     def _attributes(self) -> dict[int, dict[tuple[int, int], list[int]]]:
-        """The indices of the slots for attributes: by the index of the enclosing slot, then by the span of the tag."""
+        """The indices of attributes' slots, grouped by enclosing slot and then by tag."""
         attributes: dict[int, dict[tuple[int, int], list[int]]] = {}
         for i, slot in enumerate(self.slots):
             if slot.within is not None:
@@ -112,7 +111,7 @@ class Document:
         return new
 
     def _encodable(self, text: str, slot: Slot) -> str:
-        """Replace characters that the codec lacks with character references; in plain text, raise UserError instead."""
+        """Replace characters outside the codec by character references; raises UserError in plain text."""
         try:
             text.encode(self.codec)
         except UnicodeEncodeError as error:
@@ -126,7 +125,7 @@ class Document:
 
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
-    """Raise UserError if a file declares a language other than `wanted`; "en-US" matches "en"."""
+    """Raise UserError if the language codes `declared` and `wanted` differ, apart from regions such as "-US"."""
     codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() and code not in UNSPECIFIED_LANGUAGES for code in codes)
@@ -138,9 +137,9 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
 
 
 def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str, str]:
-    """Decode a file with the codec from `choose_codec`; returns the text and the codec.
+    """Decode a file; returns the text and the codec.
 
-    Encoding the text with this codec reproduces the file. Raises UserError for an undecodable byte.
+    Raises UserError if the codec can't decode the file or can't encode the text as the same bytes.
     """
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))
@@ -177,8 +176,8 @@ def decode_pieces(
 ) -> Iterator[str]:
     """Decode a file that arrives in chunks of bytes.
 
-    `declared` extracts the declared encoding from the first `beginning_bytes` bytes. If `lenient`, undecodable bytes
-    become lone surrogates (see `encoding_errors`). Otherwise the first such byte raises UserError with its line.
+    `declared` finds the declared encoding in the first `beginning_bytes` bytes. An undecodable byte raises UserError
+    or, if `lenient`, becomes a lone surrogate.
     """
     stream, beginning = iter(pieces), b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:
@@ -214,9 +213,9 @@ def translate_document(
     redo: bool = False,
     glossary: Sequence[Term] = (),
 ) -> TranslatedDocument:
-    """Translate the texts of a file; the suffix of `name` determines the format.
+    """Translate a file in the format that the suffix of `name` indicates.
 
-    With `redo`, existing translations in a bilingual file are replaced, too. Raises UserError for an unreadable file.
+    If `redo` is true, existing translations in the file are replaced. Raises UserError for an unreadable file.
     """
     document = read_document(content, name, source, target, redo=redo)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)

@@ -1,4 +1,4 @@
-"""HTML pages and fragments: the texts of blocks with their inline elements, and attributes such as alt and title."""
+"""Reads the translatable texts and attributes of HTML pages and fragments."""
 
 import codecs
 import re
@@ -38,7 +38,7 @@ class _Run:
 
 
 def read_html(file: DocumentFile) -> Document:
-    """The texts of blocks and of attributes; script, style, pre, code and translate="no" elements are skipped."""
+    """The texts of blocks and attributes, except in elements that must not be translated."""
     text, codec = decode(file.content, file.name, _encoding(file.content))
     elements = list(pieces(text, html=True))
     line_ends = [match.start() for match in re.finditer("\n", text)]
@@ -63,7 +63,7 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding; ISO-8859-1 and ASCII become Windows-1252 if this can decode the page, as in browsers."""
+    """The declared encoding, but Windows-1252 instead of ISO-8859-1 or ASCII if possible, as in browsers."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
@@ -78,7 +78,7 @@ def _encoding(content: bytes) -> str | None:
 
 
 def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot]:
-    """The slots of a run: its text, if any, and its tags' attributes; `number` is the index of the first slot."""
+    """The slots of a run's text and of its tags' attributes; `number` is the first slot's index."""
     if run.begin < 0:
         return []
     raw = text[run.begin : run.end]
@@ -120,7 +120,7 @@ def _spoken(piece: Piece, tag: str) -> tuple[str, ...]:
 
 
 def _write_value(quote: str, translation: str) -> str:
-    """Escape an attribute value; add quotation marks unless `quote`, the character before the value, is one."""
+    """Escape the value of an attribute, and add quotation marks if the file has none around the value."""
     if quote == "'":
         return translation.replace("'", "&#39;")
     escaped = translation.replace('"', "&quot;")

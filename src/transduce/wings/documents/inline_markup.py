@@ -1,4 +1,4 @@
-"""Splits XML and HTML into events (see `inline/events.py`): text, tags, entities and placeholders."""
+"""Splits XML and HTML into the events of `inline/events.py`, such as text, tags and entities."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ IN_MARKUP = re.compile(PLACEHOLDER, re.VERBOSE)
 
 
 def markup_events(text: str) -> Iterator[Event]:
-    """Split markup into events; a short code element becomes a "word" event, a comment becomes a "point" event."""
+    """Split XML or HTML into events."""
     elements = list(pieces(text, html=True))
     i = 0
     while i < len(elements):
@@ -52,7 +52,7 @@ def is_protected(piece: Piece, tag: str) -> bool:
 
 
 def last_piece(markup: list[Piece], first: int) -> int:
-    """The index of an element's closing tag; if the tag is missing, the index of the last piece in the element."""
+    """The index of the last piece of an element, normally the closing tag."""
     name = markup[first].name
     opened, names = [name], Counter([name])
     for i in range(first + 1, len(markup)):
@@ -74,7 +74,7 @@ def last_piece(markup: list[Piece], first: int) -> int:
 
 
 def _protected(piece: Piece, raw: str) -> Event:
-    """The event of a protected element: "open" for <bpt>, "close" for <ept>, else "word" if short, else "point"."""
+    """The event of an element that must not be translated, such as "open" for <bpt> or "word" for a short <code>."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
     content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")
@@ -91,7 +91,7 @@ def _half_of_pair(piece: Piece, raw: str) -> Event:
 
 
 def _characters(text: str) -> Iterator[Event]:
-    """Split the text between tags into events: plain text, entities and placeholders."""
+    """Split the text between tags into events for plain text, entities and placeholders."""
     done = 0
     for match in IN_MARKUP.finditer(text):
         yield from text_event(text[done : match.start()])

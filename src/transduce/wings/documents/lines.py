@@ -1,4 +1,4 @@
-"""Plain text as a document: every line is a text of one or more sentences."""
+"""Reads each line of a plain text file as one text."""
 
 from transduce.text.formats import DocumentFile
 from transduce.wings.documents.document import Document, Slot, decode
@@ -7,7 +7,7 @@ EDGE_CHARACTERS = " \t\r\ufeff\u00a0"
 
 
 def read_text(file: DocumentFile) -> Document:
-    """The non-blank lines, without the spaces around them."""
+    """The non-blank lines, without leading and trailing spaces."""
     text, codec = decode(file.content, file.name)
     slots, begin = list[Slot](), 0  # begin: of the current line
     for number, line in enumerate(text.split("\n"), 1):

@@ -1,6 +1,6 @@
-"""Split XML and HTML into pieces: tags, comments, and the text between them.
+"""Splits XML and HTML into tags, comments and text.
 
-Invalid markup is accepted. Joining the pieces gives the input. Possessive quantifiers keep the run time linear.
+Joining these pieces gives the input, even for invalid markup. Possessive quantifiers keep the run time linear.
 """
 
 import re
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
-    """Split a text into pieces. With `html`, names become lower case, and void and raw elements are recognised."""
+    """Split XML, or HTML if `html` is true, into pieces."""
     at = 0
     while at < len(text):
         start = MARKUP_START.search(text, at)
@@ -59,7 +59,7 @@ def pieces(text: str, *, html: bool = False) -> Iterator[Piece]:
 
 
 def _markup(text: str, at: int, html: bool) -> Piece:
-    """The piece that begins at a `<`; an unclosed piece extends to the end of the text."""
+    """The piece that begins with the `<` at index `at`."""
     if tag := TAG_PATTERN.match(text, at):
         name = tag["name"].lower() if html else tag["name"]
         if tag["close"]:
@@ -71,7 +71,7 @@ def _markup(text: str, at: int, html: bool) -> Piece:
 
 
 def attributes(tag: str) -> dict[str, tuple[int, int]]:
-    """The span of each attribute value in a tag, without quotes; the keys are attribute names in lower case."""
+    """The span of each attribute's value in a tag, without quotes, by attribute name in lower case."""
     values: dict[str, tuple[int, int]] = {}
     name = re.match(r"<[^\s/>]++", tag)
     for match in ATTRIBUTE_PATTERN.finditer(tag, name.end() if name else 0):
@@ -82,7 +82,7 @@ def attributes(tag: str) -> dict[str, tuple[int, int]]:
 
 
 def attribute(tag: str, name: str) -> str | None:
-    """The value of a tag's attribute, or None if the tag lacks it; `name` must be in lower case."""
+    """The value of an attribute, or None if the tag lacks the attribute; `name` must be in lower case."""
     if name not in tag.lower():
         return None  # the usual case, much faster than parsing the tag
     span = attributes(tag).get(name)
@@ -90,13 +90,13 @@ def attribute(tag: str, name: str) -> str | None:
 
 
 def decoded(entity: str) -> str | None:
-    """The characters that an entity stands for; None if the entity is unknown or stands for no character."""
+    """The characters that an entity represents, or None for an unknown or invalid entity."""
     text = unescape(entity)
     return None if text in (entity, "", "\ufffd") else text
 
 
 def speller(fragment: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup; characters that are entities in `fragment` become entities."""
+    """Return a function that escapes text for markup, with the entities that `fragment` uses."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
     table = (
         {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

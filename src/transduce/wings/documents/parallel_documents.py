@@ -1,4 +1,4 @@
-"""Pairs of texts from two documents, one per language: subtitles are paired by time, HTML pages block by block."""
+"""Pairs the texts of two subtitle files by time, and the texts of two HTML pages by block."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,9 +15,9 @@ MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
 
 
 def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of subtitle texts that are shown at the same time; raises UserError if there are no such pairs.
+    """Pairs of subtitle texts that are shown at the same time; raises UserError if no subtitles overlap in time.
 
-    Cues that overlap in time with the same cue are joined. A cue without a counterpart is paired with an empty text.
+    Subtitles that overlap with the same subtitle are joined. A subtitle without a counterpart is paired with "".
     """
     source_cues, target_cues = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
     groups = list(_groups(source_cues, target_cues))
@@ -28,7 +28,7 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
 
 
 def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
-    """Pairs of texts from two pages, block by block; raises UserError unless both pages have the same blocks."""
+    """Pairs of texts from the same block of two pages; raises UserError if the pages have different blocks."""
     source_page, target_page = (_page(file) for file in (source, target))
     for spoken, written in zip(source_page.slots, target_page.slots, strict=False):
         if _shape(spoken) != _shape(written):
@@ -54,7 +54,7 @@ def _shape(slot: Slot) -> tuple[str, bool]:
 
 
 def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
-    """Group the cues of both languages: cues that overlap in time share a group."""
+    """Group the cues of both languages by overlap in time."""
     i = j = 0
     while i < len(sources) or j < len(targets):
         source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
@@ -71,7 +71,7 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
 
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether a cue overlaps in time with the last cue in `others`, or with the cue in `others` that ends last."""
+    """Whether a cue overlaps in time with the cue in `others` that comes last or ends last."""
     candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
     return any(
         _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)

@@ -1,4 +1,4 @@
-"""Plural forms in gettext: how many forms a language has, and which form it uses for the number 1."""
+"""The plural forms of languages in gettext."""
 
 import re
 from functools import cache
@@ -21,12 +21,12 @@ TWO_FORMS = Plurals(2, 0)  # the most common case
 
 @cache
 def plurals(header: str, language: str, name: str) -> Plurals:
-    """The plural forms from a file's header or else from Babel; raises UserError if Babel is needed but missing."""
+    """The plural forms from a file's header or else from Babel; raises UserError if both are missing."""
     return _parse(header) or _of_language(language, name)
 
 
 def _of_language(language: str, name: str) -> Plurals:
-    """The forms in Babel's gettext table, or in the CLDR if the table lacks the language or lists only one form."""
+    """A language's plural forms from Babel's gettext table or else from the CLDR."""
     try:
         from babel import Locale, UnknownLocaleError
         from babel.messages.plurals import PLURALS
@@ -48,7 +48,7 @@ def _of_language(language: str, name: str) -> Plurals:
 
 
 def _parse(rule: str) -> Plurals | None:
-    """Parse the rule for plural forms; None for an invalid rule, such as "nplurals=INTEGER; plural=EXPRESSION;"."""
+    """Parse a rule for plural forms; returns None for an invalid rule."""
     match = re.search(r"nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", rule)
     if match is None or match[1] == "0":
         return None

@@ -1,4 +1,4 @@
-"""gettext's .po files: messages of programs and documentation, with their translations."""
+"""Reads messages and their translations from gettext's .po files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ LINE_WIDTH = 79  # characters, as in gettext
 
 @dataclass
 class _String:
-    """A string of a message: the values of its lines, and its span in the file, quotes included."""
+    """The lines of a string in a message, and the string's span in the file, including the quotes."""
 
     parts: list[str]
     begin: int
@@ -50,9 +50,9 @@ class _Message:
 
 
 def read_po(file: DocumentFile) -> Document:
-    """The messages without a translation (with `redo`, all messages); fuzzy and obsolete messages are skipped.
+    """The untranslated messages, or all messages if `file.redo` is true, except for fuzzy and obsolete messages.
 
-    For the number 1, msgid is translated; for other numbers, msgid_plural. Raises UserError for a malformed line.
+    Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -63,7 +63,7 @@ def read_po(file: DocumentFile) -> Document:
 
 
 def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """Pairs of message and translation; messages without a translation are skipped."""
+    """Pairs of a message and its translation."""
     pieces, name = read_pieces(file.path), display_name(file.path)
     return read_translated_po(pieces, name, file.languages[1], lenient=file.lenient)
 
@@ -71,7 +71,7 @@ def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def read_translated_po(
     pieces: Iterable[bytes], name: str, language: str, *, lenient: bool = False
 ) -> Iterator[TextPair]:
-    """Like `read_po_pairs`, for a file that arrives in chunks of bytes."""
+    """Yield pairs of a message and its translation from a file that arrives in chunks."""
     texts = decode_pieces(pieces, name, _declared, HEADER_BYTES, lenient=lenient)
     for message, forms in _translatable(_lines(texts, name), name, language):
         if all(string.value for string in message.translations.values()):
@@ -95,7 +95,7 @@ def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
 
 
 def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
-    """The messages that are not fuzzy, each with the plural forms that its translation needs."""
+    """The messages that are not fuzzy, each with its translation's plural forms."""
     header = ""
     for message in _messages(lines, name):
         if not message.strings["msgid"].value and "msgctxt" not in message.strings:
@@ -143,7 +143,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
-    """Add an empty string to a message; raises UserError if the message already has a string with this keyword."""
+    """Begin a string of a message; raises UserError for a repeated keyword such as msgid."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         kept = message.translations.setdefault(number, string)
@@ -162,7 +162,7 @@ def _complete(message: _Message, name: str) -> _Message:
 
 
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
-    """A slot for each plural form to translate; a missing form is inserted after the last form of the message."""
+    """The slots for a message's untranslated plural forms, or for all its forms if `redo` is true."""
     last = max(string.end for string in message.translations.values())
     for number in range(forms.number):
         text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
@@ -180,7 +180,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
 
 
 def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
-    """Yield a message's pair; for a message with plural forms, yield its singular form and its last plural form."""
+    """Yield a message's pair, or up to two pairs for a message with plural forms."""
     translations = message.translations
     if "msgid_plural" not in message.strings:
         yield message.strings["msgid"].value, translations[0].value, message.line
@@ -203,7 +203,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _quote(text: str, keyword_width: int, newline: str) -> str:
-    """Quote a text as gettext does: wrapped, unless it is one short line."""
+    """Quote a text as gettext does, wrapped at LINE_WIDTH characters."""
     lines = [line.translate(ESCAPED) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
     if len(lines) < 2 and keyword_width + sum(map(len, lines)) + 2 <= LINE_WIDTH:
         return f'"{"".join(lines)}"'

@@ -1,4 +1,4 @@
-"""Subtitles: SubRip (.srt) and WebVTT (.vtt). A cue is one text, with one line per speaker; a dash marks a speaker."""
+"""Reads SubRip (.srt) and WebVTT (.vtt) subtitles. The text of a cue has one line per speaker."""
 
 import re
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ class Cue(NamedTuple):
 
 
 def read_subtitles(file: DocumentFile) -> Document:
-    """The texts of the cues; numbers, times, notes and styles stay unchanged."""
+    """The texts of the subtitles, without numbers, times, notes and styles."""
     text, codec = decode(file.content, file.name)
     return Document(file.name, text, codec, tuple(cue.slot for cue in _cues(text)))
 
 
 def read_cues(content: bytes, name: str) -> list[Cue]:
-    """The cues of a file, sorted by the time at which they begin."""
+    """The cues of a file, sorted by start time."""
     return sorted(_cues(decode(content, name)[0]), key=lambda cue: cue.begin)
 
 

@@ -1,6 +1,6 @@
-"""TMX, versions 1.1 to 1.4: translation memories, whose units hold the same text in several languages.
+"""Reads translation memories in TMX, versions 1.1 to 1.4.
 
-A corpus of any length is read as a stream. Formatting codes (`<bpt>`, `<ph>` …) are not text. DTDs are never read.
+Corpora of any length are streamed. Formatting elements such as `<bpt>` are not text. DTDs are never read.
 """
 
 import re
@@ -53,11 +53,10 @@ class _Memory(NamedTuple):
 
 
 def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """Source, target and line of every unit that has both languages.
+    """Yield the source text, target text and line of each pair.
 
-    "en" also matches "en-US", and "en-US" matches "en", but an exact match is preferred. If several regions match, the
-    unit's original language is preferred, else the first region. Each text in the target language gives one pair.
-    Raises UserError for a file that is not TMX or has no unit in both languages.
+    The codes "en" and "en-US" match each other, but an exact match is preferred. Raises UserError for a file that is
+    not TMX or has no unit in both languages.
     """
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
@@ -85,7 +84,7 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
 
 
 def read_tmx(file: DocumentFile) -> Document:
-    """The units that have a source text but no translation (with `redo`, all units with a source text)."""
+    """The untranslated units, or all units if `file.redo` is true."""
     text, codec = decode_xml(file.content, file.name)
     units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
@@ -104,7 +103,7 @@ def read_tmx(file: DocumentFile) -> Document:
 
 
 def segment_text(raw: str, name: str, line: int) -> str:
-    """The text of a segment without formatting; spaces before and after a formatting element become one space."""
+    """The text of a segment without formatting; raises UserError for a long segment or an unknown entity."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
@@ -123,9 +122,9 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 @lru_cache
 def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple[str, ...] | None:
-    """For each wanted language, choose a code from `codes`; returns None if a wanted language is missing.
+    """Choose a different code for each language in `wanted`; returns None if this is impossible.
 
-    No code is chosen twice. The smallest `language_distance` is preferred, then `origin`, then the first code.
+    The smallest `language_distance` is preferred, then the code `origin`, then the first code.
     """
     places = {code: place for place, code in reversed(list(enumerate(codes)))}
     candidates = [
@@ -146,12 +145,12 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
 
 @cache
 def language_code(language: str) -> str:
-    """A language code normalised for comparison: with hyphens, in lower case."""
+    """A language code in lower case, with hyphens instead of underscores."""
     return language.strip().replace("_", "-").lower()
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """The distance of two codes: 0 if equal, 1 if only `code` has a region, 2 if only `wanted` has one, else None."""
+    """0 for equal codes, 1 for the codes "en-US" and "en", 2 for "en" and "en-US", None for different languages."""
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):
@@ -187,7 +186,7 @@ def _language(variant: Element) -> str:
 
 
 def _spelling(units: Sequence[_Memory], target: str) -> str:
-    """The code that the file uses for the target language; `target` if the file lacks this language."""
+    """The file's code for the target language, or `target` if the file lacks this language."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
     distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
     return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
@@ -203,7 +202,7 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
-    """The slot for a new <tuv> after the source's <tuv>, with the same names of elements and attributes."""
+    """The slot for a new <tuv> element after the source's <tuv> element."""
     end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
     variant, segment = spoken.element.full_name, spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"

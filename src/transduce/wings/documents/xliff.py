@@ -1,4 +1,4 @@
-"""XLIFF 1.0 to 1.2 and 2.x: units with a source and a target, and with inline elements for formatting and code."""
+"""Reads the units of XLIFF files, versions 1.0 to 1.2 and 2.x."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ class _Segment(NamedTuple):
 
 
 def read_xliff(file: DocumentFile) -> Document:
-    """The units without a translation (with `redo`, all units); units with translate="no" are skipped."""
+    """The untranslated units, or all units if `file.redo` is true, except for units with translate="no"."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
         _slot(text, segment, file.target)
@@ -55,12 +55,12 @@ def read_xliff(file: DocumentFile) -> Document:
 
 
 def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
-    """Pairs of source and target; units without a translation are skipped."""
+    """Pairs of source and target from the translated units."""
     return read_translated_xliff(read_pieces(file.path), display_name(file.path), *file.languages)
 
 
 def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
-    """Like `read_xliff_pairs`, for a file that arrives in chunks of bytes."""
+    """Yield pairs of source and target from a file that arrives in chunks."""
     for segment in _segments(content, name, source, target):
         if segment.is_translated:
             source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
@@ -99,10 +99,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 
 def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text of a source and its kind; without xml:space="preserve", white space collapses in text of several lines.
-
-    A CDATA section with tags or entities is read as HTML, and any other CDATA section as plain text.
-    """
+    """The text of a source element and the text's kind; white space is unchanged if `preserve` is true."""
     if cdata := WHOLE_CDATA.fullmatch(content):
         text = cdata["text"]
         is_html = ENTITY.search(text) or any(piece.kind != "text" for piece in pieces(text, html=True))
@@ -111,7 +108,7 @@ def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
-    """The slot for a unit's translation: the existing target, or the place for a new target."""
+    """The slot at a unit's existing target, or at the place for a new target."""
     unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
     new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"

@@ -1,6 +1,6 @@
-"""A streaming XML parser that locates the translation units in a file of any length.
+"""A streaming XML parser that finds the translation units of a file.
 
-The file must be well-formed and in a known encoding, and must not declare entities. External DTDs are never read.
+The file must be well-formed and must not declare entities. External DTDs are never read.
 """
 
 import re
@@ -25,7 +25,7 @@ TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA secti
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element in a unit. Positions are byte offsets in the unit's UTF-8 content."""
+    """An element in a unit; `begin` and `last` are byte offsets in `Unit.content`."""
 
     full_name: str
     attributes: dict[str, str]
@@ -57,12 +57,12 @@ class Unit(NamedTuple):
         return self.begin + len(self.content[:byte].decode())
 
     def end(self, element: Element) -> int:
-        """The index in the file of the character after an element."""
+        """The index in the file of the first character after an element."""
         is_empty = self._tag(element).endswith(b"/>")
         return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
-        """The edit that gives an element a new text: begin, end, replacement; `<a/>` becomes `<a>text</a>`."""
+        """The begin, end and replacement of the edit that gives an element a new text."""
         begin, tag = element.begin, self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
@@ -77,10 +77,10 @@ class Unit(NamedTuple):
 
 
 class UnitReader:
-    """Finds the units of a file while reading it as a stream.
+    """Finds translation units in a stream of bytes.
 
-    `units` are the names of the elements to find, and `levels` is the depth to which a unit's descendants are recorded.
-    `on_start` is called for each element outside the units, with its name (without prefix) and its attributes.
+    `units` names the elements to find, and `levels` limits the depth of the descendants in each unit. For each element
+    outside the units, `on_start` receives the name without its prefix, and the attributes.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class UnitReader:
         return units
 
     def _drop_before(self, byte: int) -> None:
-        """Remove the bytes before a file offset from the buffer; the offset must be a character boundary."""
+        """Remove the bytes before the file offset `byte`, a character boundary, from the buffer."""
         count = byte - self._buffer_begin
         self._characters += len(self._buffer[:count].decode())
         del self._buffer[:count]
@@ -180,18 +180,18 @@ class UnitReader:
 
 
 def decode_xml(content: bytes, name: str) -> tuple[str, str]:
-    """The characters of an XML file and its codec."""
+    """The text of an XML file, and the file's codec."""
     return decode(content, name, _declared(content))
 
 
 def indentation(text: str, place: int) -> str:
-    """The spaces and tabs before a position, and the line break before them, if any."""
+    """The line break, spaces and tabs directly before a position."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
 
 
 def without_illegal(text: str) -> str:
-    """The text without the characters that XML forbids, which a model may produce."""
+    """The text without the characters that XML forbids."""
     return ILLEGAL_CHARACTER.sub("", text)
 
 

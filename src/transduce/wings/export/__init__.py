@@ -1,1 +1,1 @@
-"""Exports to other formats and imports of Marian models; each result is compared with the original model."""
+"""Exports models to other formats, and imports Marian models."""

@@ -1,6 +1,6 @@
-"""Export to a package for Argos Translate and LibreTranslate: a zip archive such as translate-en_de-1_0.argosmodel.
+"""Exports a package for Argos Translate and LibreTranslate, such as translate-en_de-1_0.argosmodel.
 
-The archive holds one folder with metadata.json, sentencepiece.model, README.md and model/ (see `ctranslate2.py`).
+The package is a zip archive of one folder with metadata.json, sentencepiece.model, README.md and model/.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ def usage(model: Bundle) -> str:
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
-    """Write the package; raises UserError in the same cases as `ctranslate2.write`."""
+    """Write the package; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     name, data = _name(model), model.config.data
     metadata = {
         "package_version": PACKAGE_VERSION,
@@ -51,7 +51,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 
 def open_runner(folder: Path) -> Runner:
-    """Unpack the package in `folder` and open it with CTranslate2 and SentencePiece, as Argos Translate does."""
+    """Open the package in `folder` with CTranslate2 and SentencePiece, as Argos Translate does."""
     with tempfile.TemporaryDirectory() as unpacked:
         [package] = folder.glob(f"*{SUFFIX}")
         with zipfile.ZipFile(package) as archive:

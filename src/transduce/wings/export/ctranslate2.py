@@ -1,6 +1,6 @@
-"""Export to a folder for CTranslate2 and SentencePiece.
+"""Exports a folder for CTranslate2 and SentencePiece.
 
-Files: model.bin, config.json and shared_vocabulary.json; sentencepiece.model, or source.spm and target.spm.
+The folder contains model.bin, config.json, the vocabulary and one or two SentencePiece models.
 """
 
 import json
@@ -68,7 +68,7 @@ def open_runner(folder: Path) -> Runner:
 
 
 def runner(model: Path, *pieces: Path) -> Runner:
-    """Open a converted model for greedy translation; `pieces` are the paths of the two SentencePiece models."""
+    """Open a converted model for greedy translation; `pieces` are the SentencePiece models of source and target."""
     import ctranslate2
 
     joint = pieces[0] == pieces[1]
@@ -97,10 +97,10 @@ def runner(model: Path, *pieces: Path) -> Runner:
 
 
 def _plain(text: str, joint: bool) -> str:
-    """Replace symbols for spaces by spaces: SentencePiece keeps the symbols in pieces that the target's model lacks."""
+    """Replace SentencePiece's symbols for spaces with spaces, unless `joint`."""
     return text if joint else text.replace(SPACE, " ").strip()
 
 
 def _names(*, joint: bool) -> tuple[str, str]:
-    """The file names of the SentencePiece models of source and target; if `joint`, one model serves both languages."""
+    """The file names of the source's and the target's SentencePiece model, equal if `joint`."""
     return (JOINT_MODEL, JOINT_MODEL) if joint else (SOURCE_MODEL, TARGET_MODEL)

@@ -1,4 +1,4 @@
-"""Export a finished model to another format, and keep the export only if it translates like the model."""
+"""Exports a trained model to another format if the export translates like the model."""
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -21,7 +21,7 @@ FLOAT32 = "float32"
 
 
 class Form(NamedTuple):
-    """An export format: how to write, open and explain a folder in this format."""
+    """An export format, with functions that write, open and explain a folder in this format."""
 
     title: str
     write: Callable[[Bundle, Path, str], None]  # arguments: model, folder, compute type
@@ -41,10 +41,10 @@ FORMS: dict[Format, Form] = {
 
 
 def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
-    """Export a model to the new folder `out`, unless the export translates differently from the model.
+    """Export a model to the new folder `out`, and compare the translations of the model and the export.
 
-    If `pairs` is empty, the translations of the text held out from training are compared. Raises UserError if the
-    format can't express the model, a package is not installed or the translations differ.
+    Without `pairs`, the comparison uses text held out from training. Raises UserError if the model can't be exported or
+    if the translations differ.
     """
     config = model_folder.read_config(folder)
     if not (folder / MANIFEST).exists():

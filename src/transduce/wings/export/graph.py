@@ -1,8 +1,8 @@
-"""Writes a Transformer as two ONNX graphs: the encoder, and one decoding step (see `onnx_engine.py`).
+"""Writes a Transformer as two ONNX graphs, one for the encoder and one for a decoding step.
 
-Adds nodes one by one: torch.onnx.export needs two more packages and takes 100 times as long (24 s for a small model).
+Adds nodes one by one, because torch.onnx.export takes 100 times as long and needs two more packages.
 
-b = sentences, r = rows (hypotheses), h = heads, s, t = positions, d = channels of a head, v = vocabulary.
+b = sentences, r = sentences or hypotheses, h = heads, s and t = positions, d = channels of a head, v = vocabulary.
 """
 
 import math
@@ -24,7 +24,7 @@ MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
 
 
 class Graph:
-    """An ONNX graph under construction, with its nodes and weights; its methods identify tensors by name."""
+    """An ONNX graph under construction, with methods that take and return names of tensors."""
 
     def __init__(self, config: ModelConfig):
         """Raises ImportError if onnx is not installed."""
@@ -42,7 +42,7 @@ class Graph:
         return name
 
     def weight(self, value: Tensor | float | list[int]) -> str:
-        """Add a constant (float32, or int64 for a list) and return its name; a tensor added twice is stored once."""
+        """Add a float32 constant, or an int64 constant for a list, and return its name."""
         if isinstance(value, Tensor):
             self._alive.append(value)
             array = value.detach().float().cpu().contiguous().numpy()
@@ -66,7 +66,7 @@ class Graph:
         return bytes(model.SerializeToString())
 
     def tensor(self, name: str, kind: str, *shape: str | int) -> Any:
-        """Describe an input or output of the graph; `kind` is ONNX's name for the number type."""
+        """Describe an input or output of the graph; `kind` is an ONNX type such as FLOAT."""
         return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
 
     def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
@@ -110,7 +110,7 @@ class Graph:
         return self.add("Add", scaled, self._positions(start, length, positions))
 
     def _positions(self, start: str, length: str, positions: nn.Module) -> str:
-        """Position vectors (t, d_model): learned ones, or sinusoids that the graph computes for any length."""
+        """The learned or sinusoidal position vectors (t, d_model)."""
         end = self.add("Add", start, length)
         indices = self.add("Range", start, end, self.add("Squeeze", self.weight([1])))
         if isinstance(positions, LearnedPositions):
@@ -147,7 +147,7 @@ class Graph:
         return [self.split(x, projection, attention) for projection in (attention.key, attention.value)]
 
     def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
-        """Attention with queries from x (r, t, d_model), and keys and values (r, h, s, d) -> (r, t, d_model)."""
+        """Attend from x (r, t, d_model) to keys and values (r, h, s, d) -> (r, t, d_model)."""
         d_k = attention.query.out_features // attention.num_heads
         scale = 1 / math.sqrt(d_k) if attention.scale is None else attention.scale
         queries = self.add("Mul", self.split(x, attention.query, attention), self.weight(scale))
@@ -197,12 +197,12 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     x = graph.embed(tokens, model.embedding, start, one, model.target_positions)
 
     def to_self(x: str, attention: MultiHeadAttention) -> str:
-        """Self-attention, x (r, 1, d_model) -> the same shape; appends x's keys and values to the cache."""
+        """Apply self-attention, x (r, 1, d_model) -> the same shape, and append x's keys and values to the cache."""
         new = [(next(state), name) for name in graph.keys_values(x, attention)]
         return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """Cross-attention, x (r, 1, d_model) -> the same shape; a sentence's rows share the keys and values."""
+        """Apply cross-attention to each sentence's keys and values, x (r, 1, d_model) -> the same shape."""
         shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
         y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))

@@ -1,6 +1,6 @@
-"""Export to a folder for `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`.
+"""Exports a folder for `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained`.
 
-Files: model.safetensors, config.json, generation_config.json, source.spm, target.spm, vocab.json, tokenizer_config.json
+The folder contains model.safetensors, source.spm, target.spm and JSON files.
 """
 
 import warnings
@@ -33,7 +33,7 @@ SPECIAL_IDS = {
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
-    """Write the folder's files: weights, configuration and vocabulary."""
+    """Write the weights, the configuration and the vocabulary to a folder."""
     save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
     for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True):
         (folder / name).write_bytes(content)
@@ -49,7 +49,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
 
 
 def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
-    """Open a Marian model that never predicts `forbidden` ids; raises UserError if transformers is not installed."""
+    """Open a Marian model that never predicts the ids `forbidden`; raises UserError if transformers is missing."""
     try:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging

@@ -1,7 +1,7 @@
-"""The vocabulary of an imported model: a SentencePiece model cuts text into pieces, and a list defines their ids.
+"""The vocabulary of an imported model.
 
-Marian numbers the pieces of two SentencePiece models in one list; pieces that the list lacks become UNK. Encoding can
-lose text (normalisation, unknown pieces, outer spaces), so decode(encode(text)) may differ from text.
+A SentencePiece model splits text into pieces, and a list of pieces defines their ids. Encoding can lose text, so
+decode(encode(text)) may differ from the text.
 """
 
 from collections.abc import Container, Sequence
@@ -14,7 +14,7 @@ LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"  # in a multilingual model, 
 
 
 class ImportedVocabulary(Vocabulary):
-    """A vocabulary whose first pieces are PAD, BOS, EOS and UNK; raises ValueError for a damaged model or list."""
+    """A vocabulary that begins with PAD, BOS, EOS and UNK; raises ValueError for a damaged model or list of pieces."""
 
     listed: Sequence[str]
     has_placeholder_tokens = False
@@ -28,14 +28,14 @@ class ImportedVocabulary(Vocabulary):
             raise ValueError("the list of pieces is too short or has a piece twice")
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """The ids of texts. Unknown pieces become UNK, a language code is one piece, a lone surrogate becomes "?"."""
+        """The ids of texts, with one id for a language code and UNK for unknown pieces."""
         parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
         rows = self.processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
         cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
 
     def encode_behind(self, text: str) -> list[int]:
-        """The ids of a text, encoded as if after a space, because imported models encode every text in this way."""
+        """The ids of one text, as `encode` returns them."""
         return self.encode([text]).lists()[0]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
@@ -45,13 +45,13 @@ class ImportedVocabulary(Vocabulary):
         return [text.replace(SPACE, " ").replace("\n", " ").strip() for text in texts]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """Each id's span in the text that the pieces form; this text lacks the characters that encoding has lost."""
+        """Each id's span in the text that the pieces form."""
         surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
         first = next((place for place, surface in enumerate(surfaces) if surface), 0)
         return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Each id's span in `text`, the text before encoding; the spans are correct if encoding has lost nothing."""
+        """Each id's span in `text`, correct only if encoding has not changed the text."""
         return [(min(begin, len(text)), min(end, len(text))) for begin, end in self.spans(ids)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -60,11 +60,11 @@ class ImportedVocabulary(Vocabulary):
 
 
 def is_code(piece: str) -> bool:
-    """Whether a piece is a code of the target language, such as >>de<<."""
+    """Whether a piece is a target-language code such as >>de<<."""
     return piece.startswith(LANGUAGE_CODE_START) and piece.endswith(LANGUAGE_CODE_END)
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
-    """Split a text into a list with its language code, and the rest; the list is empty unless `pieces` has the code."""
+    """The language code before a text, as a list of at most one piece, and the remaining text."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
     return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)

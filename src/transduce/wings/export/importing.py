@@ -1,4 +1,4 @@
-"""Convert a Marian model in Hugging Face's format to a model folder, and check that both models translate alike."""
+"""Imports a Marian model in Hugging Face's format, and compares the imported model with the original."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -28,10 +28,10 @@ class Imported(NamedTuple):
 
 
 def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
-    """Convert the Marian model in `folder` to the new model folder `out`, unless the two models translate differently.
+    """Import the Marian model in `folder` as the model folder `out`, and compare the translations of both models.
 
-    If a language code is empty, the code in the folder is used. If `pairs` is empty, the models are compared on short
-    English or German sentences. Raises UserError if the model can't be read or imported or if translations differ.
+    Empty language codes are read from `folder`. Without `pairs`, the comparison uses short English or German sentences.
+    Raises UserError if the model can't be imported or if the translations differ.
     """
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
@@ -51,7 +51,7 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
 
 
 def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair]) -> Parity:
-    """Compare the imported model with the original; neither model may produce PAD or UNK."""
+    """Compare the translations of the imported and the original model, both without PAD and UNK."""
     model = build(theirs.config.model)
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())

@@ -1,7 +1,7 @@
-"""Maps the weights of a Marian model in Hugging Face's format to our weight names and our channel order.
+"""Converts weights between Marian models in Hugging Face's format and our models.
 
-Marian's position vectors hold all sines, then all cosines; our vectors alternate sines and cosines (section 3.5 of the
-paper). Permuting the channels of every layer in the same way leaves the model's outputs unchanged.
+Marian's position vectors hold all sines before all cosines, but our position vectors alternate sines and cosines.
+The conversion therefore permutes the channels of every layer.
 """
 
 from collections.abc import Iterator
@@ -66,12 +66,12 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
-    """Reorder a weight's channels from ours (sines and cosines alternate) to Marian's (all sines, then all cosines)."""
+    """Reorder a weight's channels from our order to Marian's order."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)))
 
 
 def to_ours(weight: Tensor, channels: int | None) -> Tensor:
-    """Reorder a weight's channels from Marian's order to ours: the inverse of `to_theirs`."""
+    """Reorder a weight's channels from Marian's order to our order."""
     return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
 
 

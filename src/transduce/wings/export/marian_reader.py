@@ -1,7 +1,6 @@
-"""Read a Marian model in Hugging Face's format as our configuration, tokenizer and weights; pickles are never opened.
+"""Reads a Marian model in Hugging Face's format, but never opens pickles.
 
-Our vocabularies begin with PAD, BOS, EOS and UNK. Marian starts decoding with its padding piece, so this piece becomes
-two pieces of our vocabulary: PAD and BOS.
+Marian starts decoding with its padding piece, so this piece becomes both PAD and BOS in our vocabulary.
 """
 
 import json
@@ -42,7 +41,7 @@ class Vocabulary(NamedTuple):
 
 
 class Marian(NamedTuple):
-    """A Marian model as our configuration, tokenizer and weights."""
+    """The configuration, tokenizer and weights of a Marian model in our format."""
 
     config: RunConfig
     tokenizer: Tokenizer
@@ -51,9 +50,9 @@ class Marian(NamedTuple):
 
 
 def read(folder: Path, source: str, target: str) -> Marian:
-    """Read a Marian model from a folder; if a language code is empty, take it from tokenizer_config.json.
+    """Read a Marian model from a folder; empty language codes are read from tokenizer_config.json.
 
-    Raises UserError if a file is missing or damaged or if the model is not supported.
+    Raises UserError for missing or damaged files and for unsupported models.
     """
     config = _read_json(folder / marian.CONFIG_FILE)
     _check(folder / marian.CONFIG_FILE, config)
@@ -100,7 +99,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
-    """The target vocabulary and the source vocabulary (None if both languages share ids and embeddings)."""
+    """The target vocabulary, and the source vocabulary or None if both languages share one vocabulary."""
     values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # strings or objects
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
@@ -134,7 +133,7 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
 
 
 def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabulary:
-    """Our vocabulary: the special pieces first, in our order, then the other pieces in Marian's order."""
+    """Our vocabulary, with the special pieces before the other pieces."""
     pieces = {token: piece for piece, token in vocabulary.items()}
     others = sorted(pieces.keys() - {*special})
     rows = [*special, *others]
@@ -155,7 +154,7 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
 
 
 def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
-    """Marian's weights under our names; raises UserError if weights are missing, unknown or of the wrong shape."""
+    """Marian's weights in our format; raises UserError if weights are missing, unknown or of the wrong shape."""
     file, theirs = folder / marian.WEIGHTS_FILE, _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
@@ -202,7 +201,7 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """A matrix that may be stored under several names; raises UserError if it is missing or its copies differ."""
+    """The matrix stored under at least one of `names`; raises UserError if it is missing or its copies differ."""
     known = [name for name in names if name in theirs]
     if not known:
         raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")

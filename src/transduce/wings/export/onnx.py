@@ -1,6 +1,6 @@
-"""Export to a folder with two ONNX graphs, for `transduce translate` and any ONNX runtime.
+"""Exports a folder with two ONNX graphs for `transduce translate` and other programs.
 
-Files: encoder.onnx and decoder.onnx (see `onnx_engine.py`), config.toml and tokenizer.model (as in a model folder).
+The folder contains encoder.onnx, decoder.onnx, config.toml and the tokenizer (see `onnx_engine.py` for the graphs).
 """
 
 import json

@@ -1,10 +1,10 @@
-"""An engine for ONNX exports, on a CPU: ONNX Runtime computes the model, and our own beam search searches.
+"""Translates with an ONNX export on a CPU, with ONNX Runtime and our own beam search.
 
     encoder.onnx    source (b, s) -> mask (b, 1, 1, s) and, for each decoder layer, source keys and values (b, h, s, d)
     decoder.onnx    tokens (r,), the encoder's outputs, and keys and values (r, h, t, d) of the decoded tokens
-                    -> log_probs (r, v), and keys and values (r, h, t + 1, d), which include the new token
+                    -> log_probs (r, v), and keys and values (r, h, t + 1, d) that include the new token's
 
-b = sentences, r = rows (hypotheses; a sentence has adjacent rows), h = heads, s, t = positions, d = channels of a head.
+b = sentences, r = hypotheses (sorted by sentence), h = heads, s and t = positions, d = channels of a head.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def memory_names(layers: int) -> list[str]:
-    """The names of the encoder's outputs that the decoder layers read: the source's keys and values."""
+    """The names of the source keys and values that the encoder passes to the decoder."""
     return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
 
 
@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select rows of the decoder's cache and, if `sentences` is given, sentences of the encoder's outputs."""
+        """Select rows of the decoder's cache and, unless `sentences` is None, sentences of the encoder's outputs."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}
@@ -107,7 +107,7 @@ class OnnxEngine:
         }
 
     def budget(self, config: DecodeConfig, total: int) -> int:
-        """Source tokens per request: `total`, but at least MIN_SOURCE_TOKENS and at most max_tokens / beam_size."""
+        """The number of source tokens per request, at most max_tokens / beam_size."""
         return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
@@ -123,7 +123,7 @@ class OnnxEngine:
             )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """The log-probability of each target, decoded token by token in one batch."""
+        """The log-probability of each target, given its source."""
         step, batch = self._stepper(sources), make_batch(sources, targets)
         sums = torch.zeros(len(sources), dtype=torch.float64)
         for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):

@@ -1,4 +1,4 @@
-"""Compares a model and its export by greedy search, because beam search ends differently in each library."""
+"""Compares a model with its export by greedy search, because the libraries' beam searches differ."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -77,9 +77,9 @@ class Parity(NamedTuple):
 def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact: bool) -> Parity:
     """Compare an export with its model; raises UserError if the translations of the export differ too much.
 
-    If `exact` (float32), the share of sentences with identical tokens must be at least MIN_IDENTICAL. In the
-    remaining sentences, the first tokens that differ must have log-probabilities at most MAX_TIE_NATS apart. If not
-    `exact`, a loss of BLEU must be at most MAX_BLEU_LOSS and not significant.
+    If `exact`, the share of translations with identical tokens must be at least MIN_IDENTICAL. Other translations may
+    differ only where two tokens are almost equally probable. If not `exact`, the loss of BLEU must be at most
+    MAX_BLEU_LOSS and not significant.
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
@@ -107,12 +107,12 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
 
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
-    """A translator that searches greedily, as the other programs do in the comparison."""
+    """A translator with greedy search."""
     return Translator(engine, tokenizer, replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS))
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """Drop pairs whose source is blank or too long or matches READ_DIFFERENTLY; raise UserError if no pair is left."""
+    """The pairs whose sources both programs can translate; raises UserError if there is no such pair."""
     sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
     imported = translator.tokenizer.is_imported  # and so reads special pieces as transformers does
@@ -130,13 +130,13 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _identical(ours: Translation, theirs: Output) -> bool:
-    """Whether two translations have equal tokens and, apart from line breaks and outer spaces, equal texts."""
+    """Whether two translations have equal tokens and equal texts, apart from white space."""
     cut = CUT in ours.flags  # then the other text may be longer
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
 def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
-    """Whether the first tokens that differ are equally probable; False if no token differs or a piece has no id."""
+    """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False

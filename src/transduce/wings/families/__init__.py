@@ -1,1 +1,1 @@
-"""Additive attention, expert layers and model families other than the Transformer; imported only when used."""
+"""Additive attention, expert layers, and model families other than the Transformer."""

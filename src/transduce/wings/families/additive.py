@@ -1,4 +1,4 @@
-"""Additive attention (Bahdanau et al., 2015; section 3.2.1 of the paper): v tanh(q + k) instead of dot products.
+"""Additive attention with scores v tanh(q + k) (Bahdanau et al., 2015; section 3.2.1 of the paper).
 
 b = sentences, h = heads, t = query positions, s = key positions, d_k = channels of a head.
 """
@@ -12,7 +12,7 @@ from transduce.model.restricted import RestrictedAttention
 
 
 class Additive(nn.Module):
-    """Scores v tanh(q + k), with a trained vector v for each head."""
+    """Computes the scores v tanh(q + k), with a trained vector v for each head."""
 
     def __init__(self, num_heads: int, d_k: int):
         super().__init__()

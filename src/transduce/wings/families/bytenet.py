@@ -1,8 +1,8 @@
-"""ByteNet (Kalchbrenner et al., 2016): a stack of dilated convolutions for the source, and another for the target.
+"""ByteNet, with dilated convolutions for the source and the target (Kalchbrenner et al., 2016).
 
-ByteNet has no attention: position t of the target reads position t of the encoded source, which is stretched by 6/5.
+ByteNet has no attention. Position t of the target reads position t of the encoded source.
 
-b = sentences, r = rows (hypotheses), s = source positions, u = positions of the stretched source, t = target
+b = sentences, r = rows (hypotheses), s = source positions, u = positions of the encoded source (6/5 of s), t = target
 positions, d = d_model / 2 channels inside a block.
 """
 
@@ -21,7 +21,7 @@ DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
 
 
 class Block(nn.Module):
-    """A residual block: x + W3 relu(conv(relu(W1 relu(x)))), with layer norm before each relu (figure 3 of ByteNet)."""
+    """The residual block x + W3 relu(conv(relu(W1 relu(x)))) with layer norm before each relu (figure 3 of ByteNet)."""
 
     def __init__(self, config: ModelConfig, dilation: int):
         super().__init__()
@@ -33,7 +33,7 @@ class Block(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Draw the convolution's weights with variance 2 / inputs, which suits a ReLU."""
+        """Draw the convolution's weights with variance 2 / fan-in."""
         draw_convolution(self.conv, 2, generator)
 
     def before(self, x: Tensor) -> Tensor:
@@ -47,9 +47,9 @@ class Block(nn.Module):
 
 
 class ByteNet(Seq2Seq):
-    """The ByteNet model. `encode` returns the stretched source (b, u, d_model), with zeros after each sentence.
+    """The ByteNet model.
 
-    The decoding state is the next position (r,) and, for each decoder block, the last `span` inputs of its convolution.
+    The decoding state holds the next position (r,), and the last `span` inputs of each decoder block's convolution.
     """
 
     def __init__(self, config: ModelConfig):
@@ -66,7 +66,7 @@ class ByteNet(Seq2Seq):
         self.leave = nn.Linear(config.d_model, config.d_model)
 
     def encode(self, src: Tensor) -> Tensor:
-        """src (b, s) -> the stretched encoded source (b, u, d_model)."""
+        """src (b, s) -> the encoded source (b, u, d_model), with zeros after each sentence."""
         mask = src != PAD
         # Stretched by 6/5 with integer arithmetic: floating-point errors would make lengths depend on the batch.
         lengths, longest = (mask.sum(1) * 6 + 4) // 5, (src.size(1) * 6 + 4) // 5

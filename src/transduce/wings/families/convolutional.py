@@ -1,8 +1,7 @@
 """Convolutional encoder-decoder with gated linear units (ConvS2S; Gehring et al., 2017).
 
 Unlike the original, this model neither normalises weights nor scales the encoder's gradient by the number of attention
-layers. Embeddings and output share one matrix. Positions are sinusoidal by default. Learned positions are initially
-smaller than token vectors, by a factor of sqrt(d_model).
+layers. Target embedding and output layer share one matrix. Positions are sinusoidal by default.
 
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, c = channels of a layer.
 """
@@ -27,7 +26,7 @@ DEVIATION = 0.1
 
 
 class Shape(NamedTuple):
-    """The sizes of one layer."""
+    """The sizes of a convolution layer."""
 
     inputs: int
     channels: int
@@ -35,7 +34,7 @@ class Shape(NamedTuple):
 
 
 def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes of a stack, from model.convolutions; by default, `layers` layers have d_model channels each."""
+    """The layer sizes from model.convolutions, or `layers` layers with d_model channels if that option is empty."""
     sizes = [
         (int(channels), int(kernel))
         for count, channels, kernel in (text.split("x") for text in config.convolutions)
@@ -46,14 +45,14 @@ def shapes(config: ModelConfig, layers: int) -> list[Shape]:
 
 
 def draw_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
-    """Draw weights with variance gain / inputs, and set biases to zero."""
+    """Draw weights with variance `gain` / fan-in, and set biases to zero."""
     nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
     if conv.bias is not None:
         nn.init.zeros_(conv.bias)
 
 
 class GatedConvolution(nn.Module):
-    """A convolution with gated linear units; the caller pads its input."""
+    """A convolution with gated linear units. The caller must pad the input."""
 
     def __init__(self, shape: Shape, dropout: float):
         super().__init__()
@@ -63,7 +62,7 @@ class GatedConvolution(nn.Module):
         self.dropout = Dropout(dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Draw weights with variance 4 / inputs, which suits gated linear units (section 3.5 of ConvS2S)."""
+        """Draw weights with variance 4 / fan-in (section 3.5 of ConvS2S)."""
         draw_convolution(self.conv, 4, generator)
 
     def forward(self, window: Tensor) -> Tensor:
@@ -72,7 +71,7 @@ class GatedConvolution(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """A decoder layer's dot-product attention; its values are the encoded source plus the source's embeddings."""
+    """Dot-product attention from a decoder layer to the source."""
 
     def __init__(self, d_model: int, channels: int):
         super().__init__()
@@ -89,7 +88,7 @@ class SourceAttention(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A decoder layer: a convolution over previous positions, and attention to the source."""
+    """A decoder layer with a convolution over previous positions and attention to the source."""
 
     def __init__(self, config: ModelConfig, shape: Shape):
         super().__init__()
@@ -98,7 +97,7 @@ class DecoderLayer(nn.Module):
 
 
 class Convolutional(Seq2Seq):
-    """The ConvS2S model. Decoding state: next position (r,) and each decoder layer's last inputs (r, kernel - 1, c)."""
+    """The ConvS2S model. Its state is the next position (r,) and each layer's last inputs (r, kernel - 1, c)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

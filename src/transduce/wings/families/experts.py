@@ -1,4 +1,4 @@
-"""A mixture of experts: several feed-forward layers, of which each token uses a few (Shazeer et al., 2017).
+"""A mixture of experts that sends each token to a few of several feed-forward layers (Shazeer et al., 2017).
 
 n = tokens, e = experts, k = experts per token.
 """
@@ -12,10 +12,10 @@ from transduce.model.transformer import FeedForward
 
 
 class Experts(nn.Module):
-    """The weighted sum of the outputs of a token's k best experts; the weights are the softmax of their gates.
+    """Sums the outputs of each token's k best experts, weighted by the softmax of their gates.
 
-    Experts have no capacity limit, so no token is dropped and a sentence's result does not depend on its batch. Unlike
-    in Shazeer et al., gates have no noise; `training.update.balance_loss` balances the load of the experts.
+    Experts have no capacity limit, so the output for a sentence does not depend on its batch. Unlike in Shazeer et al.,
+    gates have no noise. The loss `training.update.balance_loss` balances the load of the experts.
     """
 
     def __init__(self, config: ModelConfig):
@@ -25,7 +25,7 @@ class Experts(nn.Module):
         self.experts = nn.ModuleList(FeedForward(config) for _ in range(config.experts))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(r, t, d_model) -> the same shape."""
+        """(r, t, d_model) -> (r, t, d_model)."""
         tokens = x.flatten(0, 1)
         with torch.autocast(x.device.type, enabled=False):  # in bfloat16 many gates would be equal
             gates = self.gate(tokens.float())  # (n, e)

@@ -25,7 +25,7 @@ class Gates(nn.RNNBase):
     """A recurrent layer of PyTorch with separate initialisation of each gate."""
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Initialise each gate by Xavier's method; an LSTM's forget biases are 1 (Jozefowicz et al., 2015)."""
+        """Initialise each gate by Xavier's method, and an LSTM's forget biases to 1 (Jozefowicz et al., 2015)."""
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 for gate in weight.detach().split(self.hidden_size):
@@ -94,13 +94,12 @@ class SourceAttention(nn.Module):
 
 
 class Recurrent(Seq2Seq):
-    """Recurrent encoder-decoder: the first encoder layer is bidirectional, and residual connections begin at layer 3.
+    """Recurrent encoder-decoder with a bidirectional first encoder layer, and residual connections from layer 3 on.
 
-    The first decoder layer reads the previous token and the previous context (input feeding). Its output is the query
-    for the new context, as in Luong et al. and later versions of GNMT. The higher layers read the new context. In
-    Bahdanau et al., the query is the state before the first layer reads the token. Embeddings and output share weights.
+    The first decoder layer reads the previous token and the previous attention context (input feeding). The output of
+    this layer is the query for the new context, as in Luong et al. All higher decoder layers read the new context.
 
-    The decoding state is the hidden state of every decoder layer, and the context (r, w).
+    The decoding state holds the hidden state of every decoder layer, and the context (r, w).
     """
 
     def __init__(self, config: ModelConfig):

@@ -1,1 +1,1 @@
-"""Splits texts into sentences and masks tags and placeholders before translation; restores the texts afterwards."""
+"""Splits texts into sentences, and transfers their tags and placeholders to the translations."""

@@ -1,4 +1,4 @@
-"""Splits a text into events: plain text, opening and closing tags, and placeholders."""
+"""Splits a text into plain text, tags and placeholders."""
 
 import re
 from collections import Counter
@@ -39,7 +39,7 @@ EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
 
 class Event(NamedTuple):
-    """A part of a text. The text is the concatenation of the `raw` fields of all its events."""
+    """A piece of a text, such as a tag or a placeholder. Joining the `raw` fields of all events gives the text."""
 
     kind: EventKind  # character: an entity for a character; point: a tag between words; word: a placeholder
     raw: str
@@ -48,19 +48,19 @@ class Event(NamedTuple):
 
 
 def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """Split a text into events. If `markup` is true, the text is parsed as XML or HTML, otherwise as plain text."""
+    """Split a text into events. If `markup` is true, the text is XML or HTML."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
     return _plain_events(text)
 
 
 def speller(markup: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup. Characters that `markup` writes as entities are escaped, too."""
+    """Return a function that escapes text for markup, with the entities that `markup` uses."""
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
 def _plain_events(text: str) -> Iterator[Event]:
-    """The events of a plain text. An unpaired tag, such as `<file>` in `Usage: <file>`, becomes a placeholder."""
+    """Split a plain text into events. Unpaired tags, such as `<file>` in `Usage: <file>`, become placeholders."""
     tokens = list(_plain_tokens(text))
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()
@@ -106,6 +106,6 @@ def _plain_tokens(text: str) -> Iterator[Event]:
 
 
 def text_event(text: str) -> Iterator[Event]:
-    """Yield a text event, or nothing if the text is empty."""
+    """Yield a text event, unless the text is empty."""
     if text:
         yield Event("text", text)

@@ -10,7 +10,7 @@ HALF_DAY_HOURS = 12
 
 
 def same_numbers(source: str, translation: str) -> bool:
-    """Whether both texts contain the same numbers; separators are ignored, so 3.5 equals 3,5."""
+    """Whether both texts contain the same numbers. Separators are ignored, as in 3.5 and 3,5."""
     return any(
         sorted(_digits(source, without_thousands)) == sorted(_digits(translation, without_thousands))
         for without_thousands in (False, True)
@@ -20,8 +20,8 @@ def same_numbers(source: str, translation: str) -> bool:
 def numbers_disagree(source: str, translation: str) -> bool:
     """Whether each text has a number that the other text lacks.
 
-    If only one text has such a number, the result is False: the other text may spell it in words. Numbers agree if
-    they differ only in separators (3.5 and 3,5), leading zeros, hour format (2 and 14) or century (98 and 1998).
+    The result is False if only one text has an extra number, because the other text may spell the number in words.
+    Numbers agree if they differ only in separators, leading zeros, hour format (2 and 14) or century (98 and 1998).
     """
     return all(
         _contradict(_numbers(source, without_thousands), _numbers(translation, without_thousands))

@@ -1,4 +1,4 @@
-"""Removes placeholders from a masked text, for a model that does not copy them."""
+"""Removes placeholders from a masked text, for models that do not copy placeholders."""
 
 import re
 
@@ -8,7 +8,7 @@ WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 
 
 def without_words(masked: Masked) -> Masked:
-    """Remove each placeholder, and quotes around it, from a masked text. A "point" mark records the removed text."""
+    """Remove placeholders, and quotes around them, from a masked text. Marks of kind "point" hold the removed text."""
     removals: list[Mark] = []  # points that still have the beginning and end of the removed text
     others = [mark for mark in masked.marks if mark.kind != "word"]
     edges = {edge for mark in others for edge in (mark.begin, mark.end)}
@@ -26,7 +26,7 @@ def without_words(masked: Masked) -> Masked:
 
 
 def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Extend a removal to the quotes or brackets around the placeholder, unless a tag is next to the placeholder."""
+    """Also remove the quotes or brackets around a placeholder, unless a tag touches the placeholder."""
     left, right = text[: removal.begin][-1:], text[removal.end :][:1]
     if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
         return removal
@@ -34,7 +34,7 @@ def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
 
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
-    """Turn a removal into a "point" mark. If the removal leaves a superfluous blank, remove this blank, too."""
+    """Convert a removal to a "point" mark, and also remove a blank that has become superfluous."""
     begin, end = removal.begin, removal.end
     left, right = text[begin - 1 : begin], text[end : end + 1]
     before = not left.isalnum() and begin not in edges

@@ -1,7 +1,6 @@
 """Replaces placeholders with placeholder tokens, for models that were trained on these tokens.
 
-A model that reads `{0}` or `` :func:`open` `` as letters often miscopies placeholders and makes up new ones. The
-tokens are a few rare characters that stand for all placeholders, so that the model learns to copy these characters.
+Models often miscopy placeholders such as `{0}`. The tokens are a few rare characters that models learn to copy.
 """
 
 import re
@@ -15,15 +14,15 @@ PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:
-    """Replace placeholders with tokens, equal placeholders with the same token. A text with tokens stays unchanged."""
+    """Replace placeholders with tokens, unless the text already contains tokens."""
     return masked if _has_tokens(masked) else _replaced(masked, _tokens(masked.words))
 
 
 def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
-    """Replace matching placeholders of a text pair with the same token. Returns None if a placeholder has no match.
+    """Replace matching placeholders of a source and a target with the same token.
 
-    Equal placeholders match. Other placeholders of the same kind match in the order of the texts. For example,
-    `:term:`bit`` and `:term:`octet <bit>`` are of the same kind.
+    Equal placeholders match. So do placeholders of the same kind, such as `:term:`bit`` and `:term:`octet <bit>``.
+    Returns None if a placeholder has no match or a text already contains tokens.
     """
     masked_source, masked_target = mask(source), mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
@@ -44,12 +43,12 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
 
 
 def have_same_tokens(source: str, target: str) -> bool:
-    """Whether both texts contain the same tokens, equally often."""
+    """Whether both texts contain each token equally often."""
     return sorted(ANY_TOKEN.findall(source)) == sorted(ANY_TOKEN.findall(target))
 
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
-    """Patches for the translation; each removes a token that `text` lacks, and the blank before this token."""
+    """Return patches that delete tokens from `translation` if `text` lacks these tokens."""
     strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
@@ -60,7 +59,7 @@ def _kind(raw: str) -> str:
 
 
 def _tokens(words: list[Mark]) -> dict[str, str]:
-    """Map each distinct placeholder to a token; tokens are assigned in the order of the placeholders in the text."""
+    """Map each distinct placeholder to a token."""
     distinct = dict.fromkeys(mark.opening for mark in words)
     return {raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)] for number, raw in enumerate(distinct)}
 

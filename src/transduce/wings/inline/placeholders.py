@@ -1,8 +1,8 @@
-"""Masks tags, placeholders, code and addresses in a text before translation.
+"""Masks the tags and placeholders of a text before translation.
 
-`mask` removes tags and records their places as marks. Placeholders (`{0}`, `%(name)s`, an address) stay in the text as
-marked words, which only some models copy. For other models, `without_words` removes the placeholders. `placing.py`
-restores all marks in the translation. In markup, a run of blanks is collapsed to one; plain text keeps its blanks.
+`mask` removes tags and records their places as marks. Placeholders, such as `{0}` or an address, stay in the text and
+have marks, too. `without_words` removes placeholders for models that do not copy placeholders. `placing.py` restores
+tags and placeholders in the translation.
 """
 
 import re
@@ -23,7 +23,7 @@ Span = tuple[int, int]
 
 
 class Mark(NamedTuple):
-    """A tag, a pair of tags or a placeholder, and its place in the text without tags."""
+    """A tag, a pair of tags or a placeholder, with its offsets in the masked text."""
 
     kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; half of a pair; a placeholder
     begin: int
@@ -36,14 +36,14 @@ class Mark(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A text without tags, and its marks in the order in which they begin, outer marks before inner marks."""
+    """A text without tags, and the ordered marks of its tags and placeholders."""
 
     text: str
     marks: tuple[Mark, ...]
 
     @property
     def words(self) -> list[Mark]:
-        """The placeholders among the marks."""
+        """The marks of the placeholders."""
         return [mark for mark in self.marks if mark.kind == "word"]
 
     @property
@@ -53,7 +53,7 @@ class Masked(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """A span of a text, and the characters that replace it."""
+    """A replacement for a span of a text."""
 
     begin: int
     end: int
@@ -63,7 +63,7 @@ class Patch(NamedTuple):
 
 
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
-    """Mask the tags and placeholders of a text. If `preserve` is true, blanks in markup are not collapsed."""
+    """Mask the tags and placeholders of a text. In markup, runs of blanks are collapsed unless `preserve` is true."""
     builder = _Builder(text, collapse=markup and not preserve)
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
@@ -71,12 +71,12 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
 
 
 def is_text(masked: Masked) -> bool:
-    """Whether a masked text contains letters outside its placeholders. Only such a text is translated."""
+    """Whether a masked text contains letters outside its placeholders."""
     return any(map(str.isalpha, masked.rest))
 
 
 def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply patches, sorted and without overlap, to a text. `spell` escapes the text outside the patches."""
+    """Apply patches to a text, in order and without overlap. `spell` escapes the text between the patches."""
     parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
@@ -95,14 +95,14 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
 
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
-    """Convert a span of the unpatched text to the corresponding span of the patched text."""
+    """Convert a span of `text` to the corresponding span of the patched text."""
     begin = weave(text[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
     end = weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
     return len(begin), max(len(begin), len(end))
 
 
 def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
-    """Apply patches to a masked text and shift its marks; a mark inside a patch moves to the beginning of the patch."""
+    """Apply patches to a masked text and shift its marks accordingly."""
     ends = [patch.end for patch in patches]
     shifts = [0, *accumulate(len(patch.raw) - patch.end + patch.begin for patch in patches)]
 
@@ -115,17 +115,17 @@ def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
 
 
 def in_place(masked: Masked) -> list[Patch]:
-    """The patches that restore the tags and placeholders at their places in the masked text."""
+    """Return the patches that restore tags and placeholders in the masked text."""
     return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
-    """Restore the original text, except for runs of blanks that `mask` collapsed: they remain single blanks."""
+    """Restore the original text, except for the blanks that `mask` collapsed."""
     return weave(masked.text, in_place(masked), spell)
 
 
 def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
-    """Merge neighbouring spans if a placeholder is partly in both, because placeholders must not be cut."""
+    """Merge neighbouring spans if a placeholder extends across their border."""
     words = masked.words
     begins = [word.begin for word in words]
     whole: list[Span] = []
@@ -139,10 +139,9 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
-    """Cut spans out of a masked text. Returns the unmasked texts around the spans, and the spans as masked texts.
+    """Cut spans out of a masked text. Returns the unmasked texts around the spans, and a masked text for each span.
 
-    A tag at the edge of a span is outside the span. If a span contains only one tag of a pair, that tag becomes
-    unpaired. The spans must be in order and must not cut placeholders.
+    The spans must be in order and must not cut placeholders.
     """
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
@@ -168,12 +167,12 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether source and translation have equal counts of each tag, of each placeholder and of unpaired tags."""
+    """Whether both texts contain each tag and placeholder equally often, and the same number of unpaired tags."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
 class _Opened(NamedTuple):
-    """An opening tag that isn't closed yet, and the numbers of parts and marks that `_Builder` had before the tag."""
+    """An unclosed tag, with the numbers of parts and marks before the tag."""
 
     name: str
     begin: int
@@ -215,7 +214,7 @@ class _Builder:
             self.length += len(text)
 
     def _append(self, raw: str) -> None:
-        """Add text. If a tag stands between two blanks, drop the second blank and set `after` in the tag's mark."""
+        """Add text. If blanks are collapsed, two blanks around a tag become one blank."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if self.collapse and text[0] == " " and self._at_blank():
             text = text[1:]
@@ -224,7 +223,7 @@ class _Builder:
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
-        """Pair a closing tag with the last open tag of the same name; tags opened after that tag stay unpaired."""
+        """Pair a closing tag with the last open tag of the same name. Tags between these two stay unpaired."""
         if not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
@@ -246,7 +245,7 @@ class _Builder:
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
-    """Whether a pair of tags is empty or holds only placeholders and punctuation, so that one mark can replace it."""
+    """Whether a pair of tags contains nothing, or only placeholders and punctuation."""
     if any(mark.kind == "half" for mark in inner):
         return False
     words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
@@ -259,7 +258,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
 
 
 def _ends(mark: Mark) -> list[tuple[int, Patch]]:
-    """The patches that restore a mark, each with its event's number. A pair has two patches, other marks have one."""
+    """Return the patches that restore a mark, each with the number of its event."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
         return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
@@ -268,7 +267,7 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
-    """If `mark` is a pair of tags, return a mark for only the tag that `patch` restores; otherwise return `mark`."""
+    """If `mark` is a pair of tags, return a mark for the tag that `patch` restores. Otherwise return `mark`."""
     if mark.kind != "pair":
         return mark
     return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
@@ -279,6 +278,6 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 
 def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    """How often each tag and placeholder occurs in a text, and the number of unpaired tags."""
+    """Count each tag and placeholder of a text, and the unpaired tags."""
     raws = Counter(event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character"))
     return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)

@@ -1,8 +1,8 @@
-"""Places tags in a translation: each tag goes to the translation of the words that the tag marks in the source.
+"""Places the tags of a source text in its translation.
 
-A link connects a source word with its translation and has a weight. A mark whose words have no link is placed at the
-same relative position in the translation, and the place is reported as guessed. Every mark is placed exactly once,
-pairs of tags are properly nested, and marks inside a pair stay inside the pair.
+A tag is placed at the translation of the words that the tag marks. Weighted links connect words with their
+translations. If no link shows the place, the tag's relative position in the source serves as a guess. Pairs of tags
+stay properly nested.
 """
 
 import re
@@ -30,7 +30,7 @@ class Restored(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A mark, its place in the translation, and the marks inside the mark."""
+    """A mark and its place in the translation, with the marks that it encloses."""
 
     begin: int
     end: int
@@ -50,7 +50,7 @@ def copied(masked: Masked, translation: str) -> bool:
 def restore(
     masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
 ) -> Restored:
-    """Restore all marks in a translation for which `copied` is true. The patches `without` remove made-up tokens."""
+    """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     placing = _Placing(masked.text, translation, [*links, *copies])
@@ -62,14 +62,14 @@ def restore(
 
 
 def _occurrences(word: str, text: str) -> list[int]:
-    """The offsets at which a word occurs in a text, except inside longer words."""
+    """The offsets of a word in a text, except inside longer words."""
     left = r"(?<!\w)" if word[0].isalnum() or word[0] == "_" else ""
     right = r"(?!\w)" if word[-1].isalnum() or word[-1] == "_" else ""
     return [match.start() for match in re.finditer(left + re.escape(word) + right, text)]
 
 
 def _begins(masked: Masked) -> dict[str, list[int]]:
-    """The offsets of each distinct placeholder in the masked text."""
+    """Map each distinct placeholder to its offsets in the masked text."""
     begins: dict[str, list[int]] = {}
     for mark in masked.words:
         begins.setdefault(masked.text[mark.begin : mark.end], []).append(mark.begin)
@@ -77,7 +77,7 @@ def _begins(masked: Masked) -> dict[str, list[int]]:
 
 
 def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
-    """Each placeholder with the patch that restores it in the translation; equal placeholders keep their order."""
+    """Pair each placeholder with the patch that restores it in the translation."""
     places = {
         word: dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))
         for word in _begins(masked)
@@ -91,7 +91,7 @@ def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
 
 
 def _with_inner(marks: Sequence[Mark]) -> Iterator[tuple[Mark, Sequence[Mark]]]:
-    """Yield the outermost marks in the order in which they begin, each with the marks inside it."""
+    """Yield each outermost mark with the marks inside it."""
     begin = 0
     while begin < len(marks):
         end = begin + 1
@@ -111,7 +111,7 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
 
 
 def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
-    """Merge the patches of tags and placeholders. A tag inside a placeholder moves to the placeholder's nearer edge."""
+    """Merge the patches of tags and placeholders. Tags inside a placeholder move to the placeholder's nearer edge."""
     merged, rest = list[Patch](), deque(words)
     for patch in patches:
         while rest and rest[0].end <= patch.begin:
@@ -128,7 +128,7 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
 
 
 class _Placing:
-    """Chooses the places of marks in one translation."""
+    """Places marks in one translation."""
 
     def __init__(self, source: str, target: str, links: Links) -> None:
         self.source, self.target, self.guessed = source, target, False
@@ -142,7 +142,7 @@ class _Placing:
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
 
     def place(self, marks: Sequence[Mark], within: Span) -> list[_Placed]:
-        """Place marks in a span of the translation; returns the outermost marks in order, without overlap."""
+        """Place marks inside a span of the translation. Returns the outermost marks in order."""
         pairs: list[_Placed] = []
         free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
@@ -163,7 +163,7 @@ class _Placing:
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
 
     def _free(self, wanted: Span, within: Span) -> Span:
-        """`wanted` if it is not empty, else the first word in `within`, else an empty span at the end of `within`."""
+        """Return `wanted`, or the first word in `within` if `wanted` is empty."""
         if wanted[0] < wanted[1]:
             return wanted
         self.guessed = True
@@ -172,7 +172,7 @@ class _Placing:
         return (begin, end) if end <= within[1] else (within[1], within[1])
 
     def _span(self, mark: Mark) -> Span:
-        """The span of the translation with many words linked to the content of a pair of tags, and few other words."""
+        """The span of the translation that best matches the content of a pair of tags."""
         best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
         inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
         span = max(inside, key=lambda link: link[2])[0] if inside else None
@@ -192,7 +192,7 @@ class _Placing:
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
-        """Place a mark other than a pair next to the translation of the word before or after the mark."""
+        """The offset of a mark that is not a pair, next to the translation of a neighbouring word."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
@@ -208,21 +208,21 @@ class _Placing:
         return len(self.target[:place].rstrip(QUOTES)) if mark.before else place
 
     def _translated_to(self, origin: Span) -> Span:
-        """The word of the translation with the strongest link to a word of the source."""
+        """The word of the translation with the strongest link to the source word `origin`."""
         return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:
-        """Convert a source offset to the same relative position in the translation, moved to the nearest of `edges`."""
+        """Scale a source offset to the length of the translation, and return the nearest of `edges`."""
         wanted = place * len(self.target) / max(1, len(self.source))
         return min(edges, key=lambda edge: abs(edge - wanted))
 
 
 def _without_punctuation(text: str, span: Span) -> Span:
-    """The span of a word without the punctuation around it; a word of only punctuation keeps its span."""
+    """Strip punctuation from the span of a word, unless the word is only punctuation."""
     word = WITHIN_PUNCTUATION.search(text, *span)
     return word.span() if word else span
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
-    """The span of the pair of tags that encloses a place, or an empty span if there is no such pair."""
+    """Return the span of the pair of tags around `place`, or (place, place) if there is none."""
     return next(((begin, end) for begin, end, *_ in pairs if begin < place < end), (place, place))

@@ -1,7 +1,6 @@
-"""Splits texts into sentences, and joins the translations of the sentences into translations of the texts.
+"""Splits texts into sentences before translation, and joins the translated sentences afterwards.
 
-Tags and placeholders are masked before translation and restored afterwards. The caller (`Translator.translate` or a
-server) translates the sentences in batches.
+Tags and placeholders are masked before translation and restored afterwards.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +40,7 @@ Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
 
 
 class _Part(NamedTuple):
-    """A sentence, or one of the pieces of a sentence that is too long."""
+    """A sentence, or a piece of a sentence that is too long."""
 
     source: str
     tries: list[tuple[Masked, int]]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
@@ -49,7 +48,7 @@ class _Part(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A text: its parts and the gaps between them."""
+    """The parts of a text, and the gaps around these parts."""
 
     source: str
     kind: TextKind
@@ -59,12 +58,12 @@ class _Text(NamedTuple):
 
 
 class Plan:
-    """Texts, split into sentences to translate; `assemble` joins the sentences' translations into translated texts.
+    """Splits texts into sentences. `assemble` joins the translated sentences into texts.
 
-    If `language` is None, each text is one sentence; otherwise, texts are split by the rules of this language. If
-    `kinds` is None, all texts are plain. A sentence of more than `max_length` tokens is translated in parts. A sentence
-    with placeholders is also translated without them, in case the model does not copy a placeholder. `can_align`: the
-    engine aligns words. `placeholder_tokens`: the model was trained on placeholder tokens.
+    If `language` is None, each text is one sentence. If `kinds` is None, all texts are plain. A sentence of more than
+    `max_length` tokens is cut into parts. A sentence with placeholders is translated with and without placeholders.
+    `can_align` tells whether the engine aligns words, and `placeholder_tokens` whether the model was trained on
+    placeholder tokens.
     """
 
     def __init__(
@@ -98,10 +97,7 @@ class Plan:
 
     @property
     def groups(self) -> list[Group]:
-        """The sentences, grouped by the search options that they need.
-
-        Restoring tags or placeholders needs all hypotheses. Restoring tags also needs a word alignment.
-        """
+        """The sentences, grouped by their translation options."""
         groups: dict[TranslationOptions, Group] = {}
         tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
         for i, (_, marks), place in tries:
@@ -116,12 +112,12 @@ class Plan:
         return list(groups.values())
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the sentences' translations into texts; raises ValueError for a wrong number of translations.
+        """Join translated sentences into texts. Raises ValueError if the number of translations is wrong.
 
-        If a sentence's best translation lacks a placeholder, the first alternative with all placeholders is used. A
-        text has the mean of its sentences' scores, all their tokens, and at most n_best - 1 alternatives. The n-th
-        alternative joins the n-th alternatives of the sentences; for a sentence with fewer, the last one is used.
-        Links hold offsets in the whole texts; a markup text whose blanks are collapsed has no links.
+        If a sentence's best hypothesis lacks a placeholder, the first hypothesis with all placeholders is used. The
+        score of a text is the mean score of its sentences. The n-th alternative of a text joins the n-th (or last)
+        alternatives of its sentences. The offsets of links refer to the whole texts. Texts of the kind "markup" have
+        no links.
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
@@ -137,7 +133,7 @@ class Plan:
         return {text for text, length in zip(texts, self._lengths(texts), strict=True) if length > self._max_length}
 
     def _text(self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]) -> _Text:
-        """Split a text into parts, and add the masked forms of each part to `self.sentences`."""
+        """Split a text into parts, and add the masked texts of the parts to `self.sentences`."""
         spell = speller(text) if kind != "plain" else str
         spans, in_parts = list[Span](), set[int]()  # in_parts: where the parts of too long sentences begin
         for begin, end in sentences:
@@ -167,7 +163,7 @@ class Plan:
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
-        """Join the translations of a text's parts into the text's translation and its alternatives."""
+        """Join the translated parts of a text into a translation with alternatives."""
         best = self._ranked(text, translations, 0)
         used = [translations[place] for part in text.parts for _, place in part.tries]
         count = min(max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1)
@@ -178,7 +174,7 @@ class Plan:
         return replace(best, alternatives=tuple(by_text.values())[1:])
 
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """Join the parts' translations of rank `rank` into a text's translation; rank 0 is the best translation."""
+        """Join the hypotheses of rank `rank` of a text's parts. Rank 0 is the best."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
         written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
@@ -190,7 +186,7 @@ class Plan:
         return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
-        """Use the first masked form whose translation keeps all tags and placeholders; if none does, use the last."""
+        """Return a part's first translation with all tags and placeholders, or else its last translation."""
         # The last try always succeeds unless it was too long: it has no placeholders to lose.
         result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
         for masked, place in part.tries:
@@ -208,7 +204,7 @@ class Plan:
         return result
 
     def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
-        """Restore the tags and placeholders of a part in the translation of its masked form."""
+        """Restore the tags and placeholders of `part` in `translation`."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
         restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
         flags = {
@@ -232,12 +228,12 @@ class Plan:
 
 
 def _without_links(translation: Translation) -> Translation:
-    """Remove the links, which were needed only to place tags, from a translation and its alternatives."""
+    """Remove the links from a translation and its alternatives."""
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
 
 
 def _links(text: _Text, translated: Sequence[Translation]) -> Iterator[Link]:
-    """The links of all parts, with offsets that count from the beginning of the whole text."""
+    """Yield the links of all parts, with offsets in the whole texts."""
     in_source = in_target = 0
     for gap, part, translation in zip(text.gaps, text.parts, translated, strict=False):
         in_source, in_target = in_source + len(gap), in_target + len(gap)

@@ -1,4 +1,4 @@
-"""Splits a text at line breaks, TABs and bullets, and then, with the package sentencex, into sentences."""
+"""Splits a text at line breaks, TABs and bullets, and then into sentences with the package sentencex."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,22 +16,21 @@ SENTENCE_BLANKS = re.compile(r"\s+")
 
 
 def split(text: str, language: str) -> list[Span]:
-    """The spans of a text's sentences; `language` is a code such as de-AT. Raises UserError if sentencex is missing."""
+    """The spans of a text's sentences. Raises UserError if sentencex is missing."""
     return list(_sentences(text, re.split("[-_]", language.lower())[0]))
 
 
 def whole(text: str) -> list[Span]:
-    """The span of the text as one sentence, without outer blanks; no span if the text is blank."""
+    """Return a list with the span of the stripped text, or an empty list if the text is blank."""
     sentence = text.strip()
     begin = text.index(sentence)
     return [(begin, begin + len(sentence))] if sentence else []
 
 
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
-    """Cut a sentence into parts whose length, as measured by `lengths`, is at most `max_length`.
+    """Cut a sentence into parts of at most `max_length`, as measured by `lengths`.
 
-    A part that is too long is cut near its middle: at the end of a clause, else at a blank, else between two
-    characters. A single character is not cut, even if it is too long.
+    Parts are cut near the middle, preferably at the end of a clause or at a blank. Single characters are never cut.
     """
     parts = [span]
     while True:
@@ -58,7 +57,7 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
 
 
 def _cut(paragraph: str, language: str) -> list[str]:
-    """Cut a paragraph into sentences that keep the blanks around them, so that joining them restores the paragraph."""
+    """Split a paragraph into sentences that keep the blanks around them."""
     try:
         from sentencex import segment
     except ImportError:
@@ -71,7 +70,7 @@ def _cut(paragraph: str, language: str) -> list[str]:
 
 
 def _halves(text: str, begin: int, end: int) -> list[Span]:
-    """Cut a sentence near its middle into two parts, and drop the blanks between them."""
+    """Cut a sentence near its middle into two parts, without the blanks between them."""
     sentence = text[begin:end]
     middle = len(sentence) / 2
     for pattern, max_distance in ((CLAUSE_END, 0.8 * middle), (SENTENCE_BLANKS, middle)):

@@ -28,10 +28,7 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 
 
 def learning_curve(events: Iterable[Event]) -> str:
-    """Draw the training loss, validation loss and validation BLEU from a journal, as SVG for an HTML page.
-
-    The chart of BLEU is left out if the journal contains no BLEU.
-    """
+    """An SVG chart of a journal's training loss, validation loss and, if present, validation BLEU."""
     events = list(events)
     training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")
     validation = [(step, math.log(value)) for step, value in _curve(events, "validation", "perplexity")]
@@ -63,7 +60,7 @@ def _draw(axes: Axes, curve: Curve, colour: str, label: str, *, marker: str) -> 
 
 
 def _to_svg(figure: Figure, description: str) -> str:
-    """Save a figure as SVG with a description for screen readers; the same figure always gives the same SVG."""
+    """The SVG text of a figure, with a description for screen readers."""
     buffer = io.StringIO()
     metadata: dict[str, Any] = {"Date": None, "Creator": None}
     figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)

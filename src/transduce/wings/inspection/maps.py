@@ -1,4 +1,4 @@
-"""Translate a sentence, and record the attention of the model for this translation."""
+"""Translates a sentence and records the model's attention."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ SHOWN_BOS, SHOWN_EOS = "↦", "⏎"  # how pages show BOS and EOS
 
 
 class AttentionUse(NamedTuple):
-    """The attention weights of one use of attention: encoder, decoder or source (section 3.2.3 of the paper)."""
+    """The weights of encoder self-attention, decoder self-attention or cross-attention (section 3.2.3 of the paper)."""
 
     weights: Tensor  # (layers, heads, t, s)
     queries: list[str]  # t pieces

@@ -32,12 +32,12 @@ def section(heading: str, content: str) -> str:
 
 @cache
 def packaged(name: str) -> str:
-    """The content of a text file that this package contains."""
+    """The content of a text file in this package."""
     return (files("transduce.wings.inspection") / name).read_text(encoding="utf-8")
 
 
 def drawing(picture: Picture) -> str:
-    """HTML with the data of a picture, and with the element in which `drawing.js` draws the picture."""
+    """The HTML element in which `drawing.js` draws a picture, and the picture's data."""
     data = picture.json().replace("<", "\\u003c")  # a text could contain </script>
     return (
         '<div id="drawing"><noscript><p>This page draws the picture with a script. Please allow scripts.</p>'
@@ -46,9 +46,9 @@ def drawing(picture: Picture) -> str:
 
 
 def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
-    """A complete HTML page; its Content-Security-Policy forbids requests, and allows only the script `drawing.js`.
+    """A complete HTML page with a Content-Security-Policy that forbids requests.
 
-    `title` is plain text, and `body` is HTML. `draws` includes `drawing.js`. `inline_styles` allows style attributes.
+    `title` is plain text, and `body` is HTML. `draws` adds `drawing.js`. `inline_styles` allows style attributes.
     """
     style = packaged("drawing.css") + packaged("page.css") + style
     script = packaged("drawing.js") + DRAW if draws else ""
@@ -69,5 +69,5 @@ def picture_page(picture: Picture) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash by which a Content-Security-Policy allows an inline script or style."""
+    """The hash of an inline script or style, for a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -18,7 +18,7 @@ ONE = 1000  # integer thousandths are half as long as decimal fractions, and a p
 
 @dataclass(frozen=True)
 class Maps:
-    """The attention maps of one use of attention: encoder, decoder or source (section 3.2.3 of the paper)."""
+    """The maps of encoder self-attention, decoder self-attention or cross-attention (section 3.2.3 of the paper)."""
 
     use: str  # encoder, decoder, or source (the decoder's attention over the source)
     queries: list[str]
@@ -30,7 +30,7 @@ class Maps:
 
 @dataclass(frozen=True)
 class Positions:
-    """The positional encodings of a sentence."""
+    """The positional encodings of a source, of its translation, or of both."""
 
     kind: str  # sinusoidal or learned
     source: list[str]  # pieces of the source by position; empty if these are encodings of the target only
@@ -74,7 +74,7 @@ def picture_of(model: Seq2Seq, recorded: Attention) -> Picture:
 
 
 def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Convert attention weights to integer thousandths that sum to exactly 1000 along the last axis; 0 stays 0."""
+    """Round attention weights to integer thousandths that sum to 1000 along the last axis."""
     exact = weights * ONE
     whole = np.floor(exact).astype(np.int64)
     missing = ONE - whole.sum(axis=-1, keepdims=True)
@@ -84,7 +84,7 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @torch.inference_mode()
 def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
-    """The positional encodings of source and target: one shared table of sinusoids, or two learned tables."""
+    """The positional encodings of source and target, as one table of sinusoids or two learned tables."""
     source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
     if source is None or target is None:
         return []
@@ -98,7 +98,7 @@ def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str
 
 
 def _encodings(kind: str, source: list[str], target: list[str], table: Tensor) -> Positions:
-    """Express positional encodings (positions, d_model) in thousandths of their largest absolute value."""
+    """Convert positional encodings (positions, d_model) to thousandths of their largest absolute value."""
     largest = table.abs().max().item()
     values = (table.double() * (ONE / largest)).round().long()
     return Positions(kind, source, target, largest, values.tolist())

@@ -35,9 +35,9 @@ class Map(NamedTuple):
 
 
 def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False) -> list[list[Map]]:
-    """The attention maps of a layer and a head, in one row per layer; layer 0 means all layers, and head 0 all heads.
+    """The attention maps of `layer` (0: all layers) and `head` (0: all heads), in one row per layer.
 
-    With `mean`, returns only the mean of these maps. Raises UserError if the model has no such layer or head.
+    If `mean` is true, returns only the mean of these maps. Raises UserError if the model has no such layer or head.
     """
     chosen = []
     for name, number, count in zip(("layer", "head"), (layer, head), use.weights.shape[:2], strict=True):
@@ -52,7 +52,7 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 
 
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
-    """Draw attention maps (default: all maps) as a picture; the suffix of `path` is .png, .svg or .pdf."""
+    """Draw attention maps (default: all maps) to `path`, a .png, .svg or .pdf file."""
     maps = maps or pick(use)
     rows, columns = len(maps), len(maps[0])
     alone = rows == columns == 1  # a single map is drawn larger

@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report; the page omits empty sections."""
+    """The content of a report."""
 
     title: str
     summary: str  # one sentence

@@ -1,4 +1,4 @@
-"""The tree of a beam search: the continuations that each step kept or pruned, and the complete hypotheses."""
+"""Builds the tree of all hypotheses that a beam search kept or pruned."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Trains the models for a table of the paper, in one or more sessions, and reads their scores.
+"""Trains the models for a table of the paper and reads their scores.
 
-Each run trains one experiment with one seed. Its folder, FOLDER/NAME/seed-1/, has the format of `transduce train`. The
-file .experiment.json in it records the options, the hashes of the corpus files, and the revisions of the code.
+Each run trains the model of one experiment with one seed, in a folder such as FOLDER/NAME/seed-1/. The folder's file
+.experiment.json records the options, the hashes of the corpus files, and the revisions of the code.
 """
 
 import json
@@ -34,7 +34,7 @@ RESOLVED = (
 
 
 class Experiment(NamedTuple):
-    """The options for training a model of a table; the model is trained once with each seed."""
+    """The options for training one model of a table, once per seed."""
 
     name: str  # the name of its folder
     options: Mapping[str, Any]
@@ -79,9 +79,9 @@ class Figure(NamedTuple):
 def plan(
     table: str, shared: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> list[Experiment]:
-    """Make an experiment for each row of a table; raises UserError if `own` has an option in which the rows differ.
+    """Make an experiment for each row of a table; raises UserError if `own` sets an option that differs between rows.
 
-    `rows` maps folder names to options. A row's options override `shared`; `own`, the user's options, override both.
+    `rows` maps folder names to options. The options of a row override `shared`. The user's options `own` override both.
     """
     first = next(iter(rows.values()))
     for name in own:
@@ -97,12 +97,10 @@ def carry_out(
     minutes: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Train until all runs are finished or `minutes` have passed; returns whether all runs are finished.
+    """Train all experiments with all seeds for at most `minutes`; returns whether all runs are finished.
 
-    All experiments are trained with the first seed, then all with the second, and so on. The next call resumes an
-    unfinished run. Raises UserError at once if the options of a run in `folder` differ from the experiment's, or if two
-    experiments fail to start for the same reason. If another error stops a run, trains the other runs and then raises
-    UserError. Raises KeyboardInterrupt if the user interrupts the training. `clock` returns the time in seconds.
+    The next call resumes an unfinished run. Raises UserError if an earlier run in `folder` had other options than its
+    experiment, or if a run fails. Raises KeyboardInterrupt if the user interrupts the training.
     """
     check_single_process("transduce reproduce")
     until, failures = clock() + 60 * minutes, list[Path]()
@@ -153,7 +151,7 @@ def carry_out(
 
 
 def results(experiment: Experiment, folder: Path) -> list[Result]:
-    """An experiment's finished runs, sorted by seed; raises UserError if a run's options differ from `experiment`."""
+    """The finished runs of an experiment, sorted by seed; raises UserError if a run had other options."""
     finished = []
     for out in (folder / experiment.name).glob("seed-*"):
         record = _record(experiment, out)
@@ -181,7 +179,7 @@ def _is_finished(out: Path) -> bool:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """Read a run's record; None if the run has not begun. Raises UserError if its options differ from `experiment`."""
+    """Read the record of a run; None if the run has not begun. Raises UserError if the run had other options."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
@@ -195,7 +193,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 
 
 def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Write a run's record before its training starts or resumes; adds the current revision of the code."""
+    """Write the record of a run, and add the current revision of the code to it."""
     before = record["revisions"] if record else []
     after = before if revision() in before else [*before, revision()]
     out.mkdir(parents=True, exist_ok=True)
@@ -249,7 +247,7 @@ def figure(values: Sequence[float]) -> Figure:
 
 
 def difference(figure: Figure, first: Figure) -> str:
-    """A table cell: the difference `figure` - `first` and its significance; "" if `figure` or `first` has no runs."""
+    """The difference `figure` - `first` and its significance, as text; "" if `figure` or `first` has no runs."""
     if not (figure.seeds and first.seeds):
         return ""
     return (

@@ -17,19 +17,19 @@ NUM_QUERIES, NUM_KEYS = 200, 64
 
 
 def wavelengths(d_model: int) -> list[float]:
-    """The wavelength of each pair of channels, in positions: from 2 pi to 10000 * 2 pi (section 3.5)."""
+    """The wavelength, in positions, of each pair of channels of the positional encodings (section 3.5)."""
     return [2 * math.pi * 10000 ** (2 * pair / d_model) for pair in range(d_model // 2)]
 
 
 def shift_matrix(offset: int, d_model: int) -> Tensor:
-    """The matrix M for which PE(pos + offset) = PE(pos) M; it rotates each pair of channels (section 3.5)."""
+    """The rotation matrix M with PE(pos + offset) = PE(pos) M for all positions (section 3.5)."""
     angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
     pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
     return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
-    """The largest difference between PE(pos + offset) and PE(pos) M for all pos below `length`; M is `shift_matrix`."""
+    """The largest absolute error of PE(pos + offset) = PE(pos) M over `length` positions, for M from `shift_matrix`."""
     table = sinusoids(length + abs(offset), d_model).double()
     first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
@@ -45,7 +45,7 @@ class Scale(NamedTuple):
 
 
 def scale_of_dot_products(widths: Sequence[int], seed: int = 1) -> list[Scale]:
-    """The variance of dot products of random vectors, and the gradient of their softmax, for each width d_k."""
+    """The statistics of dot products of random vectors, for each width d_k."""
     generator = torch.Generator().manual_seed(seed)
     scales = []
     for d_k in widths:

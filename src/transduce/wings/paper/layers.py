@@ -1,4 +1,4 @@
-"""The layers that table 1 compares; each layer maps a tensor (1, n, d) to (1, n, d), for length n and width d."""
+"""The layers of the paper's table 1, with inputs and outputs of shape (1, length n, width d)."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ KERNEL, NEIGHBOURHOOD, MAX_HEADS = 3, 64, 8
 
 
 class SelfAttention(nn.Module):
-    """Self-attention to positions less than `window` away (r = 2 * window in table 1); window 0: to all positions."""
+    """Self-attention to the positions less than `window` away, or to all positions if `window` is 0."""
 
     def __init__(self, d: int, window: int = 0):
         super().__init__()
@@ -23,7 +23,7 @@ class SelfAttention(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """An LSTM; `forward` calls it once for all positions, and `by_steps` calls it once for each position."""
+    """An LSTM layer."""
 
     def __init__(self, d: int):
         super().__init__()
@@ -42,9 +42,9 @@ class Recurrence(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A causal convolution over k = KERNEL positions, which are `dilation` apart and end at the current position.
+    """A causal convolution over KERNEL positions that are `dilation` apart.
 
-    A stack of log_k n layers with dilations 1, k, k^2, … sees n positions. `separable`: depthwise, then pointwise.
+    If `separable` is true, a depthwise convolution precedes a pointwise convolution.
     """
 
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):
@@ -59,7 +59,7 @@ class Convolution(nn.Module):
 
 
 def layer(name: str, d: int, depth: int = 0) -> nn.Module:
-    """Make the layer that table 1 calls `name`; `depth`, the layer's index in a stack, determines the dilation."""
+    """Make the layer `name` of table 1 for the index `depth` in a stack of layers."""
     match name:
         case "self-attention":
             return SelfAttention(d)

@@ -1,7 +1,6 @@
-"""BLEU as the paper's authors computed it: on Moses tokens, with compounds split at hyphens.
+"""Computes BLEU like the paper's authors, on Moses tokens with compounds split at hyphens.
 
-tensor2tensor's script get_ende_bleu.sh computes this score. For the same output, sacreBLEU's score is up to two points
-lower, so the two scores can't be compared (docs/paper/bleu.md).
+tensor2tensor's script get_ende_bleu.sh computes this score. SacreBLEU can be two points lower (docs/paper/bleu.md).
 """
 
 import re
@@ -18,7 +17,8 @@ COMPOUND = re.compile(r"(\S)-(\S)")
 def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
     """Make a function that computes the BLEU of hypotheses against references, in per cent.
 
-    Raises UserError as `moses_tokenizer` does. The returned function raises UserError if the numbers of texts differ.
+    Raises UserError as `moses_tokenizer` does. The returned function raises UserError if the numbers of hypotheses and
+    references differ.
     """
     tokenizer = moses_tokenizer(language)
 
@@ -30,7 +30,7 @@ def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]
 
 
 def split_compounds(text: str) -> str:
-    """Split words at hyphens: Rock-Konzert becomes Rock ##AT##-##AT## Konzert."""
+    """Split words at hyphens, so that Rock-Konzert becomes Rock ##AT##-##AT## Konzert."""
     return COMPOUND.sub(r"\1 ##AT##-##AT## \2", text)
 
 

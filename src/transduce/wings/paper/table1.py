@@ -1,4 +1,4 @@
-"""Measures the layers of the paper's table 1. n = length, d = width, k = kernel size, r = neighbourhood size."""
+"""Measures the layers of the paper's table 1, for sequence length n and width d."""
 
 import math
 import statistics
@@ -74,7 +74,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def sequential_operations(name: str, n: int, d: int = 16) -> int:
-    """The number of a layer's sequential operations: the length of the longest chain in its autograd graph."""
+    """The number of a layer's sequential operations, measured as the depth of its autograd graph."""
     module = layer(name, d)
     x = torch.randn(1, n, d, requires_grad=True)
     forward: Callable[[Tensor], Tensor] = module.by_steps if isinstance(module, Recurrence) else module
@@ -97,7 +97,7 @@ def _depth(root: object) -> int:
 
 
 def path_length(name: str, n: int, d: int = 8) -> int:
-    """The path length from the first input to the last output: one step per layer, but n steps per recurrent layer."""
+    """The path length from the first input to the last output, where a recurrent layer counts n times."""
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
@@ -117,7 +117,7 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 
 
 def table(folder: Path) -> Table:
-    """Measure all layers and return table 1; this takes some minutes. Also writes table1.png to `folder`."""
+    """Measure all layers, write table1.png to `folder` and return table 1."""
     costs, crossings = {}, {}
     for name in CLAIMS:
         log(f"Measuring {name} for sequence lengths n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
@@ -168,7 +168,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) -> None:
-    """Draw time and memory against length, and the lengths where self-attention and an LSTM take the same time."""
+    """Draw the time and memory of each layer by length, and the `crossings` by width."""
     with chart(path, (13, 4.2), columns=3) as (times, memory, line):
         for name, measured in costs.items():
             lengths = [cost.n for cost in measured]
@@ -194,7 +194,7 @@ def where_one(lengths: Sequence[int], ratios: Sequence[float]) -> float:
 
 
 def _peak() -> int:
-    """The peak memory of this process in bytes; from /proc on Linux, where getrusage also counts the parent process."""
+    """The peak memory of this process in bytes (on Linux, getrusage would include the parent process)."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))

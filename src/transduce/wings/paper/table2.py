@@ -1,4 +1,4 @@
-"""Table 2 (BLEU and training cost): the printed values, and our results for the model families of table2.toml."""
+"""Makes table 2 (BLEU and training cost) from the paper's results and ours."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"]
 
 
 class Published(NamedTuple):
-    """A row of the printed table, with BLEU on newstest2014; None stands for an empty cell."""
+    """A row of table 2 in the paper, with BLEU on newstest2014 and None for empty cells."""
 
     name: str
     bleu_de: float | None = None
@@ -65,24 +65,24 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """The paper's estimate of floating-point operations: time x number of GPUs x operations per second of a GPU."""
+    """The paper's estimate of a training's FLOPs, computed from the hours and the GPUs."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """Floating-point operations of a training's matrix products, if all sources and targets have `length` tokens."""
+    """The FLOPs of a training's matrix products, if all sentences have `length` tokens."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment for each model family, all with the same FLOPs; raises UserError as `plan` does."""
+    """Make an experiment for each model family, with equal FLOPs; raises UserError as `plan` does."""
     families = {_slug(name): options for name, options in COMPARED_FAMILIES.items()}
     planned = plan("table2", SHARED_OPTIONS, families, own)
     return [one._replace(options={"train.steps": _steps(one.options), **one.options}) for one in planned]
 
 
 def _steps(options: Mapping[str, Any]) -> int:
-    """The number of updates that together cost `training_flops` (table2.toml) floating-point operations."""
+    """The number of updates whose FLOPs add up to `training_flops` in table2.toml."""
     shape = {name: value for name, value in options.items() if name.startswith("model.")}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
@@ -90,7 +90,7 @@ def _steps(options: Mapping[str, Any]) -> int:
 
 
 class Measured(NamedTuple):
-    """Our results for a row of table 2: a model family's means over seeds, or an ensemble's BLEU and total costs."""
+    """Our results for a model family (means over seeds) or an ensemble (BLEU and total costs)."""
 
     bleu: Figure
     flops: float
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Make table 2 from the printed rows and the runs in `folder`, with notes on the paper's FLOPs."""
+    """Make table 2 from the paper's rows and the runs in `folder`."""
     cells = []
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)

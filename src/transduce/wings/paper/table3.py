@@ -1,4 +1,4 @@
-"""Table 3 (variations on the Transformer): the printed values, and our results for the rows of table3.toml."""
+"""Makes table 3 (variations on the Transformer) from the paper's results and ours."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ BASE = ModelConfig()
 
 
 class Printed(NamedTuple):
-    """The printed results of a row, for newstest2013, English to German."""
+    """The paper's results for a row, on newstest2013 from English to German."""
 
     perplexity: float  # per subword
     bleu: float
@@ -30,7 +30,7 @@ class Printed(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of table 3: its printed results, its model and its training options."""
+    """A row of table 3, with the paper's results, the model and the training options."""
 
     group: str
     printed: Printed
@@ -58,12 +58,12 @@ BIG = VARIATIONS[-1].model
 
 
 def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
-    """The number of parameters of a row's model, in millions; default: the paper's vocabulary of 37,000 subwords."""
+    """The number of parameters, in millions, of a row's model with a vocabulary of `vocab_size` subwords."""
     return count_parameters(replace(row.model, vocab_size=vocab_size)) / 1e6
 
 
 def scaled(model: ModelConfig, factor: int) -> ModelConfig:
-    """The model with all widths divided by `factor`; the numbers of heads and layers do not change."""
+    """The model with the widths d_model, d_ff, d_k and d_v divided by `factor`."""
     return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
 
 
@@ -73,7 +73,7 @@ def experiments(own: Mapping[str, Any]) -> list[Experiment]:
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Make table 3 from printed results, parameter counts and the runs in `folder`; also draws table3.png."""
+    """Make table 3 from the paper's rows and the runs in `folder`; draws table3.png if there are enough runs."""
     runs_of = {row.name: results(one, folder) for row, one in zip(VARIATIONS, planned, strict=True)}
     base = figure([run.bleu for run in runs_of["base"]])
     cells, data = [], []

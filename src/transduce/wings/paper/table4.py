@@ -1,4 +1,4 @@
-"""Table 4 (English constituency parsing): the printed values (parsing.toml), and the scores of our parsers."""
+"""Makes table 4 (English constituency parsing) from the paper's scores and ours."""
 
 import math
 from collections import Counter
@@ -28,17 +28,17 @@ SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors",
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Make experiments with trees of the phrasebook and with subsets of each corpus; writes the trees to `folder`.
+    """Make experiments on the phrasebook and on subsets of the user's corpora; writes the trees to `folder`.
 
-    `own` holds the user's options. The n-th .mrg files in its data.corpora, data.valid and data.test belong together.
-    Raises UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
+    In the user's options `own`, the n-th files of data.corpora, data.valid and data.test form one corpus. Raises
+    UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
     """
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
     tests = own.get("data.test") or valid
     if not len(corpora) == len(valid) == len(tests):
         raise UserError(
-            "Give one --valid file for each --train file, in the same order, and no --test files or equally many.",
+            "Give one validation file for each training file, in the same order, and no test files or equally many.",
             option="data.corpora data.valid data.test",
         )
     sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
@@ -73,13 +73,13 @@ def _experiment(name: str, row: str, train: str, valid: str, test: str, options:
 
 
 def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """Scale the options that count updates, in proportion to the square root of the number of trees."""
+    """Scale the numbers of updates in `options` in proportion to the square root of `trees`."""
     names = ("train.steps", "train.warmup", "train.cooldown")
     return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Make table 4 from the printed rows and the scores of the finished runs in `folder`."""
+    """Make table 4 from the paper's rows and the finished runs in `folder`."""
     cells = [[row["parser"], row["training"], f"{row['f1']:.1f}", *[""] * 6] for row in TABLE4["printed"]]
     runs, made_by = list[dict[str, Any]](), list[object]()
     for experiment in planned:
@@ -98,7 +98,7 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
 
 
 def brackets(run: Path, gold_file: str) -> dict[str, float]:
-    """Score a finished run's parser on gold trees; the scores are cached in the run's folder."""
+    """Score the parser of a run on gold trees, and cache the scores in the run's folder."""
 
     def parse() -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]

@@ -15,17 +15,17 @@ from transduce.wings.paper.experiments import revision
 
 
 def definition(name: str) -> dict[str, Any]:
-    """Read a table's definition: title, headings, notes, the paper's rows, and training options."""
+    """Read the definition of a table from its TOML file."""
     return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Flatten sections of options, as in a recipe, to a dictionary with keys of the form "section.key"."""
+    """Flatten a nested mapping {section: {key: value}} to a dictionary {"section.key": value}."""
     return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
 
 
 class Table(NamedTuple):
-    """A table of results: its cells as text, and the same results as data."""
+    """A table of results, with text cells for Markdown and data for JSON."""
 
     name: str  # of the written files, without suffix
     title: str
@@ -51,7 +51,7 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
-        """Write NAME.md and NAME.json to an existing folder; returns the paths of these files and the pictures."""
+        """Write NAME.md and NAME.json to an existing folder; returns the paths of both files and of the pictures."""
         paths = [folder / f"{self.name}.md", folder / f"{self.name}.json"]
         write_text(paths[0], self.markdown())
         write_text(paths[1], to_json(self.data))

@@ -1,1 +1,1 @@
-"""Constituency parsing (section 6.3 of the paper) with linearised trees, a constrained search and EVALB's scores."""
+"""Constituency parsing by translation, as in section 6.3 of "Attention Is All You Need"."""

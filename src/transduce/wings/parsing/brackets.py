@@ -1,4 +1,4 @@
-"""Scores of parse trees by labelled brackets, with the rules of EVALB (Sekine and Collins, 1997; Ellis, 2006)."""
+"""Scores parse trees by labelled brackets, as EVALB does (Sekine and Collins, 1997; Ellis, 2006)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ class Summary(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        """EVALB's figures, under EVALB's names: percentages, except for "average crossing"; NaN if undefined."""
+        """EVALB's figures by EVALB's names, in percent except for "average crossing", and NaN if undefined."""
         return {
             "recall": _percent(self.matched, self.gold),
             "precision": _percent(self.matched, self.test),
@@ -86,10 +86,9 @@ def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Paramet
 
 
 def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLINS) -> Tree:
-    """The parse, with the gold tree's tag on each word that only one of the two trees tags as punctuation.
+    """The parse, with the gold tree's tag on each word that only one of the trees tags as punctuation.
 
-    EVALB deletes the words that a tree tags as punctuation. If the remaining words of the trees differ, EVALB excludes
-    the parse as an error. Except for traces, both trees must have the same words.
+    EVALB can exclude a parse because of such a word. Apart from traces, both trees must have the same words.
     """
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)
@@ -148,7 +147,7 @@ class _Bracket:
 
 
 class _Quote(NamedTuple):
-    """A quotation mark, which EVALB can delete and restore."""
+    """A quotation mark that EVALB can delete and restore."""
 
     word: str
     tag: str
@@ -191,7 +190,7 @@ class _Sentence:
         self.quotes[number:] = [(index + 1, later) for index, later in self.quotes[number:]]
 
     def counted(self, parameters: Parameters) -> list[_Bracket]:
-        """The brackets that EVALB scores, with labels without function tags."""
+        """The brackets that EVALB scores, without function tags in their labels."""
         brackets = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
         return [bracket for bracket in brackets if not parameters.deletes(bracket.label)]
 

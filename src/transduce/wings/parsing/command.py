@@ -1,4 +1,4 @@
-"""`transduce parse`, and `transduce evaluate` for parse trees."""
+"""The commands `transduce parse` and, for parse trees, `transduce evaluate`."""
 
 import math
 import shlex
@@ -74,7 +74,7 @@ def evaluate_trees(
     json: bool,
     assignments: Sequence[str],
 ) -> None:
-    """Score parses by labelled brackets; the arguments are those of `transduce evaluate`."""
+    """Score parses by labelled brackets for `transduce evaluate`."""
     from transduce.wings.parsing.brackets import score_brackets
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 

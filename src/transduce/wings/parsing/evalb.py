@@ -19,11 +19,11 @@ class Parameters:
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
     def same_label(self, one: str, other: str) -> bool:
-        """Whether two labels, or two tags, are equal or declared as equal by the parameter file."""
+        """Whether two labels or two tags are equal or declared equal by the parameter file."""
         return one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
 
     def same_word(self, one: str, other: str) -> bool:
-        """Whether two words are equal or declared as equal by the parameter file."""
+        """Whether two words are equal or declared equal by the parameter file."""
         return one == other or (one, other) in self.equal_words or (other, one) in self.equal_words
 
     def deletes(self, label: str) -> bool:

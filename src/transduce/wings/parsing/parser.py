@@ -1,4 +1,4 @@
-"""The parser: a translator from words to linearised trees, with a constrained search (section 6.3 of the paper)."""
+"""A parser that translates words to linearised trees with a constrained search."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class Parser:
             yield delinearise(without_marks(translation.text), words) if words else None
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
-        """The target texts of a search without the constraint; such a text can be a malformed tree."""
+        """Parse sentences without the constrained search; returns target texts that may be malformed trees."""
         sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
         return [translation.text for translation in self._unconstrained.translate(sources)]
 
@@ -66,7 +66,7 @@ class Parser:
 
 
 class Measured(NamedTuple):
-    """The parses of the sentences of gold trees, and the scores of these parses."""
+    """The parses of the gold trees' sentences, and the scores of these parses."""
 
     parses: list[str]  # one line per sentence
     scores: BracketScores  # as EVALB scores the parses
@@ -75,7 +75,7 @@ class Measured(NamedTuple):
 
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
-    """Parse the sentences of gold trees, score the parses, and count how many parses the constraint changed."""
+    """Parse the gold trees' sentences, and score the parses."""
     sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
     parses = list(parser.parse(sentences))
     targets = [marked_tags(linearise(parse)) if parse else "" for parse in parses]

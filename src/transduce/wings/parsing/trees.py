@@ -20,14 +20,14 @@ TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
 
 
 class Tree(NamedTuple):
-    """A node with children, or a leaf: a tag with its word."""
+    """A node with children, or a leaf with a tag and a word."""
 
     label: str  # "" for a root without one
     children: tuple["Tree", ...] = ()
     word: str | None = None
 
     def walk(self) -> Iterator["Tree | None"]:
-        """Yield all nodes, from left to right, parents before children; None stands for a closing bracket."""
+        """Yield the nodes in depth-first order, and None after the children of each node."""
         stack: list[Tree | None] = [self]  # no recursion: trees may be deeper than Python's stack
         while stack:
             node = stack.pop()
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
 
 
 class MalformedTreeError(ValueError):
-    """The error for text that is not a tree; `line` is the number of the faulty line, counted from 0."""
+    """Raised for text that is not a tree; `line` is the faulty line's number, counted from 0."""
 
     def __init__(self, why: str, line: int) -> None:
         super().__init__(why)
@@ -100,7 +100,7 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
 def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]]:
     """Yield each tree of a file and the number (from 1) of its first line; raises UserError for a malformed tree.
 
-    The file may be compressed or standard input. `lenient` has the same meaning as in `read_lines`.
+    The file may be compressed or standard input. `lenient` is passed to `read_lines`.
     """
     try:
         for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
@@ -122,8 +122,8 @@ def read_tree_pairs(file: CorpusFile) -> Iterator[TextPair]:
 def simplify(tree: Tree) -> Tree | None:
     """Remove traces, constituents that hold only traces, and function tags; returns None if nothing remains.
 
-    NP-SBJ and NP=2 become NP, as in EVALB; word tags such as -LRB- are unchanged. A root whose label is in ROOTS and
-    whose only child is a constituent is replaced by this child. A tree of a single leaf gets a root.
+    The labels NP-SBJ and NP=2 become NP. If a root has a label in ROOTS and its only child is a constituent, the child
+    becomes the root. A single leaf gets a root.
     """
     labels, done = list[str](), [list[Tree]()]  # for each open node: its label, and its complete children
     for node in tree.walk():
@@ -147,18 +147,18 @@ def simplify(tree: Tree) -> Tree | None:
 
 
 def category(label: str) -> str:
-    """A label without its function tags: the part before the first - or =."""
+    """A label without the function tags after the first - or =."""
     return re.split("[-=]", label, maxsplit=1)[0]
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a tree, without words: "(NP" opens a bracket, ")" closes a bracket, a tag replaces its word."""
+    """A tree's opening brackets such as "(NP", closing brackets and tags, from left to right."""
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
     return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
 
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Build a tree from symbols and words (inverse of `linearise`); raises MalformedTreeError if this is impossible."""
+    """Build a tree from symbols and words; raises MalformedTreeError if they don't form a tree."""
     surplus = sum(map(_is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
@@ -171,12 +171,12 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 
 def marked_words(words: Iterable[str]) -> str:
-    """The source text: the words of a sentence, each after its mark (see `mark`)."""
+    """The source text of a sentence, with each word after its mark (see `mark`)."""
     return " ".join(f"{mark(index)} {word}" for index, word in enumerate(words))
 
 
 def marked_tags(symbols: Iterable[str]) -> str:
-    """The target text: the symbols of a tree, each tag after the mark of its word."""
+    """The target text of a tree, with each tag after its word's mark."""
     index = count()
     return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
 

@@ -15,7 +15,7 @@ NOT_A_SYMBOL, OPENS, CLOSES, TAGS, MARK = range(5)  # kinds of pieces; MARK + i 
 
 
 def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
-    """The kind (v,) of each piece; a piece that is not a tree symbol is NOT_A_SYMBOL and is never produced."""
+    """The kind (v,) of each piece, such as OPENS, or NOT_A_SYMBOL for a piece that is not a tree symbol."""
     known, marks = set(symbols), {mark(place): MARK + place for place in range(NUM_MARKS)}
 
     def kind(piece: str) -> int:
@@ -28,11 +28,9 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
 
 class WellFormed:
-    """A TokenFilter for beam search: every complete hypothesis is a tree over all words of its sentence.
+    """A TokenFilter that lets a search complete only trees over all words of a sentence.
 
-    A tag must follow its word's mark. A bracket must not be empty, and the root must not close before the last word. A
-    bracket may only open if enough tokens remain to finish the tree. The search always finds a tree, because each limit
-    is at least 2 * words + 2.
+    Raises ValueError if a token limit is below 2 * words + 2.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):

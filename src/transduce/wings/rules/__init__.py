@@ -1,1 +1,1 @@
-"""The cleaning rules that `data.rules` may name and `transduce doctor` checks."""
+"""Checks the cleaning rules of `data.rules` and `transduce doctor`."""

@@ -12,7 +12,7 @@ SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 
 
 class Identifier:
-    """Identifies about 140 languages by naive Bayes over byte sequences; a few words are usually enough."""
+    """Identifies about 140 languages by naive Bayes over byte sequences."""
 
     def __init__(self) -> None:
         """Raises UserError if py3langid is not installed."""
@@ -27,16 +27,16 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """The model's label for a language code, such as "pt" for "pt-BR", or "" for an unknown language."""
+        """Return py3langid's label for a language code ("pt" for "pt-BR"), or "" if the language is unknown."""
         plain = code.replace("_", "-").partition("-")[0].lower()
         return plain if plain in self._known else ""
 
     def likeliest(self, texts: Sequence[str]) -> list[str]:
-        """The label of the likeliest language of each text."""
+        """The label of each text's likeliest language."""
         return [self._model.classify(text[:SAMPLE_CHARACTERS])[0] for text in texts]
 
     def gaps(self, texts: Sequence[str], label: str) -> NDArray[np.float64]:
-        """For each text, the log-probability of the likeliest language minus that of the language `label`."""
+        """The log-probability of each text's likeliest language minus the log-probability of `label`."""
         gaps = np.zeros(len(texts))
         for place, text in enumerate(texts):
             best, score = self._model.classify(text[:SAMPLE_CHARACTERS])
@@ -47,5 +47,5 @@ class Identifier:
 
 @cache
 def identifier() -> Identifier:
-    """The identifier, loaded once per process, since loading takes 100 MB of memory and half a second."""
+    """The language identifier, loaded once per process."""
     return Identifier()

@@ -1,8 +1,4 @@
-"""Finds texts that break off, texts with extra sentences, and pairs whose lengths are unusual for their corpus.
-
-The length ratio exposes translations that are too short, and the length difference those that are too long.
-If the shorter text breaks off, a smaller deviation from the usual lengths is enough to report the pair.
-"""
+"""Finds texts that break off, texts with extra sentences, and pairs with unusual lengths."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +24,7 @@ SENTENCE_END = re.compile(r"[.!?…。！？।؟](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
-    """The usual lengths of a corpus's texts, and the shares of pairs whose texts break off or have extra sentences."""
+    """Length statistics of a corpus, and how often its texts break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
     ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
@@ -38,13 +34,13 @@ class Scale(NamedTuple):
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
-    """The log length ratio, and the length difference over the root of the mean length (Gale and Church, 1993)."""
+    """Log length ratios and normalized length differences (Gale and Church, 1993)."""
     a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
 
 def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
-    """Measure the `Scale` of a corpus; medians limit the influence of wrong pairs. Returns None for too few pairs."""
+    """Measure the length statistics of a corpus. Returns None for fewer than MIN_PAIRS pairs."""
     lengths = TextColumn(sources).lengths, TextColumn(targets).lengths
     whole = np.flatnonzero(np.minimum(*lengths))
     if len(whole) < MIN_PAIRS:
@@ -67,12 +63,12 @@ def scale_of(sources: Sequence[str], targets: Sequence[str]) -> Scale | None:
 
 
 def _expected_share(number: float, of: int) -> float:
-    """Estimate the share of pairs, `number` out of `of`, by the rule of succession, so that the share is never 0."""
+    """Estimate a share by Laplace's rule of succession."""
     return (number + 1) / (of + 2)
 
 
 def _middle_and_width(measure: Floats) -> tuple[float, float]:
-    """Median and standard deviation without outliers. With 10 % outliers, the deviation would be a sixth larger."""
+    """The median and the standard deviation, both without outliers."""
     middle = width = 0.0
     for _ in range(2):
         middle = float(np.median(measure))
@@ -82,17 +78,16 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 
 
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
-    """The deviation of each target from the usual length, in standard deviations; negative if a target is too short."""
+    """The z-score of each target's length. A negative score means that the target is too short."""
     measures = _measures(sources, targets, scale.growth)
     one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
     return np.where(np.abs(one) > np.abs(other), one, other)
 
 
 def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) -> tuple[bool, bool]:
-    """Whether the shorter side breaks off, and whether the longer side has extra sentences.
+    """Whether the shorter text breaks off, and whether the longer text has extra sentences.
 
-    A fault counts only if the lengths deviate by z standard deviations, with exp(-z²/2) * share < exp(-OUTLIER²/2).
-    `share` is the share of the corpus's pairs with this fault. A rarer fault needs a smaller deviation.
+    A fault is reported only if `deviation` is large. If a fault is rare in the corpus, a smaller deviation suffices.
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (
@@ -111,5 +106,5 @@ def _breaks_off(text: str) -> bool:
 
 
 def _sentences(text: str) -> int:
-    """The number of sentences, counted by final punctuation; at least 1."""
+    """The number of sentence-final punctuation marks, or 1 if there are none."""
     return max(1, len(SENTENCE_END.findall(text)))

@@ -1,9 +1,8 @@
-"""Finds misalignment: ranges of lines whose translations do not have the same line numbers.
+"""Finds ranges of lines that are not aligned with their translations.
 
-A missing or repeated line on one side shifts all lines after it. Line lengths and shared words reveal the offset.
-Long sentences have long translations (Gale and Church, 1993); shared words are mostly names and numbers. For lengths
-and for words, an array (n lines, o offsets) holds the log-odds that target line i + offset translates source
-line i. The Viterbi algorithm then finds the likeliest offset of every line; each change of the offset has a cost.
+A missing or repeated line on one side shifts all later lines. Line lengths and shared words give the log-odds that
+target line i + offset translates source line i. The Viterbi algorithm finds the likeliest offset of each line. Each
+change of the offset has a cost.
 """
 
 from collections import deque
@@ -38,7 +37,7 @@ MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evid
 
 
 class Shift(NamedTuple):
-    """Source lines `first` to `last`, from 0. Target line i + `offset` translates line i (None: no nearby line)."""
+    """A range of source lines, from 0. If `offset` is not None, target line i + `offset` translates source line i."""
 
     first: int
     last: int
@@ -46,7 +45,7 @@ class Shift(NamedTuple):
 
 
 def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
-    """The ranges of misaligned lines, in order."""
+    """Find the ranges of misaligned lines, in order."""
     if len(sources) < MIN_LINES:
         return []
     odds = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths) + _word_odds(sources, targets)
@@ -60,7 +59,7 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
-    """The target line of each source line, or -1 if it is unknown. Near the ends of a shift, it counts as unknown."""
+    """The target line of each source line, or -1 where the alignment is uncertain."""
     targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
@@ -75,7 +74,7 @@ def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints
 
 
 def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item | None]:
-    """For the i-th offset, yield item i + offset, or None if there is no such item; |offset| <= MAX_SHIFT_LINES."""
+    """Yield item i + offset for the i-th offset, or None if there is no such item. |offset| <= MAX_SHIFT_LINES."""
     edge = [None] * MAX_SHIFT_LINES
     padded = chain(edge, items, repeat(None))
     near = deque(islice(padded, 2 * MAX_SHIFT_LINES), maxlen=2 * MAX_SHIFT_LINES + 1)
@@ -85,10 +84,9 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
 
 
 def _length_odds(sources: Ints, targets: Ints) -> Floats:
-    """Log-odds from the lengths of lines, as an array (n lines, o offsets); 0 where a line is blank or missing.
+    """Log-odds (n lines, o offsets) from the lengths of lines, with 0 for blank or missing lines.
 
-    Two normal distributions model the log length ratio: a narrow one for translations, and a broad one for unrelated
-    lines. The width of the narrow one is measured at the offset where ratios vary least: there, most lines are aligned.
+    The log length ratio has a narrow normal distribution for translations and a broad one for unrelated lines.
     """
     source, target = (
         np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
@@ -114,7 +112,7 @@ def _spread(values: Floats) -> float:
 
 
 def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
-    """Log-odds (n lines, o offsets) from shared words. If k nearby lines have a word, each gets 1/k of its evidence."""
+    """Log-odds (n lines, o offsets) from shared words."""
     n = len(sources)
     sides = [_words(sources), _words(targets)]
     buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
@@ -135,7 +133,7 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
 
 
 def _words(texts: Sequence[str]) -> Hashes:
-    """Keys for long words and for words with digits. A key has 40 bits of the word's hash and 24 of the line number."""
+    """Combine each word's hash (40 bits) and line number (24 bits) into a key. Ignores short words without digits."""
     joined = "\n".join(text.replace("\n", " ") for text in texts).casefold()
     codes = np.frombuffer(f" {joined} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
@@ -154,13 +152,13 @@ def _words(texts: Sequence[str]) -> Hashes:
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """A table by character code: 2 for digits, 1 for other characters of words, 0 for characters between words."""
+    """A table from character codes to 2 (decimal digit), 1 (letter or other numeral) or 0 (other character)."""
     characters = map(chr, range(0x10000))
     return np.array([2 if c.isdecimal() else int(c.isalnum()) for c in characters], dtype=np.int8)
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """The first `count` powers of an odd number modulo 2^64, and the inverses of these powers."""
+    """The first `count` powers, modulo 2^64, of an odd number and of its inverse."""
     base = 0x5851F42D4C957F2D
     inverse = pow(base, -1, 1 << 64)
     rows = [np.full(count, each, dtype=np.uint64) for each in (base, inverse)]
@@ -170,14 +168,14 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _may_change(odds: Floats) -> bool:
-    """Whether, in some range of lines, the evidence for a nonzero offset outweighs SHIFT_COST_NATS."""
+    """Whether the evidence for a nonzero offset reaches SHIFT_COST_NATS in some range of lines."""
     gains = np.cumsum(odds - odds[:, MAX_SHIFT_LINES : MAX_SHIFT_LINES + 1], axis=0)
     lowest = np.minimum(np.minimum.accumulate(gains, axis=0), 0.0)
     return bool((gains - lowest >= SHIFT_COST_NATS).any())
 
 
 def _likeliest_path(odds: Floats) -> Ints:
-    """The likeliest path through the offsets (Viterbi): for each line, the index of a column of `odds`."""
+    """Find the likeliest offset of each line by the Viterbi algorithm. Returns a column index of `odds` per line."""
     n, width = odds.shape
     came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
     best = np.empty(n, dtype=np.int64)  # the column before such a change

@@ -1,4 +1,4 @@
-"""Checks the rules about the content of texts, for many pairs at a time."""
+"""Checks the texts of many pairs against cleaning rules."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -52,12 +52,12 @@ DIGIT = re.compile(r"\d")
 
 
 class MoreRules:
-    """Checks the rules that `data.rules` names, except those about repetitions."""
+    """Checks all rules of `data.rules` except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """`pairs` holds the first sources and targets of a corpus, from which the usual lengths are measured.
+        """The usual lengths are measured on `pairs`, the first sources and targets of a corpus.
 
-        Raises UserError if the test set can't be read or a package is missing.
+        Raises UserError if the test set, a package or a language is not available.
         """
         self._asked = frozenset(rules.others)
         self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
@@ -65,7 +65,7 @@ class MoreRules:
         self._labels = _labels(rules)
 
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
-        """Set the bit of each broken rule in `broken`. If `shifts` is None, the method also finds misaligned lines."""
+        """Set the bits of each pair's broken rules in `broken`. If `shifts` is None, misaligned lines are detected."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         self._check_characters(batch, whole, broken)
         self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
@@ -107,7 +107,7 @@ class MoreRules:
                     broken[row] |= BITS[rule]
 
     def _check_languages(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
-        """Check the languages of both sides, and whether the sides are swapped."""
+        """Find texts in a wrong language, and pairs whose sides are swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
         gaps = []
@@ -125,12 +125,12 @@ class MoreRules:
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:
-    """Whether a text has letters outside of URLs and placeholders; translations copy URLs and placeholders."""
+    """Whether a text has letters outside of URLs and placeholders."""
     return column.letters[row] != "" and is_text(mask(column.texts[row]))
 
 
 def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
-    """Select those of `rows` for which `disagree(source, target)` is true."""
+    """Return the rows for which `disagree(source, target)` is true."""
     sources, targets = batch.source.texts, batch.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
 
@@ -140,7 +140,7 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """py3langid's label for the language of each side, or "" if no language is given or no rule checks the side."""
+    """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
         if code and {SWAPPED, rule} & set(rules.others):
@@ -154,7 +154,7 @@ def _labels(rules: Rules) -> tuple[str, str]:
 
 
 def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[Bits64, Bits64]:
-    """The hashes of the sources and of the targets of the test set."""
+    """Hash the sources and the targets of the test set."""
     if not files:
         raise UserError("The rule 'test' needs a test set: name its files as data.test.")
     pairs = list(read_pairs(files, languages))

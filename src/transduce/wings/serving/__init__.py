@@ -1,1 +1,1 @@
-"""The translation server: LibreTranslate's API and a web page."""
+"""The translation server, with LibreTranslate's API and a web page."""

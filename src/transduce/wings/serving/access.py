@@ -1,4 +1,4 @@
-"""Checks API keys, request rates and body sizes; most checks run before a request's body is read."""
+"""Checks the API key, request rate and body size of each request."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ log = logging.getLogger("transduce.wings.serving")
 
 
 def answer(error: BaseException) -> JSONResponse:
-    """The response to a request that raised `error`: an HTTP status and a sentence about the error."""
+    """Convert an exception to a JSON response with an HTTP status and an error message."""
     headers = None
     match error:
         case UserError():
@@ -52,14 +52,14 @@ def answer(error: BaseException) -> JSONResponse:
 
 
 class RateLimit:
-    """A token-bucket rate limit. Each client has a bucket of `per_minute` tokens, which refills within a minute."""
+    """A token-bucket rate limit of `per_minute` requests for each client."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._clock = per_minute, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
-        """Take a token and return 0; if the bucket is empty, return the seconds until a token is available."""
+        """Count a request of `client`. Returns 0 if the request is allowed, otherwise the seconds to wait."""
         now = self._clock()
         tokens, then = self._buckets.pop(client, (float(self._size), now))
         tokens = min(self._size, tokens + (now - then) * self._size / 60)
@@ -76,7 +76,7 @@ class AccessControl:
     def __init__(
         self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
     ):
-        """`open_paths` need no key. If `local` is true, the Host header must name localhost or a loopback address."""
+        """`open_paths` need no key and have no rate limit. If `local` is true, only requests to localhost succeed."""
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
         self._open, self._local = open_paths, local
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
@@ -113,7 +113,7 @@ class AccessControl:
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        """Check a request; returns a function that receives its body, or raises HTTPException to refuse the request."""
+        """Check a request and return a function that receives its body. Raises HTTPException to refuse the request."""
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
@@ -137,7 +137,7 @@ class AccessControl:
 
     @contextlib.contextmanager
     def _upload(self) -> Iterator[None]:
-        """Count a document while it is translated; raises HTTPException if too many documents are being translated."""
+        """Count an upload during a `with` block. Raises HTTPException if too many uploads are in progress."""
         if self._uploads >= self._limits.uploads:
             sentence = "The server is busy with other documents. Try again later."
             raise HTTPException(503, sentence, {"Retry-After": "5"})
@@ -148,7 +148,7 @@ class AccessControl:
             self._uploads -= 1
 
     async def _identify(self, scope: Scope, headers: Headers, receive: Receive, length: int) -> Receive:
-        """Check the rate limits and, if the server has keys, the API key; raises HTTPException to refuse access."""
+        """Check a request's rate limits and API key. Raises HTTPException to refuse the request."""
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
             _check_rate(self._by_address, _network(address))
@@ -170,7 +170,7 @@ class AccessControl:
 
 
 def _log(error: Exception) -> None:
-    """Log an error without its message, which may hold a user's text."""
+    """Log an error without its message, because the message may hold a user's text."""
     error = error.__cause__ if isinstance(error.__cause__, Exception) else error
     frame = traceback.extract_tb(error.__traceback__)[-1]
     log.error("%s in %s, line %s", type(error).__name__, PurePath(frame.filename).name, frame.lineno)
@@ -192,7 +192,7 @@ def _key(headers: Headers, query: bytes) -> str:
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """Wrap `receive` to raise HTTPException as soon as the body exceeds `limit` bytes."""
+    """Wrap `receive` so that it raises HTTPException when the body exceeds `limit` bytes."""
     seen = 0
 
     async def counted() -> Message:
@@ -211,7 +211,7 @@ def _too_long(limit: int) -> HTTPException:
 
 
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
-    """Read a request's body. Returns the body (b"" if it is too long), and a function that delivers the body again."""
+    """Read a body. Returns the body (b"" above MAX_KEY_BODY_BYTES) and a function that receives the body again."""
     read: list[Message] = []
     body, more = b"", True
     while more and len(body) <= MAX_KEY_BODY_BYTES:
@@ -233,12 +233,12 @@ def _is_loopback(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host name or address is a loopback address."""
+    """Whether a host is localhost or a loopback address."""
     return host == "localhost" or _is_loopback(host)
 
 
 def _network(address: str) -> str:
-    """The address under which requests are counted: the IPv4 address, or the /64 network of the IPv6 address."""
+    """Convert an IPv6 address to its /64 network, and an IPv4-mapped address to IPv4."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # X-Forwarded-For holds any text

@@ -1,4 +1,4 @@
-"""LibreTranslate's HTTP API, with additional fields and routes."""
+"""Serves LibreTranslate's HTTP API with additional fields and routes."""
 
 import asyncio
 import contextlib
@@ -51,14 +51,14 @@ class Download(NamedTuple):
 
 
 class Downloads:
-    """Stores translated documents for `seconds`. If `size` documents are stored, a new one replaces the oldest."""
+    """Stores the last `size` translated documents, each for at most `seconds` seconds."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
         self._size, self._seconds, self._clock = size, seconds, clock
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:
-        """Store a document and return its secret name; `name` is the uploaded file's name, `target` a language code."""
+        """Store a translated document and return its secret name. `name` is the name of the uploaded file."""
         path = PurePath(name)
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
@@ -66,7 +66,7 @@ class Downloads:
         return secret_name
 
     def get(self, secret_name: str) -> Download | None:
-        """The document, or None if it is unknown or expired."""
+        """The document, or None if the name is unknown or the document has expired."""
         self._expire()
         return self._kept.get(secret_name)
 
@@ -76,7 +76,7 @@ class Downloads:
 
 
 def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
-    """The server's ASGI application. If `local` is true, it accepts only requests to localhost."""
+    """Create the server's ASGI application. If `local` is true, the application accepts only requests to localhost."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -208,7 +208,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
 
 
 def _add_page(app: FastAPI) -> list[str]:
-    """Add the web page, its assets and /docs; returns the paths of the page and the assets."""
+    """Add the web page, its assets and /docs to the application. Returns the paths of the page and the assets."""
     found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
     found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
     found["/"] = found.pop("/index.html")
@@ -236,7 +236,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
-    """The fields of the answer; each field has a list with one value for each text."""
+    """The fields of the response. Each field holds a list with one value per text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
         columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]
@@ -249,13 +249,13 @@ def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    """The OpenAPI description of a request body with the fields of `kind`."""
+    """Return the OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema()}
     return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
 
 
 async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """Run `work` while holding a place in the queue; cancel `work` if the client disconnects."""
+    """Run `work` with a place in the queue. Cancels `work` if the client disconnects."""
     with service.batcher.place():
         task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
         try:

@@ -1,7 +1,7 @@
 """Translates the sentences of many requests in shared batches.
 
-Only the event loop changes the queue; engines run in a thread. Sentences that arrive while a batch is translated wait
-for the next batch. A batch takes one sentence of each request in turn, so that long requests don't delay short ones.
+A thread runs the engines, and only the event loop changes the queue. A batch takes one sentence from each request in
+turn, so that short requests need not wait for long requests.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ PACE_DECAY = 0.9  # factor on the best pace after every batch
 
 
 class QueueFullError(HTTPException):
-    """The HTTP error 503 for a request that finds the queue full."""
+    """HTTP error 503 for a request that the queue can't accept."""
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
@@ -31,14 +31,14 @@ class QueueFullError(HTTPException):
 
 
 class BatchKey(NamedTuple):
-    """The translator and the options of a sentence. Only sentences with equal keys can share a batch."""
+    """The translator and the options for a sentence. Sentences with different keys never share a batch."""
 
     translator: Translator
     options: TranslationOptions = PLAIN
 
 
 class Part(NamedTuple):
-    """The sentences of a request that share a `BatchKey`."""
+    """Sentences of one request with the same `BatchKey`."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False)
 class Job:
-    """A `Part` that waits for translation or is being translated."""
+    """A `Part` in the queue, and the finished translations of its sentences."""
 
     key: BatchKey
     sentences: Sequence[str]
@@ -58,10 +58,10 @@ class Job:
 
 
 class Batcher:
-    """A queue of translation requests, with limits on the numbers of requests and of source tokens."""
+    """A queue of translation requests that limits the numbers of requests and source tokens."""
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
-        """`wait` limits the estimated wait, in seconds; `observe` receives each batch's sentence and token counts."""
+        """`wait` is the maximum estimated wait in seconds. `observe` receives a batch's sentence and token counts."""
         self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
@@ -74,11 +74,11 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start the task that translates batches; call this in the event loop."""
+        """Start the task that translates batches. Needs a running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop after the current batch; waiting requests are not answered."""
+        """Stop after the engine's current batch. Requests in the queue get no response."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -86,17 +86,17 @@ class Batcher:
 
     @property
     def tokens(self) -> int:
-        """The number of source tokens that wait for translation or are being translated."""
+        """The number of source tokens in the queue."""
         return sum(self._sizes)
 
     def check_place(self) -> None:
-        """Raise QueueFullError if the queue has its maximum number of requests."""
+        """Raise QueueFullError if the queue holds the maximum number of requests."""
         if self.requests >= self.room:
             raise QueueFullError(self._seconds())
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """Hold a request's place in the queue during a `with` block; raises QueueFullError if no place is free."""
+        """Reserve a place in the queue during a `with` block. Raises QueueFullError if no place is free."""
         self.check_place()
         self.requests += 1
         try:
@@ -105,16 +105,16 @@ class Batcher:
             self.requests -= 1
 
     def check_room(self, tokens: int) -> None:
-        """Raise QueueFullError if a request of `tokens` tokens does not fit in the queue or would wait too long."""
+        """Raise QueueFullError if `tokens` more tokens do not fit into the queue or would wait too long."""
         ahead = sum(min(size, tokens) for size in self._sizes)  # requests take turns, so long ones delay this one less
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
 
     async def translate(self, parts: Sequence[Part]) -> list[list[Translation]]:
-        """Translate the parts of a request; returns a translation of each sentence of each part, in order.
+        """Translate the parts of a request. Returns one list of translations per part.
 
-        If the call is cancelled, its sentences leave the queue. Raises QueueFullError, and the translator's UserError.
+        If the call is cancelled, its sentences leave the queue. Raises QueueFullError or the translator's UserError.
         """
         loop = asyncio.get_running_loop()
         jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
@@ -133,7 +133,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)
 
     async def call(self, compute: Callable[[], Result]) -> Result:
-        """Run `compute` in the engine's thread. If a batch is waiting, it is translated before the next `compute`."""
+        """Run `compute` in the engine's thread and return its result."""
         async with self._calling:
             return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
 
@@ -153,7 +153,7 @@ class Batcher:
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
 
     def _compose(self) -> list[tuple[Job, int]]:
-        """The next batch: sentences with the `BatchKey` of the first job, taken from the requests in turn."""
+        """Take the next batch from the queue, with one sentence from each request in turn."""
         key = self._waiting[0].key
         jobs = deque(job for job in self._waiting if job.key == key)
         others = [job for job in self._waiting if job.key != key]
@@ -170,12 +170,12 @@ class Batcher:
         return batch
 
     def _seconds(self) -> int:
-        """The seconds after which a client should try again: the estimated time to translate half of the queue."""
+        """Estimate the seconds until half of the queue is translated. The result is between 1 and 60."""
         return max(1, min(60, round(self.tokens / self._pace / 2))) if self._pace else 1
 
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
-    """The translation or the error of each sentence; an error in one sentence does not affect other sentences."""
+    """Translate a batch. Returns a translation or an exception for each sentence."""
     key = batch[0][0].key
     try:
         return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))

@@ -85,7 +85,7 @@ def serve(
 
 
 def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
-    """Load models in a thread of low priority; the threads of their engines inherit this priority."""
+    """Load models in a thread of low priority, so that their engines have low priority, too."""
     with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
         return [loading.submit(_load, folder, engine).result() for folder in folders]
 
@@ -101,7 +101,7 @@ def _load(folder: Path, engine: EngineName) -> "Served":
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Open the listening socket; raises UserError if the address or port can't be used."""
+    """Open the listening socket. Raises UserError if the address or port can't be used."""
     if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
         raise UserError(f"Invalid port {port}. Choose a port from 1 to 65535, or 0 for any free port.")
     try:

@@ -1,6 +1,6 @@
-"""API keys, stored in a file as hashes, from which the keys can't be recovered.
+"""Stores the hashes of API keys in a file.
 
-A line is a name, a TAB and the SHA-256 of the key. A fast hash is safe, because keys have 256 random bits.
+Each line holds a name, a TAB and the SHA-256 of a key. A fast hash is safe, because keys have 256 random bits.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ KEY_LINE = re.compile(r"([^\t]+)\t([0-9a-f]{64})")
 
 
 class Keys:
-    """The API keys of a server; without keys, access is open."""
+    """The API keys of a server. A server without keys accepts all clients."""
 
     def __init__(self, digests: dict[str, str]):
         """`digests` maps the name of each key's owner to the SHA-256 of the key."""
@@ -29,14 +29,14 @@ class Keys:
         return bool(self._digests)
 
     def owner(self, key: str) -> str | None:
-        """The owner of a key, or None for an unknown key; compares in constant time."""
+        """The name of a key's owner, or None if the key is unknown."""
         digest = _digest(key).encode("ascii")
         owners = [name for name, known in self._digests if hmac.compare_digest(digest, known)]
         return owners[0] if owners else None
 
 
 def read_keys(path: Path) -> Keys:
-    """Read a file of keys; raises UserError for an invalid line, or if the file has no key."""
+    """Read a file of API keys. Raises UserError if a line is invalid, a name has two keys, or the file has no key."""
     digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
@@ -53,7 +53,7 @@ def read_keys(path: Path) -> Keys:
 
 
 def add_key(path: Path, name: str) -> str:
-    """Make a key, append its hash to the file and return the key; raises UserError if the name is invalid or in use."""
+    """Store the hash of a new key and return the key. Raises UserError if the name or the file can't be used."""
     if not KEY_NAME.fullmatch(name):
         raise UserError(f"'{name}' can't be a key's name. Use at most 64 characters: letters, digits and . _ @ -")
     key = secrets.token_urlsafe(32)

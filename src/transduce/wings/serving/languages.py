@@ -1,4 +1,4 @@
-"""The languages of a server's models, and language detection."""
+"""Lists the languages of a server's models, and detects the language of a text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with mark
 
 
 class Direction(NamedTuple):
-    """A language pair, as two language codes."""
+    """The codes of a source language and a target language."""
 
     source: str
     target: str
 
 
 class Detected(NamedTuple):
-    """A candidate language of a text."""
+    """A possible language of a text, and its probability."""
 
     language: str
     confidence: float  # per cent
@@ -36,12 +36,12 @@ class Served(NamedTuple):
 
     @property
     def can_align(self) -> bool:
-        """Whether the engine returns the attention that word alignment needs."""
+        """Whether the engine can align words."""
         return "attention" in self.translator.engine.supports
 
 
 def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
-    """The models by language pair; raises UserError if two models have the same language pair."""
+    """Map language pairs to models. Raises UserError if two models have the same language pair."""
     models: dict[Direction, Served] = {}
     for model in served:
         if model.direction in models:
@@ -55,20 +55,20 @@ def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
 
 
 def codes(directions: Iterable[Direction]) -> list[str]:
-    """The languages of all pairs, source languages first."""
+    """The language codes of all pairs, source languages first."""
     sources, targets = zip(*directions, strict=True)
     return list(dict.fromkeys(sources + targets))
 
 
 def without_markup(text: str) -> str:
-    """The start of a text, without markup, since the English names of tags would mislead the language detection."""
+    """Return the beginning of an HTML text without tags, for language detection."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
     words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
     return unescape(" ".join(words))
 
 
 class Detector:
-    """Detects the language of a text with py3langid; considers only those `languages` that py3langid knows."""
+    """Detects the language of a text with py3langid. Ignores `languages` that py3langid does not know."""
 
     def __init__(self, languages: Sequence[str]):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -80,7 +80,7 @@ class Detector:
             self._identifier.set_languages(sorted(set(self._labels.values())))
 
     def detect(self, text: str, among: Sequence[str]) -> list[Detected]:
-        """Return the languages in `among` with their probabilities for the text, most probable first."""
+        """Rank the languages in `among` by their probability for the text."""
         known = [code for code in among if code in self._labels]
         if len(among) == 1 or not known:
             return [Detected(among[0], 100.0)]

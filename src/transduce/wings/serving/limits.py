@@ -1,4 +1,4 @@
-"""The limits of a server: names, defaults, units and meanings."""
+"""Defines the limits of a server."""
 
 import dataclasses
 import re
@@ -13,7 +13,7 @@ PREFIX = "limits."
 
 @dataclass(frozen=True)
 class Limits:
-    """All limits of a server, as whole numbers above zero."""
+    """All limits of a server, as positive integers."""
 
     body: int = option(1 << 20, "size of a request that uploads no document", unit="bytes")
     document: int = option(4 << 20, "size of an uploaded document", unit="bytes")
@@ -42,7 +42,7 @@ class Limits:
 
 
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
-    """The table of limits: name, value, unit, meaning."""
+    """A table of the limits with columns for name, value, unit and meaning."""
     return [
         (PREFIX + field.name, f"{getattr(limits, field.name):,}", field.metadata["unit"], field.metadata["help"])
         for field in dataclasses.fields(limits)
@@ -50,7 +50,7 @@ def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
 
 
 def limits_from(arguments: Iterable[str]) -> Limits:
-    """The limits, with arguments limits.NAME=NUMBER applied; raises UserError for unknown names and invalid numbers."""
+    """Parse arguments of the form limits.NAME=NUMBER. Raises UserError for unknown names and invalid numbers."""
     known = {PREFIX + field.name: field.name for field in dataclasses.fields(Limits)}
     values = {}
     for argument in arguments:

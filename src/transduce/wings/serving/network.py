@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn, with deadlines for slow clients. On shutdown, it answers accepted requests first."""
+"""Runs uvicorn as the HTTP server, with time limits for slow clients."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
-    """Serve until SIGINT or SIGTERM; then accept no more connections, answer accepted requests and return."""
+    """Serve requests until SIGINT or SIGTERM. Accepted requests are answered before the function returns."""
     allowed = _connections(limits.connections)
     if allowed < limits.connections:
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
@@ -38,7 +38,7 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
 
 
 def _connections(wanted: int) -> int:
-    """The number of connections that the limit of open files allows; refused connections need open files, too."""
+    """Raise the limit on open files, and return the possible number of connections (at most `wanted`)."""
     if resource is None:
         return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -51,7 +51,7 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Uvicorn's configuration. Requests are not logged. X-Forwarded-For is trusted only if `proxies` send it."""
+    """Return uvicorn's configuration. X-Forwarded-For headers are trusted only from `proxies`."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
 
     return uvicorn.Config(
@@ -70,7 +70,7 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
 
 
 class _Deadlines(H11Protocol):
-    """A connection with time limits for the headers, the body and the delivery of the answer."""
+    """A connection with time limits for receiving the headers and the body, and for sending the response."""
 
     limits: ClassVar[Limits]
     _client_state: Any = None
@@ -110,7 +110,7 @@ class _Deadlines(H11Protocol):
         super().connection_lost(exc)  # calls resume_writing
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a malformed request; if an answer has begun already, only close the connection."""
+        """Answer a malformed request with status 400, unless a response has begun. Closes the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             body = json.dumps({"error": msg}).encode()
             head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -118,7 +118,7 @@ class _Deadlines(H11Protocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Restart the timer when the client's state changes."""
+        """Set a new timeout when the client's HTTP state changes."""
         state = self.conn.their_state
         if state is not self._client_state:
             self._stop()
@@ -134,13 +134,13 @@ class _Deadlines(H11Protocol):
 
 
 async def _full(scope: Any, receive: Any, send: Any) -> None:
-    """Answer 503 on a connection that exceeds the limit of connections."""
+    """Answer 503 because the server has too many connections."""
     headers = {"Retry-After": "1", "Connection": "close"}
     await JSONResponse({"error": "Too many connections. Try again later."}, 503, headers)(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
-    """A server that exits with status 0 after SIGINT and SIGTERM."""
+    """A server that exits with status 0 after SIGINT or SIGTERM."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

@@ -1,4 +1,4 @@
-"""Parse requests: JSON, forms and query strings result in the same fields."""
+"""Parses requests that are sent as JSON, as forms or as query strings."""
 
 import json
 import re
@@ -40,7 +40,7 @@ class Asked(BaseModel):
 
 
 class Texts(BaseModel):
-    """The fields of POST /translate. The fields up to `api_key` are LibreTranslate's."""
+    """The fields of POST /translate. The fields after `api_key` are not part of LibreTranslate's API."""
 
     q: str | Annotated[list[str], Field(fail_fast=True)] = Field(
         description="a text or a list of texts; a text has any number of sentences and paragraphs"
@@ -57,9 +57,9 @@ class Texts(BaseModel):
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str, Any]:
-    """The fields of a request; the body takes precedence over the query.
+    """Return the fields of a request. Fields in the body override fields in the query.
 
-    Raises UserError for a body that does not match its content type or is nested deeper than `depth`.
+    Raises UserError if the request is malformed or its JSON is nested deeper than `depth`.
     """
     fields = _form(query)
     if not body.strip():
@@ -75,7 +75,7 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
 
 
 def boundary(content_type: str) -> bytes:
-    """The boundary of a multipart form; raises UserError if it is missing or the form is not in UTF-8."""
+    """The boundary of a multipart form. Raises UserError if the boundary is missing or the form is not in UTF-8."""
     parameters = parse_options_header(content_type)[1]
     if parameters.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"utf8"):
         raise UserError("The form must be in UTF-8.")
@@ -85,9 +85,9 @@ def boundary(content_type: str) -> bytes:
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
-    """The validated request; raises UserError for the first invalid field.
+    """Validate the fields of a request. Raises UserError for the first invalid field.
 
-    Except for `q`, a null or empty field counts as absent, since LibreTranslate's clients send such fields.
+    Empty fields other than `q` are ignored, because LibreTranslate's clients send empty fields.
     """
     try:
         return kind.model_validate(
@@ -100,7 +100,7 @@ def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
 
 
 def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
-    """Raise UserError for a request that exceeds a limit."""
+    """Raise UserError if a request exceeds a limit."""
     for what, count, limit in (
         ("texts", len(texts), limits.texts),
         ("alternatives", asked.alternatives, limits.alternatives),
@@ -114,7 +114,7 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
 
 
 def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
-    """Raise UserError for a text of more than `limit` characters."""
+    """Raise UserError if a text has more than `limit` characters."""
     for text in texts:
         if len(text) > limit:
             raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
@@ -139,7 +139,7 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
 
 
 def _depth(body: bytes) -> int:
-    """The greatest depth of nested brackets outside of strings."""
+    """The nesting depth of JSON, measured by the brackets outside strings."""
     deepest = depth = 0
     for bracket in re.findall(rb"[\[\]{}]", JSON_STRINGS.sub(b"", body)):
         depth += 1 if bracket in b"[{" else -1
@@ -157,7 +157,7 @@ def _form(content: bytes) -> dict[str, Any]:
 
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """The fields of a multipart form, without its files."""
+    """Parse a multipart form without its files."""
     parts: list[Any] = []
     ended: list[bool] = []
 
@@ -180,7 +180,7 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The fields of a form by name. The values of a repeated field become a list. A glossary is parsed as JSON."""
+    """The fields of a form by name. A repeated field becomes a list, and a glossary is parsed as JSON."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

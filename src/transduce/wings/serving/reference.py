@@ -1,4 +1,4 @@
-"""The page /docs, made from the OpenAPI description: the routes and their fields, without scripts."""
+"""Makes the page /docs from the OpenAPI description."""
 
 from collections.abc import Iterator
 from html import escape
@@ -10,7 +10,7 @@ TABLE_HEAD = "<thead><tr><th>field</th><th>type</th><th>default</th><th>meaning<
 
 
 def reference(description: dict[str, Any]) -> str:
-    """Make the page /docs, in HTML, from the server's OpenAPI description."""
+    """Make the HTML page /docs from the OpenAPI description of the server."""
     info: dict[str, str] = description["info"]
     routes = "".join(
         _route(method, path, route)

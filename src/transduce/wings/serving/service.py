@@ -1,4 +1,4 @@
-"""The functions behind the HTTP routes: translate texts and documents, detect languages, compute attention."""
+"""Translates texts and documents, detects languages and computes attention for the HTTP routes."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -30,17 +30,17 @@ MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow 
 
 
 class Order(NamedTuple):
-    """The options with which the texts of a request are translated."""
+    """The translation options of a request."""
 
     options: TranslationOptions = TranslationOptions(sentences=True)
     beam_size: int | None = None  # None: the model's own; n_best if that is more
 
 
 class Metrics:
-    """Counters of one server for Prometheus; they never contain a user's text."""
+    """Prometheus metrics of a server, without any user's text."""
 
     def __init__(self, requests: Callable[[], float], tokens: Callable[[], float]):
-        """`requests` and `tokens` return the numbers of requests and source tokens in the queue."""
+        """`requests` and `tokens` return how many requests and source tokens are in the queue."""
         registry = self._registry = CollectorRegistry()
         labels = ["route", "status"]
         self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
@@ -71,7 +71,7 @@ class Metrics:
 
 
 class Service:
-    """The models of a server, which share one queue."""
+    """The models of a server. All models share one queue."""
 
     def __init__(self, models: dict[Direction, Served], limits: Limits):
         self.models, self.limits = models, limits
@@ -83,14 +83,14 @@ class Service:
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
     def detect(self, text: str, target: str = "") -> list[Detected]:
-        """The languages of a text, likeliest first; if `target` is given, only languages with a model into `target`."""
+        """Rank the possible languages of a text. If `target` is set, rank only languages with a model into `target`."""
         among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
         return self._detector.detect(text, among)
 
     def served(self, source: str, target: str) -> Served:
-        """The model of a language pair; raises UserError if no model has this pair."""
+        """The model that translates `source` to `target`. Raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
         if served is None:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
@@ -99,9 +99,9 @@ class Service:
     async def translate(
         self, texts: Sequence[str], served: Served, order: Order, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
-        """Translate texts of any number of sentences, in batches shared with other requests.
+        """Translate texts in batches that are shared with other requests.
 
-        Aligns words only if the engine can align. Raises QueueFullError, and UserError as `Translator.translate` does.
+        Words are aligned only if the engine can align. Raises QueueFullError or the UserErrors of the translator.
         """
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
@@ -116,7 +116,7 @@ class Service:
         return await self._run(size, lambda: plan.assemble(translations))
 
     def _translator(self, served: Served, order: Order) -> Translator:
-        """The translator for a language pair and a beam size. Requests with the same translator share batches."""
+        """The translator for a language pair and a beam size."""
         beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
         key = served.direction, beam_size
         if key not in self._translators:
@@ -124,7 +124,7 @@ class Service:
         return self._translators[key]
 
     async def translate_html(self, texts: Sequence[str], served: Served, order: Order) -> list[Translation]:
-        """Translate HTML as `translate` does; keeps all markup and returns no alignment."""
+        """Translate HTML pages and keep their markup. The translations have no word alignment."""
         size = sum(map(len, texts))
         files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
         pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
@@ -138,7 +138,7 @@ class Service:
         )
 
     async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
-        """Translate a file; raises UserError as `translate` and `read_document` do."""
+        """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
         document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
@@ -150,14 +150,14 @@ class Service:
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
-        """Call `compute`; for texts with many `characters`, use a thread, so that other requests are not delayed."""
+        """Call `compute`, in a thread if `characters` is large, so that other requests are not delayed."""
         if characters <= MAX_INLINE_CHARACTERS:
             return compute()
         threads = self._for_long if characters > self.limits.characters else None
         return await asyncio.get_running_loop().run_in_executor(threads, compute)
 
     async def attention(self, text: str, served: Served) -> str:
-        """The attention for one sentence, as JSON; raises UserError if the text is blank or too long."""
+        """Return the attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
             raise UserError(f"Attention is drawn for at most {MAX_ATTENTION_CHARACTERS} characters, not {len(text):,}.")
         return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
@@ -173,7 +173,7 @@ class Service:
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
-    """Split texts into sentences; returns the plan, its groups of sentences, and a `Part` for each group."""
+    """Split texts into sentences. Returns the plan, its groups of sentences, and one `Part` per group."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
     parts = [
@@ -184,7 +184,7 @@ def _plan(
 
 
 def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
-    """A page and its alternatives. Alternative n of the page has alternative n of each text, or else the last one."""
+    """Write a translated page and its alternatives from the translations of its texts."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]

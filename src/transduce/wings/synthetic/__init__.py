@@ -1,1 +1,1 @@
-"""Sequence-level distillation: corpora whose targets are translations by a model."""
+"""Makes corpora for sequence-level distillation."""

@@ -1,7 +1,4 @@
-"""Sequence-level distillation (Kim and Rush, 2016): a corpus whose targets are a teacher's translations.
-
-A teacher's translations are more regular than human translations, so a smaller, faster student can learn them.
-"""
+"""Makes a corpus with a teacher's translations for sequence-level distillation (Kim and Rush, 2016)."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,12 +31,11 @@ def distill(
     keep_original: bool = False,
     threads: int = 1,
 ) -> Prepared:
-    """Prepare a corpus in the new folder `out`, with the teachers' vocabulary and the teachers' translations.
+    """Prepare a corpus of the teachers' translations in the new folder `out`, with the teachers' vocabulary.
 
-    `translator` runs the models in the folders `teachers`. The validation set is not translated. A translation is left
-    out if a cleaning rule rejects it, if it is cut off at the token limit, or if its placeholders differ from those of
-    its source. Sources that are too long are left out. `keep_original` adds the original pairs. A repeated call resumes
-    an interrupted call. Raises UserError as `prepare` does, and if the settings of the interrupted call differ.
+    `translator` runs the models in the folders `teachers`. The validation set is not translated. Cleaning rules
+    leave out faulty translations. If `keep_original` is true, the corpus also contains the original pairs. A repeated
+    call resumes an interrupted one. Raises UserError as `prepare` does, and if the interrupted call had other settings.
     """
     path = out.parent / f".{out.name}.translations.jsonl"
     call: dict[str, Value] = {
@@ -109,7 +105,7 @@ def _translated(
 
 
 def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
-    """Yield each pair with a translation of its source; the caller has masked placeholders in the pairs."""
+    """Yield each pair with a translation of its source."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
         yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
 

@@ -1,1 +1,1 @@
-"""Glossaries: terms whose translations are enforced by constrained beam search."""
+"""Enforces the terms of a glossary by constrained beam search."""

@@ -1,11 +1,11 @@
-"""Lexically constrained beam search: every translation contains the required terms.
+"""Lexically constrained beam search for translations that contain required terms.
 
 The algorithm follows Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation".
-Hypotheses that lack equally many term tokens form a group. Hypotheses compete only within their group. Otherwise,
-more probable hypotheses without terms would displace hypotheses with terms. The beam holds `beam_size` hypotheses per
-group (Post and Vilar: a fixed total). If a group has fewer hypotheses, other groups can have more.
+Hypotheses that lack equally many tokens of the terms form a group. Hypotheses compete only within their group. The beam
+size is `beam_size` times the number of groups. In Post and Vilar, it is fixed.
 
-b = sentences, w = open hypotheses per sentence, v = size of the vocabulary, n = tokens so far, including BOS.
+In shapes, b is the number of sentences, w the number of open hypotheses per sentence, v the size of the vocabulary, and
+n the number of tokens in each hypothesis (with BOS).
 """
 
 import math
@@ -44,7 +44,7 @@ class SentenceConstraints:
         ]
 
     def advance(self, progress: Progress, last: int, token: int) -> Progress:
-        """The new progress of a hypothesis that ended with `last` and is extended by `token` (not EOS)."""
+        """The progress of a hypothesis with the last token `last` after `token` (not EOS) is appended."""
         first = self.boundaries.first[token]
         ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
         going_on = (*progress.begun, *self._beginning(progress, last))
@@ -61,11 +61,7 @@ class SentenceConstraints:
                 yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
 
     def missing(self, progress: Progress) -> int:
-        """An upper bound on the number of tokens that are needed to meet all constraints; 0 if the hypothesis may end.
-
-        The bound is the length of the shortest continuation that either finishes a begun constraint and then writes all
-        other unmet constraints, or writes all incomplete constraints from the start.
-        """
+        """An upper bound on the number of tokens that a hypothesis lacks to meet all constraints; 0 if it may end."""
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
         without_complete = sum(n for i, n in enumerate(self.lengths) if i not in progress.met | complete)
@@ -87,7 +83,7 @@ class ConstraintSelector:
         limits: Sequence[int],
         beam_size: int,
     ):
-        """Raises ValueError if a sentence's constraints need more tokens than its limit (EOS not counted)."""
+        """Raises ValueError if a sentence's constraints need more tokens than its limit in `limits`."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits = list(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
@@ -99,20 +95,21 @@ class ConstraintSelector:
 
     @property
     def beam_size(self) -> int:
-        """The beam size of the search: the largest size that any sentence needs."""
+        """The largest beam size that any sentence needs."""
         return max(self.sizes, default=1)
 
     def select(self, sentences: Tensor) -> None:
-        """Keep only the sentences with these indices."""
+        """Keep only the sentences with the indices `sentences`."""
         indices = sentences.tolist()
         self.sentences, self.limits, self.sizes, self.progress = (
             [column[i] for i in indices] for column in (self.sentences, self.limits, self.sizes, self.progress)
         )
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Choose 2k continuations of `tokens` (b, w, n) by their log-probabilities `totals` (b, w * v).
+        """Choose 2k continuations of the hypotheses `tokens` (b, w, n) by the log-probabilities `totals` (b, w * v).
 
-        Returns values and indices (b, 2k) of `totals`: k that end with EOS, then k that do not. Empty places hold -inf.
+        Returns the chosen values of `totals` and their indices (b, 2k). The first k continuations end with EOS, the
+        last k do not. Unused values are -inf.
         """
         b, w, _ = tokens.shape
         v = totals.size(1) // w
@@ -153,8 +150,8 @@ class ConstraintSelector:
     ) -> tuple[list[int], list[int]]:
         """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
 
-        Each group in turn supplies an open hypothesis; the group that lacks the fewest tokens is first. A hypothesis
-        can end only if it is among the best `size` candidates that meet all constraints.
+        The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
+        that meet all constraints.
         """
         sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one

@@ -1,4 +1,4 @@
-"""Enforces a glossary: if a translation lacks a term, a constrained search translates the sentence again."""
+"""Translates a sentence again with constrained search if its translation lacks a glossary term."""
 
 from collections.abc import Sequence
 

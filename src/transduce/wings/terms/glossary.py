@@ -1,4 +1,4 @@
-"""A glossary: terms with their required translations (targets), and the search constraints that enforce the targets."""
+"""Finds the terms of a glossary in a text, and makes search constraints from the translations of the terms."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all
 
 
 class WordBoundaries(NamedTuple):
-    """The kind of the first character of each target piece, and whether a word can begin directly after the piece."""
+    """For each target piece, the kind of its first character, and whether a word can follow without a space."""
 
     first: tuple[Kind, ...]
     opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
@@ -122,7 +122,7 @@ def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
 
 @cache
 def _boundaries(piece: str) -> tuple[Kind, bool]:
-    """A piece's `first` and `opens`; a non-ASCII byte is part of a word, unless it begins a Chinese character."""
+    """The items of `first` and `opens` in `WordBoundaries` for one piece."""
     text = piece.replace(SPACE, " ")
     if piece.startswith("<0x") and piece.endswith(">") and len(piece) == len("<0x00>"):
         byte = int(piece[3:5], 16)

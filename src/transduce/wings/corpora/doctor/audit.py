@@ -1,7 +1,6 @@
-"""Audits a corpus in one pass: finds faults and misaligned stretches, and counts characters and text lengths.
+"""Finds faults and misaligned lines in a corpus, and counts characters and text lengths, in one pass.
 
-Worker processes audit chunks (`chunk.py`). This module merges the results of the workers and finds repetitions. The
-memory per pair is 19 bytes: two hashes and a verdict.
+Worker processes audit chunks of the corpus (`chunk.py`). This module merges their results and finds repeated pairs.
 """
 
 import sys
@@ -35,7 +34,7 @@ VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.in
 
 
 class Verdict(NamedTuple):
-    """The decision about a pair: the pair is kept if `rule` is 0, and removed otherwise."""
+    """The decision to keep or remove a pair."""
 
     rule: int  # 0, or the position of the broken rule in MEANINGS, counted from 1
     repaired: bool  # kept after it was realigned or decoded as Windows-1252
@@ -43,7 +42,7 @@ class Verdict(NamedTuple):
 
 
 class Misaligned(NamedTuple):
-    """A range of misaligned source lines: their translations are `offset` lines further down (None: not nearby)."""
+    """A range of source lines whose translations are `offset` lines further down (None if they are not nearby)."""
 
     file: str
     first: int
@@ -75,7 +74,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Audit:
-    """The findings about a corpus; arrays have one row for the source and one for the target."""
+    """The findings about a corpus. Row 0 of each array is about the sources, row 1 about the targets."""
 
     rules: Rules
     faults: Cleaning = field(default_factory=Cleaning)  # a pair is counted for every rule that it breaks
@@ -108,10 +107,10 @@ class Audit:
 
 
 def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
-    """Audit a corpus; a language that `rules` does not name is identified from the first texts.
+    """Audit a corpus. A language that is missing in `rules` is identified from the first texts.
 
-    If reading fails, the pairs already read are audited, and the result's `stopped` holds the reason. Raises UserError
-    if no pair can be read, if the test set can't be read, or if a package is missing.
+    If reading fails, the pairs read so far are audited, and `Audit.stopped` holds the reason. Raises UserError if no
+    pair can be read, if the test set can't be read, or if a package is missing.
     """
     stopped: list[str] = []
     chunks = _chunks(pairs, stopped)
@@ -132,7 +131,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
 
 
 def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
-    """Split the pairs into chunks; if reading fails, stop and append the reason to `stopped`."""
+    """Split the pairs into chunks. If reading fails, append the reason to `stopped`."""
     chunk: list[Pair] = []
     try:
         for pair in pairs:
@@ -147,7 +146,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
 
 
 def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tuple[str, str]:
-    """The source and target languages: those in `rules`; a missing one is identified from `texts` ("" if unclear)."""
+    """The languages in `rules`. A missing language is identified from `texts` ("" if this fails)."""
     if all(rules.languages) or not set(rules.others) & set(LANGUAGE_RULES):
         return rules.languages
     codes = []
@@ -176,7 +175,7 @@ def _audit_in_worker(sources: Sequence[str], targets: Sequence[str]) -> ChunkAud
 def _audit_chunks(
     chunks: Iterable[list[Pair]], auditor: ChunkAuditor, processes: int
 ) -> Iterator[tuple[list[Pair], ChunkAudit]]:
-    """Yield each chunk with its audit, in order; chunks are read ahead to keep all workers busy."""
+    """Yield each chunk with its audit, in the order of the corpus."""
     if processes < 2:
         for chunk in chunks:
             yield chunk, auditor.audit([pair.source for pair in chunk], [pair.target for pair in chunk])
@@ -240,7 +239,7 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
 
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """Flag repetitions among the good pairs; a good pair that only repeats a faulty pair is not flagged."""
+    """Flag pairs that repeat an earlier pair. Only good and repaired pairs are compared."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
     good = remaining == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
@@ -253,5 +252,5 @@ def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashe
 
 
 def quantiles(counts: Ints, shares: Sequence[float]) -> list[int]:
-    """The length quantile for each share, such as 0.5 (the median); `counts[n]` is the number of texts of length n."""
+    """One quantile of text lengths per share (0.5 for the median). `counts[n]` is the number of texts of length n."""
     return [int(np.searchsorted(np.cumsum(counts), share * counts.sum())) for share in shares]

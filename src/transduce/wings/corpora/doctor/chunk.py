@@ -1,4 +1,4 @@
-"""Audits one chunk of a corpus, in a worker process: checks the rules, repairs pairs, counts characters and words."""
+"""Checks and repairs the pairs of one chunk of a corpus, and counts characters and words."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ MAX_LENGTH_COUNTED = 5000  # characters or words; longer texts are counted with 
 
 
 class ChunkAudit(NamedTuple):
-    """The findings about one chunk; each list of arrays has one array for the sources and one for the targets."""
+    """The findings about one chunk. Each list of arrays has one array for the sources and one for the targets."""
 
     broken: Flags  # rules that each pair breaks as it stands
     remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`
@@ -68,7 +68,7 @@ class ChunkAuditor(NamedTuple):
 
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
-    """Decode texts as Windows-1252. Where this fails, replace the undecodable bytes, and return these rows, too."""
+    """Decode the pairs in `rows` as Windows-1252. Returns all pairs, and the rows that are not Windows-1252."""
     texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
@@ -82,7 +82,7 @@ def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> 
 def _realigned(
     checker: Checker, sides: PairBatch, shifts: Sequence[Shift], remaining: Flags, lost: Ints
 ) -> tuple[Ints, PairBatch]:
-    """Realign sources and targets where possible; `remaining` receives the rules that the realigned pairs break."""
+    """Realign misaligned pairs, and update `remaining`. Returns the row of each source's target, and the pairs."""
     partners = alignment(shifts, len(sides))
     partners[lost] = -1
     partners[np.isin(partners, lost)] = -1

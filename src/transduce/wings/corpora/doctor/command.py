@@ -74,7 +74,7 @@ def doctor(
 
 
 def _is_corpus(what: tuple[str, ...]) -> bool:
-    """Whether `what` names files, or a folder with bilingual files; False for a folder that transduce wrote."""
+    """Whether `what` names a corpus. False for a folder that transduce wrote."""
     from transduce import model_folder
     from transduce.text.formats import combinable_suffixes
     from transduce.text.plain import suffixes

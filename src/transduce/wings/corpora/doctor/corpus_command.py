@@ -1,4 +1,4 @@
-"""`transduce doctor` for a corpus: audit the corpus, print the findings, write the report and the repaired corpus."""
+"""Implements `transduce doctor` for a corpus."""
 
 import json as json_format
 import time
@@ -47,7 +47,7 @@ def check_corpus(
     fix: Sequence[str],
     threads: int,
 ) -> None:
-    """Audit the corpus and print the findings; with `fix`, also write the repaired corpus."""
+    """Audit the corpus and print the findings. Writes a report to `out`, and the repaired corpus to `fix`."""
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
         check_output(output, files, "out" if output == out else "fix")
@@ -78,7 +78,7 @@ def check_corpus(
 def choose_rules(
     languages: tuple[str, str], test: tuple[str, ...], only: Sequence[str], without: Sequence[str]
 ) -> Rules:
-    """The rules to check; a rule that can't be checked is left out, unless `only` names it."""
+    """The rules in `only`, or by default all rules that can be checked, except those in `without`."""
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
@@ -94,7 +94,7 @@ def choose_rules(
 
 
 def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """The count of each character that `vocabulary` lacks; None stands for a vocabulary learned from this corpus."""
+    """The characters that `vocabulary` lacks, with counts. None stands for a vocabulary learned from this corpus."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
     if vocabulary is None:
@@ -150,7 +150,7 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
 
 
 def _cut(text: str) -> str:
-    """The text on one line of limited width, with escapes for invisible characters."""
+    """The text, cut to MAX_TEXT_WIDTH characters, with escapes for unprintable characters."""
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
@@ -181,7 +181,7 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
 
 
 def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
-    """Write the kept pairs, a list of the removed pairs and a list of the repaired pairs."""
+    """Write the repaired corpus, a list of the removed pairs and a list of the repaired pairs."""
     if audit.stopped:
         raise UserError(f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}")
     corpus = RepairedCorpus(files, languages, audit)

@@ -1,4 +1,4 @@
-"""Checks a model folder, an export or a prepared corpus for damage, and lists engines and export formats."""
+"""Checks model folders, exports and prepared corpora for damage."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
-    """Check a model folder, an export or a prepared corpus; raises UserError for any other folder."""
+    """Check a model folder, an export or a prepared corpus. Raises UserError for any other folder."""
     finished = (folder / MANIFEST).exists()
     if is_prepared([str(folder)]):
         yield from _files(folder, "prepare the corpus again")
@@ -47,7 +47,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
 
 
 def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
-    """Compare the files with the manifest: yield a fact per damaged file, or a single fact if no file is damaged."""
+    """Yield a `Fact` for each file that differs from the manifest, or one `Fact` if no file is damaged."""
     try:
         manifest = read_manifest(folder)
     except UserError as error:

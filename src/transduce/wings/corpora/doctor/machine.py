@@ -29,7 +29,7 @@ EXTRA_PURPOSES = {
 
 
 class Fact(NamedTuple):
-    """The result of one check of a machine or a folder; `mend` says how to correct a fault."""
+    """The result of one check of a machine or a folder. `mend` says how to correct a fault."""
 
     what: str
     state: Literal["good", "lacking", "damaged"]
@@ -69,7 +69,7 @@ def _torch() -> Iterator[Fact]:
 
 
 def _memory_bytes() -> int:
-    """The memory of this machine or the limit of its container, whichever is lower; 0 if both are unknown."""
+    """The memory of this machine or container in bytes, or 0 if unknown."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -80,7 +80,7 @@ def _memory_bytes() -> int:
 
 
 def _extras() -> Iterator[Fact]:
-    """Check the optional dependencies that the metadata of the installed transduce package lists."""
+    """Check for each extra of transduce whether its packages are installed."""
     requirements = [Requirement(text) for text in metadata.requires("transduce") or []]
     for extra, purpose in EXTRA_PURPOSES.items():
         wanted = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]

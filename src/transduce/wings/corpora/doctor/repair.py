@@ -1,4 +1,4 @@
-"""Yields the lines of a corpus without its faulty pairs, and lists the removed pairs and the repaired pairs."""
+"""Removes or repairs the faulty pairs of a corpus after its audit."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
 
 
 class RepairedCorpus:
-    """Reads a corpus again and applies the verdicts of its audit to its pairs."""
+    """Reads a corpus again, and removes or repairs the pairs that its audit found faulty."""
 
     def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
         self._files, self._languages, self._audit = files, languages, audit
 
     def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
-        """Every pair with its verdict; a realigned pair has its new target."""
+        """Yield each pair, realigned if possible, with its verdict."""
         sources, targets = tee(read_pairs(self._files, self._languages, lenient=True))
         partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
         for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
@@ -50,7 +50,7 @@ class RepairedCorpus:
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """For each kept pair, its line of the bilingual file, with all columns or JSON keys."""
+        """The repaired lines of the kept pairs in a bilingual file, with all columns or JSON keys."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:
@@ -75,7 +75,7 @@ class RepairedCorpus:
                 yield _as_json(tuple(MEANINGS)[verdict.rule - 1], pair)
 
     def repaired(self) -> Iterator[str]:
-        """The repaired pairs as JSON lines; an `offset` of 2 means that the target stood two lines below its source."""
+        """The repaired pairs as JSON lines. The key `offset` says how many lines the target stood below its source."""
         for pair, verdict in self._pairs():
             if verdict.repaired:
                 yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)

@@ -19,7 +19,7 @@ CHART_WIDTH, CHART_HEIGHT = 600, 150  # in SVG units
 
 
 def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
-    """The HTML report about a corpus; `uncovered` lists characters that have no vocabulary piece, with their counts."""
+    """The HTML report about a corpus. `uncovered` has the characters without a vocabulary piece, and their counts."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     share, findings = audit.faulty / audit.pairs, audit.findings()
     summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
@@ -57,7 +57,7 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
 
 
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
-    """Up to `limit` line numbers of a finding, from index `first`; if there are several files, also the file names."""
+    """A text that lists up to `limit` line numbers of a finding, starting with the one at index `first`."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
         f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
@@ -67,7 +67,7 @@ def line_numbers(finding: Finding, first: int, limit: int) -> str:
 
 
 def length_rows(audit: Audit) -> list[tuple[str, ...]]:
-    """The length quantiles of sources and targets, in characters and in words; the first row has the column names."""
+    """A table of length quantiles for both sides, in characters and in words. Row 0 has the column names."""
     rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
     for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):

@@ -1,1 +1,1 @@
-"""`transduce fetch`: download, verify and unpack known corpora by name."""
+"""Downloads, verifies and unpacks known corpora by name (`transduce fetch`)."""

@@ -1,6 +1,6 @@
 """Reads members of an archive as streams, up to a size limit.
 
-Members' names never become paths, so `../` is harmless. A wanted member must not be a link or a device.
+This module writes no files, so member names with `../` are harmless.
 """
 
 import bz2
@@ -27,7 +27,7 @@ DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile
 
 
 class _Limited(io.RawIOBase):
-    """A stream that raises UserError if the archive at `path` unpacks to many times its size."""
+    """A stream that raises UserError if it is far larger than the archive at `path`."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path = stream, path
@@ -49,10 +49,10 @@ class _Limited(io.RawIOBase):
 
 
 def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the names and decompressed streams of the wanted members, in the archive's order. Call inside `readable`.
+    """Yield the names and decompressed streams of the members in `wanted`. Call inside `readable`.
 
-    Read each stream before taking the next one. The name "" in `wanted` stands for the whole file. Raises UserError
-    if a wanted member is missing, duplicated, a link or a device.
+    Read each stream before you take the next one. The name "" stands for the whole file. Raises UserError if a member
+    in `wanted` is missing, occurs twice, or is a link or a device.
     """
     if "" in wanted:
         with path.open("rb") as file:
@@ -72,7 +72,7 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
-    """The first `limit` bytes of each wanted member that a zip archive holds; {} if `path` is not a zip archive."""
+    """The first `limit` bytes of the members in `wanted` that exist, or {} if `path` is not a zip archive."""
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
@@ -80,7 +80,7 @@ def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[st
 
 
 def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """The names and streams of the wanted members of a zip archive; the stream is None for a link."""
+    """Yield the names and streams of the members in `wanted`. The stream of a link is None."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.filename in wanted:
@@ -90,7 +90,7 @@ def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
 
 
 def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """The names and streams of the wanted members of a tar archive; the stream is None for a link or a device."""
+    """Yield the names and streams of the members in `wanted`. The stream of a link or a device is None."""
     with path.open("rb") as file:
         raw = _Limited(_decompressed(file), path)  # skipped members, too, count towards the limit
         raw.headers = MAX_HEADER_BYTES  # opening the archive reads the first member's headers
@@ -115,7 +115,7 @@ def _plain(stream: IO[bytes], path: Path) -> IO[bytes]:
 
 
 def _decompressed(stream: IO[bytes]) -> IO[bytes]:
-    """The decompressed stream; the compression format, if any, is recognised by the first bytes."""
+    """The stream, decompressed if its first bytes are those of gzip, xz or bzip2."""
     buffered = io.BufferedReader(cast(io.RawIOBase, stream), 1 << 16)
     start = buffered.peek(10)
     if start.startswith(b"\x1f\x8b"):
@@ -134,7 +134,7 @@ def _is_zip(path: Path) -> bool:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn errors of a damaged archive in the `with` block into UserError."""
+    """Raise UserError if the archive proves to be damaged inside the `with` block."""
     try:
         yield
     except (*DAMAGE_ERRORS, OSError) as error:

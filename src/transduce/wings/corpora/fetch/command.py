@@ -61,7 +61,7 @@ def fetch(
 
 
 def _entries(table: Path | None) -> dict[str, Entry]:
-    """The entries of a table file, by default of the table that comes with transduce."""
+    """Read a table of corpora, by default the table that comes with transduce."""
     source = table or files("transduce.wings.corpora.fetch") / "corpora.toml"
     try:
         return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
@@ -81,7 +81,7 @@ def _print_entries(entries: dict[str, Entry]) -> None:
 
 
 def _size(corpus: Corpus) -> str:
-    """The total size of the downloads, such as "more than 5 MB" if only some sizes are known."""
+    """The total download size as text, such as "more than 5 MB" if some sizes are unknown."""
     sizes = [file.size for file in corpus.downloads()]
     known = decimal(sum(sizes))
     return known if all(sizes) else f"more than {known}" if any(sizes) else "not known"

@@ -1,7 +1,7 @@
-"""Fetches a corpus: downloads its files and writes aligned texts to a folder that appears only when it is complete.
+"""Downloads the files of a corpus and writes the aligned texts to a folder atomically.
 
-OUT/train.en, train.de, valid.en …   one sentence per line; line i of train.de is the translation of line i of train.en
-OUT/SOURCE.md, source.json           licence, and URLs of the parts in their order; .md for people, .json for programs
+OUT/train.en, train.de, valid.en …   one sentence per line, where line i of train.de translates line i of train.en
+OUT/SOURCE.md, source.json           the licence and the URLs, as text and as JSON
 OUT/manifest.json                    size and SHA-256 of each file above
 OUT.downloads/                       the downloads, until OUT is complete
 """
@@ -27,7 +27,7 @@ MAX_NOTE_BYTES = 1 << 20  # of a licence or README
 
 
 class Fetched(NamedTuple):
-    """A fetched corpus; `pairs` has the number of pairs of each split."""
+    """A fetched corpus. `pairs` maps each split to its number of pairs."""
 
     folder: Path
     languages: tuple[str, str]
@@ -36,12 +36,12 @@ class Fetched(NamedTuple):
     repaired: int  # lines that were not UTF-8
 
     def files(self, split: str) -> list[Path]:
-        """The two files of a split."""
+        """The source file and the target file of a split."""
         return [self.folder / f"{split}.{language}" for language in self.languages]
 
 
 def already_fetched(name: str, out: Path) -> Fetched | None:
-    """The verified corpus in `out`, or None if `out` is missing; raises UserError if `out` is not the corpus `name`."""
+    """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content."""
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
@@ -60,7 +60,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
 
 
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
-    """Download a corpus and write the folder `out` atomically; the downloads stay in `kept`, if given, for reuse."""
+    """Download a corpus and write it to the folder `out`. If `kept` is a folder, the downloads stay there."""
     folder = kept or _downloads(out)
     urls = {file_name(file.url): file.url for file in corpus.downloads()}
     for file in corpus.downloads():
@@ -87,7 +87,7 @@ def _downloads(out: Path) -> Path:
 
 
 def _clear(out: Path) -> None:
-    """Remove leftovers of killed processes. If `out` exists, also remove its downloads, unless a process uses them."""
+    """Remove temporary files of killed processes. If `out` exists, also remove its unused downloads."""
     remove_leftovers(out.parent, name=out.name)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
@@ -142,7 +142,7 @@ def _append(whole: Path, part: Path) -> None:
 
 
 def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
-    """Copy notes, such as licences, from the archives; notes with the same name are concatenated."""
+    """Copy files such as licences from the archives, and concatenate files with equal names."""
     for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
         for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
             with (folder / Path(name).name).open("ab") as note:

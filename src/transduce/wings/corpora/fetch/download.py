@@ -1,7 +1,7 @@
-"""Resumable, verified, atomic download of one file; environment variables such as https_proxy set the proxy.
+"""Downloads a file, resumes interrupted downloads, and verifies the checksum.
 
 www.example.org_a_corpus.tgz              the complete file, with the right checksum
-www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far; 3f9c… identifies the version on the server
+www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far (3f9c… is a digest of the file's version)
 """
 
 import hashlib
@@ -42,7 +42,7 @@ Answer = TypeVar("Answer")
 
 
 def download(wanted: Download, folder: Path) -> Path:
-    """Download a file to `folder`, or resume a partial download. A file that is already complete is only verified.
+    """Download a file to `folder`, or resume an interrupted download.
 
     Raises UserError if the download fails or the checksum is wrong. A file with a wrong checksum is removed.
     """
@@ -57,7 +57,7 @@ def download(wanted: Download, folder: Path) -> Path:
 
 
 def read_address(url: str) -> bytes:
-    """The content at `url`, up to MAX_ANSWER_BYTES; raises UserError if the request fails."""
+    """The first MAX_ANSWER_BYTES bytes at `url`. Raises UserError if the request fails."""
 
     def attempt() -> bytes:
         with _open(urllib.request.Request(url, headers=HEADERS)) as answer:
@@ -74,7 +74,7 @@ def file_name(url: str) -> str:
 
 
 def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
-    """Retry failures; raises UserError for a permanent failure, or after MAX_FAILURES attempts without progress."""
+    """Call `attempt` until it succeeds. Raises UserError after a permanent error or MAX_FAILURES failures in a row."""
     failures = 0
     while True:
         before, wait = progress(), 0.0
@@ -104,7 +104,7 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
-    """Request the missing bytes and append them to the partial file; returns the path of the completed file."""
+    """Request the missing bytes and append them to the partial file. Returns the path of that file."""
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
     request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
@@ -137,7 +137,7 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 
 def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Append an answer to `file`; raises ConnectionError if the file size is not `total`, unless `total` is 0."""
+    """Append the server's answer to `file`. Raises ConnectionError if the size is then not `total` (0 if unknown)."""
     began, done = time.monotonic(), offset
     while block := answer.read1(NETWORK_BLOCK_BYTES):
         with _disk(path):
@@ -155,7 +155,7 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
 
 @contextmanager
 def _disk(path: Path) -> Iterator[None]:
-    """Turn disk errors in the `with` block into UserError, since only network errors are retried."""
+    """Raise UserError if writing to the disk fails inside the `with` block."""
     try:
         yield
     except OSError as error:
@@ -163,13 +163,13 @@ def _disk(path: Path) -> Iterator[None]:
 
 
 def _partial(path: Path) -> Path:
-    """The path of a download's partial file, or the path for a new partial file."""
+    """The path of an existing or new partial file for the download `path`."""
     parts = (each for each in path.parent.iterdir() if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name)))
     return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
 
 
 def _suffix(wanted: Download, answer: Any, total: int) -> str:
-    """The suffix of the partial file: a digest of the ETag or the date of the file on the server."""
+    """The suffix of the partial file, derived from the ETag or the date that the server sent."""
     tag = answer.headers.get("ETag", "")
     mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
     if not mark and not wanted.checksum:
@@ -182,7 +182,7 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The position of the answer's first byte in the file, and the file's length in bytes (0: unknown)."""
+    """The offset of the answer's first byte in the file, and the file size (0 if unknown), in bytes."""
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
@@ -220,5 +220,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """Send a request; returns the answer. The table and `_Redirects` allow only http and https addresses."""
+    """Send a request and return the server's answer."""
     return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)

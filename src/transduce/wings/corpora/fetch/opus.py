@@ -1,4 +1,4 @@
-"""Looks up the newest version of a corpus, and the order of languages in its file names, in the catalogue of OPUS."""
+"""Looks up a corpus in the catalogue of OPUS."""
 
 import json
 
@@ -10,7 +10,7 @@ KIB = 1024  # bytes; the unit of sizes in the catalogue
 
 
 def look_up(entry: Entry, request: Request) -> Request:
-    """The request with the newest version; raises UserError if the catalogue lists no version or can't be read."""
+    """Add the newest version to a request. Raises UserError if the catalogue lists no version or can't be read."""
     source, target = request.languages
     url = entry.catalogue.format_map(request.placeholders() | {"version": "latest"})
     named = f"{entry.name}:{request.corpus}/VERSION:{source}-{target}"

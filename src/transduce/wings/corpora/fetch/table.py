@@ -1,9 +1,9 @@
-"""Reads the table of corpora, which lists the files to download for each corpus (format: docs/guides/corpora.md).
+"""Reads the table of corpora and their downloads (see docs/guides/corpora.md).
 
     [NAME]                           title, licence, homepage, cite, recipe, languages (a list of pairs, or "any")
-    [[NAME.train]] [[NAME.valid]] …  the parts of a split, concatenated in this order
+    [[NAME.train]] [[NAME.valid]] …  the parts of each split, in their order
 
-A request for a corpus is NAME or NAME:en-de; in a collection, it is NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
+A request has the form NAME or NAME:en-de, or for a collection NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
 import difflib
@@ -33,7 +33,7 @@ class Download(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The text of a `Part` in one language: a member of an archive, or the whole download if `member` is ""."""
+    """The text of a `Part` in one language. If `member` is "", the text is the whole download."""
 
     language: str
     download: Download
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a split: aligned text in two languages."""
+    """Aligned texts in two languages. A split consists of one or more parts."""
 
     source: Side
     target: Side
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A corpus to download; `splits` is in the order of the table."""
+    """A corpus to download, with its splits in the order of the table."""
 
     name: str
     languages: tuple[str, str]
@@ -88,7 +88,7 @@ class Request(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the table: a corpus or a collection of corpora."""
+    """A table entry for a corpus or for a collection of corpora."""
 
     name: str
     facts: Mapping[str, Any]
@@ -108,7 +108,7 @@ class Entry(NamedTuple):
 
 
 def read_table(text: str, file: str) -> dict[str, Entry]:
-    """The entries of a table by name; raises UserError if the table has a mistake."""
+    """Parse a table into entries by name. Raises UserError if the table has a mistake."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -117,7 +117,7 @@ def read_table(text: str, file: str) -> dict[str, Entry]:
 
 
 def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
-    """The entry and parsed form of a request such as "multi30k:en-fr"; raises UserError for an invalid request."""
+    """Parse a request such as "multi30k:en-fr", and find its entry. Raises UserError if the request is invalid."""
     name, *rest = text.split(":")
     if name not in entries:
         nearest = difflib.get_close_matches(name, entries, 1)
@@ -141,7 +141,7 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 
 def choose(entry: Entry, request: Request) -> Corpus:
-    """The corpus that a request names; raises UserError if the table's entry is incomplete or uses a file twice."""
+    """The corpus that a request names. Raises UserError if its entry is incomplete or uses a file twice."""
     values, members = request.placeholders(), dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
@@ -162,7 +162,7 @@ def choose(entry: Entry, request: Request) -> Corpus:
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
-    """Whether a part has both languages; a part with a `checksum` per language has only the languages listed there."""
+    """Whether a part has both languages. If `checksum` is a table, it lists the languages of the part."""
     checksum = part.get("checksum", "")
     return not isinstance(checksum, dict) or set(languages) <= set(checksum)
 
@@ -207,7 +207,7 @@ def _entry(name: str, content: Any, file: str) -> Entry:
 
 
 def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
-    """Check the keys, values and placeholders of a TOML table; raises UserError for a mistake."""
+    """Raise UserError if a TOML table lacks a needed key, or has a wrong key or value."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
             raise UserError(f"{where}: {key} is missing.")
@@ -223,7 +223,7 @@ def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
-    """If `value` is invalid, a description of the valid values of `key`; otherwise ""."""
+    """A description of the valid values of `key` if `value` is invalid, otherwise ""."""
     if key in KINDS_OF_VALUES:
         is_right, wanted = KINDS_OF_VALUES[key]
         return "" if is_right(value) else wanted

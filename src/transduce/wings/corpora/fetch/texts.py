@@ -1,8 +1,8 @@
 """Converts the text formats of corpora to UTF-8 with one sentence per line.
 
 text   plain text with one sentence per line
-sgm    WMT and IWSLT test sets with tags <doc docid=…> and <seg id=…>; these files are not valid SGML or XML
-ted    IWSLT's training data: lines of text among lines of metadata; titles and descriptions are kept as text
+sgm    test sets of WMT and IWSLT with the tags <doc docid=…> and <seg id=…>
+ted    training data of IWSLT, with lines of metadata between the lines of text
 """
 
 import codecs
@@ -25,7 +25,7 @@ TED_METADATA = (b"url", b"keywords", b"speaker", b"talkid", b"reviewer", b"trans
 
 
 class Written(NamedTuple):
-    """Facts about the converted text of one language."""
+    """Facts about a text that `write_text` converted."""
 
     lines: int
     repaired: int  # lines with bytes that are not UTF-8, replaced by U+FFFD
@@ -33,7 +33,7 @@ class Written(NamedTuple):
 
 
 def write_text(stream: IO[bytes], file: IO[bytes], kind: str) -> Written:
-    """Convert a stream in the format `kind` to plain text in `file`."""
+    """Convert a stream of the format `kind` to plain text, and write the text to `file`."""
     if kind == "sgm":
         return _write_segments(stream, file)
     lines = repaired = 0
@@ -46,7 +46,7 @@ def write_text(stream: IO[bytes], file: IO[bytes], kind: str) -> Written:
 
 
 def _talk(block: bytes) -> bytes:
-    """The text of a block in the format "ted", without the lines of metadata."""
+    """The text of a block in the format "ted", with titles and descriptions but no other metadata."""
     lines = []
     for line in block.removesuffix(b"\n").split(b"\n"):
         match = TED_TAG.match(line)
@@ -74,7 +74,7 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks of whole lines, with LF as line end and without a byte order mark."""
+    """Yield blocks of whole lines, with LF as line end and without a byte order mark."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     while block := stream.read(TEXT_BLOCK_BYTES):
         block = rest + block
@@ -89,7 +89,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _utf8(block: bytes) -> tuple[bytes, int]:
-    """The block as valid UTF-8, and the number of lines in which bytes were replaced."""
+    """The block as valid UTF-8, and the number of lines in which invalid bytes were replaced."""
     try:
         block.decode()
     except UnicodeDecodeError:
