@@ -21,8 +21,6 @@ VARIANTS = 16  # maximum number of segmentations of a word per call, since drawi
 MAX_LATTICES = 1 << 16  # words whose unigram probabilities are kept
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd, so its powers are never 0 modulo 2^64
 
-Unit = str | int  # a character, or the id of a piece that can't be divided, such as a byte
-
 
 class SubwordSampler:
     """Draws segmentations of encoded sentences, word by word."""
@@ -32,11 +30,11 @@ class SubwordSampler:
         self._strength = strength
         self._draw = self._draw_bpe if vocabulary.is_bpe else self._draw_unigram
         pieces, scores = vocabulary.pieces(range(vocabulary.size)), vocabulary.scores()
-        self._units: list[Sequence[Unit]] = [
-            [token] if score is None else piece for token, (piece, score) in enumerate(zip(pieces, scores, strict=True))
-        ]
+        # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
+        names = [piece if scores[token] is not None else f"\0{token}" for token, piece in enumerate(pieces)]
+        self._units = [list(name) if name[0] != "\0" else [name] for name in names]
         self._begins_word = np.array([piece.startswith(SPACE) for piece in pieces])
-        self._ids = {piece: token for token, piece in enumerate(pieces) if scores[token] is not None}
+        self._ids = {name: token for token, name in enumerate(names)}
         self._scores = {piece: score for piece, score in zip(pieces, scores, strict=True) if score is not None}
         self._longest = max(map(len, self._scores), default=1)
         self._lattice = lru_cache(MAX_LATTICES)(self._filter)
@@ -45,7 +43,7 @@ class SubwordSampler:
         }
 
     def sample(self, rows: Rows, random_numbers: np.random.Generator) -> Rows:
-        """A drawn segmentation of each row; rows hold ids of the vocabulary, without PAD, BOS and EOS."""
+        """Draw a segmentation of each row of ids."""
         if not len(rows.ids):
             return rows
         begins = self._begins_word[rows.ids]
@@ -64,14 +62,15 @@ class SubwordSampler:
         return Rows(drawn.take(place).ids, np.diff(lengths[word_ends]))
 
     def _segment(self, word: Sequence[int], uniform: Callable[[], float]) -> Sequence[int]:
-        """A drawn segmentation of a word; `uniform` draws numbers from 0 to 1."""
+        """Draw a segmentation of a word. `uniform` returns random numbers between 0 and 1."""
         units = [unit for token in word for unit in self._units[token]]
         pieces = self._draw(units, uniform) if len(units) > 1 else units
-        ids = [piece if isinstance(piece, int) else self._ids.get(piece) for piece in pieces]
-        return word if None in ids else ids  # an imported vocabulary may lack a character
+        if not all(piece in self._ids for piece in pieces):
+            return word  # an imported vocabulary may lack a character
+        return [self._ids[piece] for piece in pieces]
 
-    def _draw_bpe(self, units: Sequence[Unit], uniform: Callable[[], float]) -> Sequence[Unit]:
-        """Apply merges, the most frequent first; at each step, each merge is left out with the given probability."""
+    def _draw_bpe(self, units: Sequence[str], uniform: Callable[[], float]) -> Sequence[str]:
+        """Apply the most frequent merge until none is left. At each step, each possible merge is left out at random."""
         pieces = list(units)
         while True:
             best, at = math.inf, -1
@@ -83,17 +82,17 @@ class SubwordSampler:
                 return pieces
             pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
 
-    def _draw_unigram(self, units: Sequence[Unit], uniform: Callable[[], float]) -> Sequence[Unit]:
+    def _draw_unigram(self, units: Sequence[str], uniform: Callable[[], float]) -> Sequence[str]:
         """Sample the pieces from the last to the first."""
-        lattice, pieces, end = self._lattice(tuple(units)), list[Unit](), len(units)
+        lattice, pieces, end = self._lattice(tuple(units)), list[str](), len(units)
         while end:
             arcs = lattice[end - 1]
             end, piece, _ = arcs[bisect_right(arcs, uniform(), hi=len(arcs) - 1, key=itemgetter(2))]
             pieces.append(piece)
         return pieces[::-1]
 
-    def _filter(self, units: Sequence[Unit]) -> list[list[tuple[int, Unit, float]]]:
-        """For each end of a piece: the pieces that end there, where they begin, and their cumulative probabilities."""
+    def _filter(self, units: Sequence[str]) -> list[list[tuple[int, str, float]]]:
+        """The pieces that end at each unit, with their begins and their cumulative probabilities."""
         totals, lattice = [0.0], []  # log of the summed weights of all segmentations up to a place
         for end in range(1, len(units) + 1):
             arcs = list(self._arcs(units, end))
@@ -103,19 +102,12 @@ class SubwordSampler:
             lattice.append([(begin, piece, at / sums[-1]) for (begin, piece, _), at in zip(arcs, sums, strict=True)])
         return lattice
 
-    def _arcs(self, units: Sequence[Unit], end: int) -> Iterator[tuple[int, Unit, float]]:
-        """The pieces that end at unit `end`: where each begins, and alpha times its log-probability."""
+    def _arcs(self, units: Sequence[str], end: int) -> Iterator[tuple[int, str, float]]:
+        """The pieces that end before unit `end`, with their begins, and alpha times their log-probabilities."""
         for begin in range(max(0, end - self._longest), end):
-            part = units[begin:end]
-            piece = part[0] if len(part) == 1 else "".join(map(str, part)) if all(map(is_character, part)) else None
-            if piece in self._scores:
-                yield begin, piece, self._strength * self._scores[piece]
-            elif len(part) == 1:
-                yield begin, part[0], 0.0
-
-
-def is_character(unit: Unit) -> bool:
-    return isinstance(unit, str)
+            piece = "".join(units[begin:end])
+            if piece in self._scores or end - begin == 1:
+                yield begin, piece, self._strength * self._scores.get(piece, 0.0)
 
 
 def _hashes(words: Rows) -> NDArray[np.uint64]:
