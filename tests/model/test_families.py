@@ -25,7 +25,7 @@ FAMILIES = {
     "transformer": [],
     "dot products": ["model.attention=dot"],
     "additive attention": ["model.attention=additive", "train.learning_rate=0.5"],
-    "window": ["model.window=4"],
+    "window": ["model.window=4", "train.learning_rate=0.5"],
     "experts": ["model.experts=4", "model.experts_per_token=2", "model.expert_layers=2"],
     "recurrent": ["model.kind=recurrent", "model.attention=additive"],
     "recurrent, multiplicative": ["model.kind=recurrent", "model.attention=dot", "model.cell=gru"],

@@ -18,7 +18,7 @@ CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into i
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
-    """Make the optimizer that train.optimizer names. `update` sets its learning rate."""
+    """Make the optimizer that train.optimizer names. Each call of `update` sets the learning rate."""
     match train.optimizer:
         case "adam":
             return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, fused=True)

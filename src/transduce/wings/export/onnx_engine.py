@@ -71,7 +71,7 @@ class OnnxStepper:
         return torch.from_numpy(log_probs)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
-        """Select rows of the decoder's cache and, unless `sentences` is None, sentences of the encoder's outputs."""
+        """Select hypotheses in the decoder's cache. If `sentences` is not None, also select encoded sentences."""
         self.state = {name: array[rows.numpy()] for name, array in self.state.items()}
         if sentences is not None:
             self.memory = {name: array[sentences.numpy()] for name, array in self.memory.items()}

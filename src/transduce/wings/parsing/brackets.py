@@ -179,7 +179,7 @@ class _Sentence:
                     self.words.append((node.word, node.label))
 
     def restore(self, number: int) -> None:
-        """Insert a deleted quotation mark as a word."""
+        """Restore a quotation mark that EVALB's parameters delete."""
         place, quote = self.quotes[number]
         self.words.insert(place, (quote.word, quote.tag))
         for bracket in self.brackets[quote.before :]:
