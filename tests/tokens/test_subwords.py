@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import blocks
+from transduce.config.schema import TrainConfig
+from transduce.preparation.prepared import Facts, Prepared
+from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.subwords import SubwordSampler
@@ -119,3 +123,14 @@ def test_an_epoch_has_its_own_subwords_and_its_batches_fit(vocabulary, mixture):
 def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
     drawn = sampled(vocabulary, ["  ".join(["running"] * 50)] * 20, 0.5)
     assert len(set(map(tuple, drawn))) == len(drawn)
+
+
+def test_whole_words_are_not_divided(vocabulary, mixture):
+    counts = dict.fromkeys(["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0)
+    names = {"source": "ka", "target": "zu", "corpora": [], "files": [], "weights": [], "left_out": {}}
+    facts = Facts(options={"data.symbols": True}, **names, **counts)
+    prepared = Prepared(Path(), facts, Tokenizer(vocabulary), mixture)
+    with pytest.raises(UserError, match="whole words"):
+        prepared.sampled(TrainConfig(sample_target=0.1))
+    assert isinstance(prepared.sampled(TrainConfig(sample_source=0.1)), SampledMixture)
+    assert prepared.sampled(TrainConfig()) is mixture
