@@ -143,7 +143,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
                 ("Parameters", f"{metrics['parameters']:,}"),
                 ("Updates", f"{training['steps']:,}"),
                 ("Training time", duration(training["seconds"])),
-                ("Target tokens per second", f"{training['target_tokens'] / training['seconds']:,.0f}"),
+                ("Target tokens per second", f"{training['target_tokens'] / max(training['seconds'], 0.1):,.0f}"),
                 ("Computed on", training["device"]),
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
