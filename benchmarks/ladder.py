@@ -11,6 +11,7 @@ text with --test, and the minutes of training.
 import argparse
 import json
 import lzma
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,8 @@ def measure(arguments: argparse.Namespace, pairs: int, options: Sequence[str], f
     subset = folder / f"{pairs}.tsv"
     with lzma.open(arguments.train, "rt", encoding="utf-8", newline="\n") as file:
         subset.write_text("".join(islice(file, pairs)), encoding="utf-8", newline="\n")
-    model = folder / f"model-{len([*folder.iterdir()])}"
+    model = folder / "model"
+    shutil.rmtree(model, ignore_errors=True)
     languages = [f"--from={arguments.source}", f"--to={arguments.target}"]
     files = ["--train", str(subset), "--valid", unpacked(arguments.dev, folder)]
     transduce("train", "--out", str(model), *languages, *files, *options)

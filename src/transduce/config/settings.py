@@ -37,7 +37,7 @@ class Settings(Mapping[str, Any]):
         return settings
 
     def over(self, source: str, values: Options) -> Self:
-        """A copy overridden by `values`, with `source` only for options whose values change."""
+        """A copy with the new `values`. An option gets `source` only if its value changes."""
         defaults = flatten(RunConfig())
         changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
         return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
@@ -47,7 +47,7 @@ class Settings(Mapping[str, Any]):
         return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
 
     def updated(self, other: "Settings") -> Self:
-        """A copy overridden by `other`, with the sources from `other` only for options whose values change."""
+        """A copy with the values of `other`. An option gets the source in `other` only if its value changes."""
         new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
         return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
 

@@ -62,7 +62,7 @@ def guess_layer(num_layers: int) -> int:
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The index of the layer whose linked pieces have the highest mutual information."""
+    """The index of the layer with the highest mutual information between linked pieces."""
     sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)

@@ -83,7 +83,7 @@ class StagedPairs:
         return len(self.parts)
 
     def count(self, part: Part = Part.TRAIN) -> int:
-        """The number of pairs whose `Part` is `part`."""
+        """The number of pairs in a part of the corpus."""
         return int(np.count_nonzero(self.parts == part))
 
     def hashes(self, rule: str) -> Bits64:
