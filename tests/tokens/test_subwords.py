@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import blocks
-from transduce.config.schema import TrainConfig
+from transduce.config.schema import RunConfig, TrainConfig
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture, SampledMixture
@@ -120,6 +120,22 @@ def test_an_epoch_has_its_own_subwords_and_its_batches_fit(vocabulary, mixture):
     assert max(map(len, epochs[0])) <= mixture.longest()[1]
 
 
+def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
+    tokenizer, everything = Tokenizer(vocabulary), np.arange(len(mixture))
+    epochs, lines = [], set()
+    for epoch in (0, *range(40)):
+        data = SampledMixture(mixture, augmented=tokenizer)
+        data.plan(epoch, 0, budget=120, accumulate=2, seed=1)
+        sources, targets = (vocabulary.decode(read(everything)) for read in (data.sources, data.targets))
+        assert [len(row) for row in data.sources(everything)] == data.lengths(everything)[0].tolist()
+        assert max(data.lengths(everything)[0].max(), data.lengths(everything)[1].max()) <= mixture.longest()[1]
+        epochs.append([*sources, *targets])
+        lines |= {line for line, text in enumerate(sources) if text != ENGLISH[line]}
+    assert epochs[0] == epochs[1] != epochs[2]
+    assert len(lines) > 0.8 * len(everything) * 2 / 3  # the longest sentence stays if it would become longer
+    assert "two men  are sitting." in {line for epoch in epochs for line in epoch}
+
+
 def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
     drawn = sampled(vocabulary, ["  ".join(["running"] * 50)] * 20, 0.5)
     assert len(set(map(tuple, drawn))) == len(drawn)
@@ -131,6 +147,6 @@ def test_whole_words_are_not_divided(vocabulary, mixture):
     facts = Facts(options={"data.symbols": True}, **names, **counts)
     prepared = Prepared(Path(), facts, Tokenizer(vocabulary), mixture)
     with pytest.raises(UserError, match="whole words"):
-        prepared.sampled(TrainConfig(sample_target=0.1))
-    assert isinstance(prepared.sampled(TrainConfig(sample_source=0.1)), SampledMixture)
-    assert prepared.sampled(TrainConfig()) is mixture
+        prepared.drawn(RunConfig(train=TrainConfig(sample_target=0.1)))
+    assert isinstance(prepared.drawn(RunConfig(train=TrainConfig(sample_source=0.1))), SampledMixture)
+    assert prepared.drawn(RunConfig()) is mixture

@@ -38,7 +38,8 @@ OPTIONS = {
     "train.keep_last": 3,
     "train.average": 3,
 }
-RANDOM = {"train__sample_source": 0.1, "train__sample_target": 0.1, "train__consistency": "simcut"}
+RANDOM = {"data__augment": "default", "train__sample_source": 0.1, "train__sample_target": 0.1}
+RANDOM |= {"train__consistency": "simcut", "train__ema": 0.9, "train__select_by": "chrf"}
 LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
 
 

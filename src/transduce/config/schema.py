@@ -118,6 +118,9 @@ class DataConfig:
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break any of these rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
+    augment: Literal["none", "default"] = option(
+        "none", "default: every epoch changes 15 % of the pairs: title case, lower case, typing errors, list markers"
+    )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
 
 
@@ -158,12 +161,21 @@ class TrainConfig:
     beta1: float = option(0.9, "decay rate of Adam's mean gradient; momentum of SGD", paper="0.9", below=1)
     beta2: float = option(0.98, "decay rate of the mean squared gradient (Adam, RMSprop)", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
+    weight_decay: float = option(
+        0.0, "share of each weight that an update removes, times the learning rate (Adam)", paper="0"
+    )
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")
     validate_every: int = option(0, "updates between validations; 0: one epoch", unit="updates")
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
         5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
+    )
+    ema: float = option(
+        0.0, "decay rate of a moving average of the weights, used if it is better; 0: none", paper="0", below=1
+    )
+    select_by: Literal["perplexity", "bleu", "chrf"] = option(
+        "perplexity", "validation score for train.patience, the best checkpoint and the final weights"
     )
     patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)

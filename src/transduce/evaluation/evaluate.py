@@ -11,7 +11,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
-from transduce.evaluation.scores import Score, bleu, metrics, score
+from transduce.evaluation.scores import Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
 from transduce.text.pairs import Pair
@@ -75,10 +75,11 @@ def validation(
         translator = Translator(TorchEngine([model]), tokenizer, greedy)
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         if config.data.symbols:
-            return Validation(measured.per_token, None)
+            return Validation(measured.per_token)
         outputs = [translation.text for translation in translator.translate_sentences(sources[first])]
-        score = bleu(outputs, references[first], tokenize=config.data.bleu_tokenize)
-        return Validation(measured.per_token, score)
+        by_name = metrics(config.data.bleu_tokenize)
+        scores = (by_name[name].corpus_score(outputs, [references[first]]).score for name in ("BLEU", "chrF2"))
+        return Validation(measured.per_token, *map(float, scores))
 
     return validate
 

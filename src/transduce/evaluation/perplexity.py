@@ -9,11 +9,17 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None  # by greedy search; None if the targets are symbols, not text
+    bleu: float | None = None  # by greedy search; None if the targets are symbols, not text
+    chrf: float | None = None  # of the same translations
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
         return f"validation perplexity {self.perplexity:.2f}{bleu}"
+
+    def cost(self, select_by: str) -> float:
+        """A number that is lower for a better model by train.select_by."""
+        score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
+        return self.perplexity if score is None else -score
 
 
 class Perplexity(NamedTuple):

@@ -54,12 +54,6 @@ def compare(
     ]
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> float:
-    """BLEU without an interval, for validation during training. Raises UserError as `score` does."""
-    _check(hypotheses, references)
-    return float(metrics(tokenize)["BLEU"].corpus_score(hypotheses, [references]).score)
-
-
 def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it. Raises UserError as `score` does."""
     _check(hypotheses, references)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce.config.schema import DataConfig, TrainConfig
+from transduce.config.schema import DataConfig, RunConfig
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.text.clean import Cleaning
@@ -62,13 +62,16 @@ class Prepared:
         """The validation pairs."""
         return list(read_pairs([str(self.folder / VALID_FILE)])) if (self.folder / VALID_FILE).stat().st_size else []
 
-    def sampled(self, train: TrainConfig) -> Mixture:
-        """The training pairs with the subwords that train.sample_source and train.sample_target choose."""
-        if self.facts.options["data.symbols"] and train.sample_target:
+    def drawn(self, config: RunConfig) -> Mixture:
+        """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
+        train, symbols = config.train, self.facts.options["data.symbols"]
+        if symbols and train.sample_target:
             raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
         sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
-        samplers = [SubwordSampler(side, strength) if strength else None for side, strength in sides]
-        return SampledMixture(self.mixture, *samplers) if any(samplers) else self.mixture
+        source, target = (SubwordSampler(side, strength) if strength else None for side, strength in sides)
+        tokenizer = self.tokenizer if config.data.augment != "none" and not symbols else None
+        changes = source, target, tokenizer
+        return SampledMixture(self.mixture, *changes) if any(changes) else self.mixture
 
     def origin(self, index: int) -> str:
         """The origin of a training pair as "file:line"."""

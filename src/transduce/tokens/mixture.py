@@ -6,12 +6,16 @@ blocks of equal size. Each of these blocks consists of randomly drawn runs of ne
 """
 
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
+from numpy.typing import NDArray
 
+from transduce.text import augment
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import STRIDE, Column, TokenStore
 from transduce.tokens.subwords import SubwordSampler
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
 
 BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
@@ -126,13 +130,19 @@ class Mixture:
 
 
 class SampledMixture(Mixture):
-    """A mixture whose subwords are drawn anew when a block is planned; then the pairs of this block can be read."""
+    """A mixture that changes texts and draws subwords anew when it plans a block. Then this block can be read."""
 
-    def __init__(self, data: Mixture, source: SubwordSampler | None, target: SubwordSampler | None) -> None:
-        """Without a sampler, a side keeps its segmentation."""
+    def __init__(
+        self,
+        data: Mixture,
+        source: SubwordSampler | None = None,
+        target: SubwordSampler | None = None,
+        augmented: Tokenizer | None = None,
+    ) -> None:
+        """Without a sampler, a side keeps its segmentation. `augmented` encodes the texts that text/augment changes."""
         super().__init__(data.stores, data.weights)
-        self._samplers = source, target
-        self._limit = self.longest()[1]  # a longer segmentation is not used, so that every batch fits
+        self._samplers, self._tokenizer = (source, target), augmented
+        self._limit = self.longest()[1]  # a longer sentence is not used, so that every batch fits
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
         return self._columns[0].rows(np.searchsorted(self._pairs, pairs))
@@ -148,23 +158,51 @@ class SampledMixture(Mixture):
         chosen = super()._draw(seed, epoch, block)
         random = np.random.default_rng((seed, epoch, block, 2))  # a random stream used nowhere else
         self._pairs = np.unique(chosen)
-        self._columns = [
-            _column([self._sample(read(some), sampler, random) for some in _slices(self._pairs)])
-            for read, sampler in zip((super().sources, super().targets), self._samplers, strict=True)
-        ]
+        slices = np.split(self._pairs, range(SAMPLED_PAIRS, len(self._pairs), SAMPLED_PAIRS))
+        self._columns = [_column(side) for side in zip(*(self._change(some, random) for some in slices), strict=True)]
         return chosen
 
-    def _sample(self, rows: list[np.ndarray], sampler: SubwordSampler | None, random: np.random.Generator) -> Rows:
-        kept = Rows(np.concatenate(rows), np.array([len(row) for row in rows]))
-        if not sampler:
-            return kept
-        drawn = sampler.sample(kept, random)
-        both = Rows(np.concatenate((drawn.ids, kept.ids)), np.concatenate((drawn.lengths, kept.lengths)))
-        return both.take(np.arange(len(rows)) + len(rows) * (drawn.lengths > self._limit))
+    def _change(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
+        """Draw both sides of `pairs`. A side that would become too long stays as it is."""
+        kept = drawn = [_join(super().sources(pairs)), _join(super().targets(pairs))]
+        if self._tokenizer:
+            drawn = self._augment(drawn, self._tokenizer, random)
+        drawn = [
+            sampler.sample(rows, random) if sampler else rows
+            for rows, sampler in zip(drawn, self._samplers, strict=True)
+        ]
+        fits = np.all([rows.lengths <= self._limit for rows in drawn], axis=0)
+        return [_choose(fits, new, old) for new, old in zip(drawn, kept, strict=True)]
+
+    def _augment(self, sides: list[Rows], tokenizer: Tokenizer, random: np.random.Generator) -> list[Rows]:
+        """Change the texts of a random share of the pairs."""
+        kept = random.random(len(sides[0].lengths)) >= augment.SHARE
+        sources, targets = (
+            vocabulary.decode(side.where(~kept).lists())
+            for vocabulary, side in zip((tokenizer.source, tokenizer.target), sides, strict=True)
+        )
+        words = Random(int(random.integers(1 << 62)))
+        changed = [augment.augment(*pair, words) for pair in zip(sources, targets, strict=True)]
+        texts = [list(side) for side in zip(*changed, strict=True)] or [[], []]
+        encoded = tokenizer.source.encode(texts[0]), tokenizer.target.encode(texts[1])
+        return [_choose(kept, side, _spread(new, ~kept)) for side, new in zip(sides, encoded, strict=True)]
 
 
-def _slices(pairs: Indices) -> list[Indices]:
-    return [pairs[start : start + SAMPLED_PAIRS] for start in range(0, len(pairs), SAMPLED_PAIRS)]
+def _join(sentences: Sequence[np.ndarray]) -> Rows:
+    return Rows(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences]))
+
+
+def _choose(first: NDArray[np.bool_], one: Rows, other: Rows) -> Rows:
+    """For each sentence, its row in `one` if `first` (sentences,) is true, else its row in `other`."""
+    both = Rows(np.concatenate((one.ids, other.ids)), np.concatenate((one.lengths, other.lengths)))
+    return both.take(np.arange(len(first)) + len(first) * ~first)
+
+
+def _spread(rows: Rows, places: NDArray[np.bool_]) -> Rows:
+    """Put the rows where `places` is true, and empty rows elsewhere."""
+    lengths = np.zeros(len(places), dtype=np.int64)
+    lengths[places] = rows.lengths
+    return Rows(rows.ids, lengths)
 
 
 def _column(parts: Sequence[Rows]) -> Column:

@@ -16,6 +16,7 @@ from transduce.model.build import load_weights
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
 from transduce.system.files import verify, write_folder
 from transduce.training.distributed import ALONE, Ranks, full_tensor, shard_like
+from transduce.training.update import AVERAGE
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
@@ -30,9 +31,9 @@ class TrainState:
     position: int = 0  # updates made in this block
     tokens_seen: int = 0  # target tokens
     seconds: float = 0.0  # of training and validation, counted across restarts
-    best: float | None = None  # lowest validation perplexity
+    best: float | None = None  # lowest Validation.cost
     best_step: int = 0
-    stale: int = 0  # validations since the lowest perplexity
+    stale: int = 0  # validations since the best one
     skipped: int = 0  # consecutive updates, up to now, whose loss or gradient was not finite
     journal_size: int = 0  # bytes of the journal at this position
     loss: float = 0.0  # like the next three, a sum since the last journal line
@@ -66,6 +67,13 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))
+
+
+def moving_average(path: Path) -> dict[str, Tensor]:
+    """The moving average of the weights in a checkpoint of a training with train.ema."""
+    verify(path, hashes=True)
+    averages = load_file(path / OPTIMIZER)
+    return {name: averages.get(f"{name}/{AVERAGE}", weight) for name, weight in load_file(path / WEIGHTS).items()}
 
 
 def regular(folder: Path, save_every: int) -> list[Path]:

@@ -26,10 +26,11 @@ METRICS_EXAMPLES = 8  # translations kept in metrics.json
 def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
     """Choose the final weights, score them on the test set `pairs`, publish the model and return its metrics."""
     config, model, state = training.config, training.model.to(training.device), training.state
-    weights, steps, result = choose(training)
+    weights, steps, result, is_moving = choose(training)
     model.load_state_dict(weights)
     model.eval()
     which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "checkpoint"
+    which = "the moving average at step" if is_moving else which
     log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
         log(
@@ -69,25 +70,29 @@ class Candidate(NamedTuple):
     weights: dict[str, torch.Tensor]
     steps: list[int]
     validation: Validation | None
+    is_moving: bool  # the moving average of train.ema
 
 
 def choose(training: Training) -> Candidate:
-    """The last checkpoint or an average of several checkpoints, whichever has the lower validation perplexity.
+    """The best of the last checkpoint, an average of several checkpoints, and the moving average, by train.select_by.
 
-    If train.average is 1, the best checkpoint replaces the average.
+    If train.average is 1, the best checkpoint replaces the average of several.
     """
 
-    def measured(paths: Sequence[Path]) -> Candidate:
-        weights = model_folder.average(paths)
+    def measured(paths: Sequence[Path], *, moving: bool = False) -> Candidate:
+        weights = checkpoint.moving_average(paths[0]) if moving else model_folder.average(paths)
         training.model.load_state_dict(weights)
-        return Candidate(weights, [*map(model_folder.step_of, paths)], training.validate(training.model.eval()))
+        steps = [*map(model_folder.step_of, paths)]
+        return Candidate(weights, steps, training.validate(training.model.eval()), moving)
 
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
     first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
-    candidates = map(measured, [first] if first == [last] else [first, [last]])
-    return min(candidates, key=lambda candidate: candidate.validation.perplexity if candidate.validation else 0.0)
+    candidates = [*map(measured, [first] if first == [last] else [first, [last]])]
+    if config.ema:
+        candidates.insert(0, measured([last], moving=True))
+    return min(candidates, key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0)
 
 
 def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
-    """Evaluate the model on the validation set, and record the step with the lowest perplexity."""
+    """Evaluate the model on the validation set, and record the best step by train.select_by."""
     state = training.state
     with full_model(training.wrapped_model, training.model, training.ranks, training.device) as model:
         result = training.validate(model.eval()) if training.ranks.first else None
@@ -168,8 +168,9 @@ def validate(training: Training) -> None:
     if not figures:
         return
     result = Validation(*figures)
-    if state.best is None or result.perplexity < state.best:
-        state.best, state.best_step, state.stale = result.perplexity, state.step, 0
+    cost = result.cost(training.config.train.select_by)
+    if state.best is None or cost < state.best:
+        state.best, state.best_step, state.stale = cost, state.step, 0
     else:
         state.stale += 1
     training.journal.write(
@@ -177,7 +178,7 @@ def validate(training: Training) -> None:
         step=state.step,
         epoch=state.epoch,
         perplexity=result.perplexity,
-        **({} if result.bleu is None else {"bleu": result.bleu}),
+        **({} if result.bleu is None else {"bleu": result.bleu, "chrf": result.chrf}),
         seconds=state.seconds,
     )
     best = " – the best so far" if state.best_step == state.step else ""

@@ -37,7 +37,7 @@ LEFT_OPEN = (
     "data.placeholders",
 )
 # Options (or prefixes) that a training can't change, exceptions, and options that don't affect what it learns.
-FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer", "train.sample_")
+FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer", "train.sample_", "train.select_by")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 
@@ -119,7 +119,7 @@ def resume(
         model=model,
         wrapped_model=wrapped_model,
         optimizer=optimizer,
-        data=prepared.sampled(config.train),
+        data=prepared.drawn(config),
         origin=prepared.origin,
         state=state,
         journal=journal,

@@ -67,7 +67,7 @@ def start(
     if origin:
         model.load_state_dict(origin.model.state_dict())
     log("Measuring memory and speed …")
-    trial = try_batches(model, prepared.sampled(config.train), config, device, ranks)
+    trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     if fit:
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts.pairs, trial, fine_tuning=init is not None)

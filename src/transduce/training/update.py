@@ -14,14 +14,16 @@ from transduce.system.profiling import count, phase
 from transduce.training.consistency import divergence, omit
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
 
+AVERAGE = "average"  # key of the moving average in the optimizer state
 CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
     """Make the optimizer that train.optimizer names. Each call of `update` sets the learning rate."""
+    decay: dict[str, Any] = {"weight_decay": train.weight_decay, "decoupled_weight_decay": True}
     match train.optimizer:
         case "adam":
-            return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, fused=True)
+            return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, **decay, fused=True)
         case "adagrad":
             return torch.optim.Adagrad(weights)
         case "rmsprop":
@@ -95,8 +97,18 @@ def update(
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
+            if train.ema:
+                update_average(optimizer, min(train.ema, (1 + step) / (10 + step)))  # the first weights are forgotten
         optimizer.zero_grad(set_to_none=True)
     return Outcome(loss, nll, correct, total, norm.item(), applied)
+
+
+@torch.no_grad()
+def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
+    """Update the moving average of the weights, which is part of the optimizer state, so that checkpoints have it."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"] if weight in optimizer.state]
+    averages = [optimizer.state[weight].setdefault(AVERAGE, weight.detach().clone()) for weight in weights]
+    torch._foreach_lerp_(averages, weights, 1 - decay)
 
 
 def dropout_seed(seed: int, step: int, index: int) -> int:

@@ -1,0 +1,73 @@
+"""Changes pairs so that a model learns from input that does not look like its corpus.
+
+Title case, lower case and typing errors change the source only, so that the translation stays in order. A list marker
+begins both sides. Only words between spaces change: a placeholder, an address or markup stays as it is.
+"""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+WORD = re.compile(r"(?<!\S)[^\W\d_]+(?:['’-][^\W\d_]+)*(?=[.,;:!?…]*(?!\S))")
+MIN_TYPO_LETTERS = 4  # shorter words may become other words
+MAX_TYPOS = 3  # in a sentence
+KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+NEIGHBOURS = {row[i]: row[i - 1 : i] + row[i + 1 : i + 2] for row in KEYBOARD for i in range(len(row))}
+MARKERS = ("- ", "* ", "• ", "– ", "# ", "## ", "{}. ", "{}) ", "({}) ")
+
+
+def title_case(text: str) -> str:
+    """Begin each word with a capital."""
+    return WORD.sub(lambda word: word[0][0].upper() + word[0][1:], text)
+
+
+def lower_case(text: str) -> str:
+    """Write each word in lower case."""
+    return WORD.sub(lambda word: word[0].lower(), text)
+
+
+def misspell(text: str, random: Random) -> str:
+    """Make one to MAX_TYPOS typing errors: two letters swapped, one left out, doubled, or replaced by its neighbour."""
+    for _ in range(random.randint(1, MAX_TYPOS)):
+        words = [
+            word
+            for word in WORD.finditer(text)
+            if len(word[0]) >= MIN_TYPO_LETTERS and word[0].lower() != word[0].upper()
+        ]
+        if not words:
+            break
+        at = random.randrange(*random.choice(words).span())
+        letter, behind = text[at], text[at + 1 :]
+        match random.randrange(4):
+            case 0:
+                changed = behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind
+            case 1:
+                changed = behind
+            case 2:
+                changed = letter + letter + behind
+            case _:
+                changed = random.choice(NEIGHBOURS.get(letter, letter)) + behind
+        text = text[:at] + changed
+    return text
+
+
+def mark(source: str, target: str, random: Random) -> tuple[str, str]:
+    """Begin both sides with the same list marker or heading sign."""
+    marker = random.choice(MARKERS).format(random.randint(1, 20))
+    return marker + source, marker + target
+
+
+CHANGES: tuple[tuple[float, Callable[[str, str, Random], tuple[str, str]]], ...] = (  # (share of the pairs, change)
+    (0.03, lambda source, target, _: (title_case(source), target)),
+    (0.03, lambda source, target, _: (lower_case(source), target)),
+    (0.08, lambda source, target, random: (misspell(source, random), target)),
+    (0.01, mark),
+)
+SHARE = sum(share for share, _ in CHANGES)
+
+
+def augment(source: str, target: str, random: Random) -> tuple[str, str]:
+    """Change a pair in one of the ways in CHANGES, drawn in proportion to their shares."""
+    shares, changes = zip(*CHANGES, strict=True)
+    (change,) = random.choices(changes, shares)
+    return change(source, target, random)

@@ -1,0 +1,60 @@
+"""Changed pairs: what changes, and what must not."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.text.augment import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell, title_case
+
+NOT_WORDS = "{name} %s https://example.org/a_b <b>bold</b> x=1 \ufdd0 3.5 user@example.org"
+
+
+def test_words_change_and_everything_else_stays():
+    text = f"The child's red-brown ball, {NOT_WORDS} runs."
+    assert title_case(text) == f"The Child's Red-brown Ball, {NOT_WORDS} Runs."
+    assert lower_case(text) == f"the child's red-brown ball, {NOT_WORDS} runs."
+    assert misspell(NOT_WORDS, Random(1)) == NOT_WORDS
+
+
+def edits(first, second):
+    """The number of letters to swap, leave out, insert or replace between two texts."""
+    table = np.add.outer(np.arange(len(first) + 1), np.arange(len(second) + 1))
+    for i in range(1, len(first) + 1):
+        for j in range(1, len(second) + 1):
+            table[i, j] = min(
+                table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (first[i - 1] != second[j - 1])
+            )
+            if i > 1 and j > 1 and first[i - 2 : i] == second[j - 1 : j - 3 if j > 2 else None : -1]:
+                table[i, j] = min(table[i, j], table[i - 2, j - 2] + 1)
+    return table[-1, -1]
+
+
+@given(st.integers())
+def test_a_misspelt_sentence_has_few_errors(seed):
+    text = "Two young women are walking along the beach."
+    assert edits(text, misspell(text, Random(seed))) <= MAX_TYPOS
+
+
+def test_every_kind_of_typing_error_occurs():
+    made = {misspell("walk", Random(seed)) for seed in range(2_000)}
+    assert {"awlk", "alk", "wwalk", "qalk"} <= made
+
+
+@given(st.integers())
+def test_a_marker_begins_both_sides(seed):
+    source, target = mark("A dog.", "Ein Hund.", Random(seed))
+    assert source.removesuffix("A dog.") == target.removesuffix("Ein Hund.")
+    assert source.removesuffix("A dog.")[-1:] == " " and len(MARKERS) > 1
+
+
+@given(st.text(), st.text(), st.integers())
+def test_only_a_marker_changes_the_target(source, target, seed):
+    changed, kept = augment(source, target, Random(seed))
+    assert kept == target or (kept.endswith(target) and changed.endswith(source))
+
+
+def test_shares():
+    assert 0 < sum(share for share, _ in CHANGES) == pytest.approx(0.15)
