@@ -289,3 +289,18 @@ def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
     small = own([model], tokenizer, replace(CONFIG, max_tokens=2))
     expected = own([model], tokenizer, CONFIG).translate(SOURCES[:5])
     assert [t.text for t in small.translate(SOURCES[:5])] == [t.text for t in expected]
+
+
+def test_a_sentence_in_capitals(model, tokenizer):
+    lower, upper = "big red dog", "BIG RED DOG"
+    options = TranslationOptions(n_best=2, align=True)
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    plain, capital = (translator.translate_sentences([text], options)[0] for text in (lower, upper))
+    assert capital.text == plain.text.upper() == "GROSS ROT HUND" and capital.score == plain.score
+    assert [other.text for other in capital.alternatives] == [other.text.upper() for other in plain.alternatives]
+    assert [upper[slice(*link.source)].lower() for link in capital.links] == [
+        lower[slice(*link.source)] for link in plain.links
+    ]
+    assert translator.translate([lower, upper, lower])[1].text == capital.text
+    unchanged = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, capitals=False))
+    assert unchanged.translate([upper])[0].text != capital.text

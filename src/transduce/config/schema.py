@@ -195,6 +195,9 @@ class DecodeConfig:
     max_tokens: int = option(
         4096, "maximum product of decode.beam_size and the number of source tokens in a batch", unit="tokens", least=1
     )
+    capitals: bool = option(
+        True, "translate a sentence in capitals from lower case, if its words are rare in capitals", paper="false"
+    )
     shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of the source tokens")
 
 

@@ -13,6 +13,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from transduce.config.schema import DecodeConfig
+from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.types import (
@@ -154,9 +155,10 @@ class Translator:
         """Compute the probability of each target given its source by forced decoding.
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
-        the target from other pieces. A pair of blank texts has probability 1. If the model was trained on masked
-        placeholders, `score` masks placeholders unless `masked` is true. Raises UserError if a text is too long or has
-        a line break, or if the number of sources differs from the number of targets.
+        the target from other pieces, or translated a sentence in capitals by way of lower case. A pair of blank texts
+        has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
+        is true. Raises UserError if a text is too long or has a line break, or if the number of sources differs from
+        the number of targets.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -190,7 +192,8 @@ class Translator:
             if text.strip():
                 numbered.setdefault(text, number)
         texts = list(numbered)
-        distinct = Sentences(texts, self.tokenizer.encode_source(texts), list(numbered.values()))
+        read = capitals.readable(texts, self.lengths) if self.config.capitals else texts
+        distinct = Sentences(read, self.tokenizer.encode_source(read), list(numbered.values()))
         self._check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
@@ -200,8 +203,11 @@ class Translator:
         translations = [translation for translation, _ in ranked]
         if aligner:
             attention = functools.partial(self.forced, aligner, aligner.attention)
-            translations = align(self.tokenizer, texts, distinct.sources, ranked, attention)
-        translated = dict(zip(texts, translations, strict=True))
+            translations = align(self.tokenizer, read, distinct.sources, ranked, attention)
+        translated = {
+            text: translation if form == text else capitals.capitalised(translation)
+            for text, form, translation in zip(texts, read, translations, strict=True)
+        }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
 
     def search(

@@ -34,7 +34,7 @@ class Term(NamedTuple):
     """An entry of a glossary."""
 
     source: str  # one or more words; matches any case unless it has capitals
-    target: str  # appears in the translation exactly as written here
+    target: str  # appears in the translation exactly as written here, or in capitals if the whole text is
 
 
 class TranslationOptions(NamedTuple):

@@ -108,7 +108,9 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
     """A translator with greedy search."""
-    return Translator(engine, tokenizer, replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS))
+    return Translator(
+        engine, tokenizer, replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS, capitals=False)
+    )
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:

@@ -1,5 +1,6 @@
 """Translates a sentence and records the model's attention."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -45,7 +46,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     if not text.strip():
         raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
-    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, config)
+    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, capitals=False))
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])

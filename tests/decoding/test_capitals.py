@@ -1,0 +1,53 @@
+"""A sentence in capitals is translated like the same sentence in the case that the model knows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.decoding.capitals import capitalised, readable
+from transduce.decoding.types import Link, Translation
+from transduce.tokens.tokenizer import Tokenizer
+
+CORPUS = ["The red dog sees the house of NATO.", "the cat sleeps", "Cats sleep in the house."] * 20
+
+
+@pytest.fixture(scope="module")
+def lengths():
+    tokenizer = Tokenizer.train(CORPUS, CORPUS, vocab_size=420)
+    return lambda texts: list(map(len, tokenizer.encode_source(texts)))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("THE RED DOG SEES.", "The red dog sees."),
+        ("DOG SLEEPS", "dog sleeps"),
+        ("CATS", "Cats"),
+        ("NATO", "NATO"),  # in the vocabulary
+        ("The red DOG", "The red DOG"),
+        ("A 3 \ufdd0", "A 3 \ufdd0"),
+        ("", ""),
+    ],
+)
+def test_the_form_with_the_fewest_tokens(lengths, text, read):
+    assert readable([text], lengths) == [read]
+
+
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("AİǅßÉ")), max_size=4))
+def test_only_the_case_of_a_text_in_capitals_changes(lengths, texts):
+    read = readable(texts, lengths)
+    assert list(map(len, read)) == list(map(len, texts))
+    assert all(new == old or old.isupper() for new, old in zip(read, texts, strict=True))
+    assert all(new.lower() == old.lower() for new, old in zip(read, texts, strict=True))
+    assert all(new <= old for new, old in zip(lengths(read), lengths(texts), strict=True))
+
+
+def test_spans_follow_the_capitals():
+    text = "die große Maß fließt"
+    words = {word: (text.index(word), text.index(word) + len(word)) for word in text.split()}
+    links = tuple(Link((0, 1), span, 1.0) for span in words.values())
+    other = Translation("Straße", -2.0, ())
+    result = capitalised(Translation(text, -1.0, ("a",), (other,), ("cut",), links))
+    assert result.text == "DIE GROSSE MASS FLIESST" and result.alternatives[0].text == "STRASSE"
+    assert [result.text[slice(*link.target)] for link in result.links] == [word.upper() for word in words]
+    assert (result.score, result.tokens, result.flags) == (-1.0, ("a",), ("cut",))
