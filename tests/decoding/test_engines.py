@@ -172,6 +172,18 @@ def test_what_reaches_the_limit_is_made_to_end_and_scored_as_such(limit, tmp_pat
     assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_engine_repeats_what_is_forbidden(size, tmp_path):
+    model = lively(SMALL)
+    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
+    ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
+    expected, found = (search(engine, SOURCES, 20, beam_size=1, no_repeat_ngram=size) for engine in (ours, theirs))
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+    ngrams = [[tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] for _, tokens in found]
+    assert all(len(set(each)) == len(each) for each in ngrams) and max(map(len, ngrams)) > 5
+
+
 def test_converting_does_not_touch_the_model(tmp_path):
     model = lively(SMALL)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}

@@ -243,3 +243,17 @@ def test_search_stops_when_nothing_can_enter():
     assert texts(beam_search(step, [100], beam_size=4, n_best=1)) == [[[]]]
     assert step.steps < 10
     assert texts(beam_search(step, [], beam_size=4)) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_without_repeated_ngrams_a_wide_beam_is_exhaustive(size):
+    model, limits = tiny(vocab_size=7), [4, 3, 0]
+    found = beam_search(stepper(model), limits, beam_size=200, length_penalty=0.6, no_repeat_ngram=size)
+    every = [rank_all([model], source, limit, 0.6) for source, limit in zip(SOURCES, limits, strict=True)]
+    same(found, [[each for each in ranking if distinct_ngrams(each.tokens, size)] for ranking in every])
+    assert len(found[0]) < len(every[0])
+
+
+def distinct_ngrams(tokens: list[int], size: int) -> bool:
+    ngrams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+    return len(set(ngrams)) == len(ngrams)

@@ -11,12 +11,12 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transduce.config.schema import PAD, DecodeConfig, ModelConfig
+from transduce.config.schema import EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import BLANK_TRANSLATION, CUT, Scored, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, CUT, LOOP, Scored, TranslationOptions
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
@@ -304,3 +304,18 @@ def test_a_sentence_in_capitals(model, tokenizer):
     assert translator.translate([lower, upper, lower])[1].text == capital.text
     unchanged = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, capitals=False))
     assert unchanged.translate([upper])[0].text != capital.text
+
+
+def test_a_loop_is_searched_again(model, tokenizer):
+    endless = copy.deepcopy(model)
+    endless.embedding.weight.data[EOS] *= -5
+    config = replace(CONFIG, beam_size=1, max_extra_tokens=40)
+    looping, other = (
+        Translator(TorchEngine([each]), tokenizer, config).translate_sentences(["red dog", "big big big"])
+        for each in (endless, model)
+    )
+    assert all(LOOP in translation.flags for translation in looping)
+    assert not any(LOOP in translation.flags for translation in other)
+    for translation in looping:
+        trigrams = list(zip(*(translation.tokens[i:] for i in range(3)), strict=False))
+        assert len(set(trigrams)) == len(trigrams) > 5

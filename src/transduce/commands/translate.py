@@ -37,6 +37,7 @@ TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
+    "loop": "translations repeated themselves and were searched again without repeated tokens",
     "placeholders": "translations lack or repeat tags or placeholders",
     "guessed": "translations have tags or placeholders at guessed positions",
     "numbers": "translations contain other numbers than their sources",

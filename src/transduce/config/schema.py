@@ -195,6 +195,7 @@ class DecodeConfig:
     max_tokens: int = option(
         4096, "maximum product of decode.beam_size and the number of source tokens in a batch", unit="tokens", least=1
     )
+    no_repeat_ngram: int = option(0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0")
     capitals: bool = option(
         True, "translate a sentence in capitals from lower case, if its words are rare in capitals", paper="false"
     )

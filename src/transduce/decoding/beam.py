@@ -50,6 +50,7 @@ def beam_search(
     beam_size: int = 4,
     length_penalty: float = 0.6,
     n_best: int | None = None,
+    no_repeat_ngram: int = 0,
     token_filter: TokenFilter | None = None,
     on_step: Watcher | None = None,
     selector: Selector | None = None,
@@ -57,7 +58,8 @@ def beam_search(
     """Find n_best translations of every sentence, best first. By default, n_best is beam_size.
 
     `max_lengths` holds the maximum length of each translation, EOS not counted. A sentence with fewer than n_best
-    possible translations gets a shorter list. If beam_size is 1, the search is greedy. `token_filter` forbids tokens.
+    possible translations gets a shorter list. If beam_size is 1, the search is greedy. If
+    `no_repeat_ngram` is not 0, no translation has an n-gram of this many tokens twice. `token_filter` forbids tokens.
     `on_step` is called with the candidates of each step. `selector` chooses the hypotheses that stay in the beam, and
     its beam size replaces beam_size.
     """
@@ -69,6 +71,8 @@ def beam_search(
     for length in range(1, max(max_lengths, default=-1) + 2):
         b, w = beam.log_probs.shape
         log_probs = step(beam.tokens[:, :, -1].flatten()).unflatten(0, (b, w))
+        if no_repeat_ngram:
+            _forbid_repeats(beam.tokens, log_probs, no_repeat_ngram)
         if token_filter is not None:
             token_filter(beam.tokens, log_probs)
         _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
@@ -140,6 +144,17 @@ def _advance(
     open_values, kept = values.masked_fill(ends, -torch.inf).topk(min(k, values.size(1)))
     beam = Beam(open_values, _pick(tokens, kept), scores[:, : order.size(1)], complete, beam.limits)
     return beam, Expansion(values, parents, words, kept, ended)
+
+
+def _forbid_repeats(tokens: Tensor, log_probs: Tensor, size: int) -> None:
+    """Forbid tokens that would end a hypothesis (b, w, n) with an n-gram of `size` tokens that it already has."""
+    for sentence, hypotheses in enumerate(tokens.tolist()):
+        for beam, hypothesis in enumerate(hypotheses):
+            last = hypothesis[len(hypothesis) - size + 1 :]
+            ends = range(size - 1, len(hypothesis))
+            log_probs[
+                sentence, beam, [hypothesis[end] for end in ends if hypothesis[end - size + 1 : end] == last]
+            ] = -torch.inf
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:

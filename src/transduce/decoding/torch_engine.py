@@ -77,6 +77,7 @@ class TorchEngine:
                 beam_size=config.beam_size,
                 length_penalty=config.length_penalty,
                 n_best=n_best,
+                no_repeat_ngram=config.no_repeat_ngram,
                 token_filter=self.token_filter(request.texts, request.limits) if self.token_filter else None,
                 on_step=self.on_step,
                 selector=request.selector(config.beam_size) if request.selector else None,

@@ -6,7 +6,7 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
@@ -16,10 +16,12 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
+from transduce.decoding.repetition import RETRY_NGRAM, is_loop
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
     FEATURE_PURPOSES,
+    LOOP,
     PLAIN,
     Constraints,
     Engine,
@@ -197,9 +199,10 @@ class Translator:
         self._check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
+        loops = self._without_loops(distinct, n_best_lists, n_best)
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
-        ranked = list(self._ranked(distinct, n_best_lists))
+        ranked = list(self._ranked(distinct, n_best_lists, loops))
         translations = [translation for translation, _ in ranked]
         if aligner:
             attention = functools.partial(self.forced, aligner, aligner.attention)
@@ -230,6 +233,17 @@ class Translator:
                 n_best_lists[i] = best
         return n_best_lists
 
+    def _without_loops(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
+        """Search again for sentences whose translation repeats itself, and return their indices."""
+        both = enumerate(zip(sentences.sources, n_best_lists, strict=True))
+        loops = [i for i, (source, best) in both if best and is_loop(source, best[0].tokens)]
+        if loops and not self.config.no_repeat_ngram:
+            config = replace(self.config, no_repeat_ngram=RETRY_NGRAM)
+            other = Translator(self.engine, self.tokenizer, config)
+            for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
+                n_best_lists[i] = best
+        return set(loops)
+
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
         """Call the engine's method `compute` on batches of pairs with similar lengths."""
         results: dict[int, Any] = {}
@@ -253,10 +267,12 @@ class Translator:
             raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
         return engine
 
-    def _ranked(self, sentences: Sentences, n_best_lists: NBestLists) -> Iterator[tuple[Translation, list[Hypothesis]]]:
+    def _ranked(
+        self, sentences: Sentences, n_best_lists: NBestLists, loops: Collection[int]
+    ) -> Iterator[tuple[Translation, list[Hypothesis]]]:
         """For each sentence, yield its translation with alternatives, and their hypotheses."""
         texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
-        for source, best in zip(sentences.sources, n_best_lists, strict=True):
+        for i, (source, best) in enumerate(zip(sentences.sources, n_best_lists, strict=True)):
             distinct: dict[str, Hypothesis] = {}
             for hypothesis in best:
                 distinct.setdefault(next(texts), hypothesis)
@@ -264,7 +280,12 @@ class Translator:
                 raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
             limit, pieces = self.limit(source), self.tokenizer.target_pieces
             first, *others = (
-                Translation(text, score, tuple(pieces(tokens)), flags=(CUT,) if len(tokens) == limit else ())
+                Translation(
+                    text,
+                    score,
+                    tuple(pieces(tokens)),
+                    flags=(CUT,) * (len(tokens) == limit) + (LOOP,) * (i in loops),
+                )
                 for text, (score, tokens) in distinct.items()
             )
             yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())

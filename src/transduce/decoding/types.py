@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
 
     Weights = NDArray[np.float32]  # (target tokens, source tokens): attention, EOS left out
 
-CUT = "cut"  # flag: the translation was forced to end at the length limit
+# Flags of translations that need checking; wings/inline/plan.py has others.
+CUT = "cut"  # the translation was forced to end at the length limit
+LOOP = "loop"  # the translation repeats itself, or did so before a second search
 
 # What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
 # a request. positions: accept every length that the model supports.
@@ -65,7 +67,7 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # reasons to check the text: CUT, or a flag of wings/inline/plan.py
+    flags: tuple[str, ...] = ()  # reasons to check the text: CUT, LOOP, or a flag of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
 
 

@@ -142,7 +142,7 @@ class CTranslate2Engine:
         for request, job in zip(requests, jobs, strict=True):
             with phase("search"):
                 results = self._results(request, job, config)
-                n_best_lists = self._rank(request, results, config.length_penalty, n_best)
+                n_best_lists = self._rank(request, results, config, n_best)
             yield n_best_lists
 
     def _start(self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig) -> list[Any]:
@@ -157,6 +157,7 @@ class CTranslate2Engine:
             max_decoding_length=max(limit, 1),
             min_decoding_length=0,
             suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
+            no_repeat_ngram_size=config.no_repeat_ngram,
             use_vmap=config.shortlist,
             asynchronous=True,
         )
@@ -178,20 +179,24 @@ class CTranslate2Engine:
                 results[i] = job.result()
         return results
 
-    def _rank(self, request: Request, results: list[Any], alpha: float, n_best: int) -> NBestLists:
+    def _rank(self, request: Request, results: list[Any], config: DecodeConfig, n_best: int) -> NBestLists:
         """The `n_best` best hypotheses of each sentence, ranked by our score."""
+        alpha = config.length_penalty
         log_probs: list[dict[Pieces, float]] = []  # for each sentence, by hypothesis
-        cut: dict[tuple[int, Pieces], None] = {}
+        unscored: dict[tuple[int, Pieces], None] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                if len(pieces) < limit:  # undoes CTranslate2's division by length ^ alpha
+                if (
+                    len(pieces) < limit and not config.no_repeat_ngram
+                ):  # undoes CTranslate2's division by length ^ alpha
                     log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
-                else:  # forced to end at the limit, as in our own search
-                    cut[i, tuple(pieces[:limit])] = None
-        if cut:
-            scored = self.log_probs([request.sources[i] for i, _ in cut], [list(map(int, pieces)) for _, pieces in cut])
-            for (i, pieces), log_prob in zip(cut, scored, strict=True):
+                else:  # forced to end at the limit, as in our own search, or without the probabilities of n-grams
+                    unscored[i, tuple(pieces[:limit])] = None
+        if unscored:
+            sources = [request.sources[i] for i, _ in unscored]
+            scored = self.log_probs(sources, [list(map(int, pieces)) for _, pieces in unscored])
+            for (i, pieces), log_prob in zip(unscored, scored, strict=True):
                 log_probs[i][pieces] = log_prob
         n_best_lists: NBestLists = []
         for each in log_probs:

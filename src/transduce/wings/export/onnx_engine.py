@@ -119,6 +119,7 @@ class OnnxEngine:
                 beam_size=config.beam_size,
                 length_penalty=config.length_penalty,
                 n_best=n_best,
+                no_repeat_ngram=config.no_repeat_ngram,
                 selector=request.selector(config.beam_size) if request.selector else None,
             )
 

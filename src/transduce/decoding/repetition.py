@@ -1,0 +1,41 @@
+"""Finds translations that repeat themselves although their sources do not."""
+
+from collections.abc import Hashable, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
+LONG_PERIOD = 4  # for a longer stretch, twice is enough
+MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
+RETRY_NGRAM = 3  # tokens; in the second search, no translation has the same three tokens twice
+
+
+class Repetition(NamedTuple):
+    """The longest part of a sequence that consists of one stretch, several times in a row."""
+
+    times: int  # 1: no repetition
+    period: int  # tokens in the stretch
+    length: int  # tokens in all
+
+
+def repetition(tokens: Sequence[Hashable]) -> Repetition:
+    """Find the longest repetition in a sequence. A single token that occurs twice in a row does not count."""
+    bigrams = list(pairwise(tokens))
+    longest = Repetition(1, 0, 0)
+    if len(set(bigrams)) == len(bigrams):  # nearly always, and a loop has some bigram twice
+        return longest
+    for period in range(1, len(tokens) // 2 + 1):
+        equal = (one == other for one, other in zip(tokens, tokens[period:], strict=False))
+        run = max((sum(group) for same, group in groupby(equal) if same), default=0)
+        if run >= period and run + period > longest.length:
+            longest = Repetition(run // period + 1, period, run + period)
+    return longest
+
+
+def is_loop(source: Sequence[Hashable], target: Sequence[Hashable]) -> bool:
+    """Whether the target repeats a stretch of tokens and the source has no such repetition."""
+    found = repetition(target)
+    if found.times < (2 if found.period >= LONG_PERIOD else MIN_TIMES):
+        return False
+    reason = repetition(source)
+    return found.times > reason.times + 1 or found.length > MAX_LENGTH_RATIO * reason.length
