@@ -2,7 +2,7 @@
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
     sources.json                                                      where each value of config.toml came from
-    journal.jsonl  data/  checkpoints/step-00001234/                                          the training
+    journal.jsonl  data/  checkpoints/step-00001234/  back-translation/                       the training
 
 If manifest.json is missing, the training is not finished, and the newest intact checkpoint is the model.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
 JOURNAL = "journal.jsonl"
-CHECKPOINTS, DATA = "checkpoints", "data"
+CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
 
 

@@ -251,7 +251,7 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
 
 
 def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
-    monkeypatch.setattr("transduce.wings.synthetic.distill.CHUNK_LINES", 50)
+    monkeypatch.setattr("transduce.wings.synthetic.translations.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
     asked: list[str] = []
 

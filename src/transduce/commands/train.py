@@ -3,11 +3,14 @@
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
+from pkgutil import resolve_name
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.system.errors import UserError
+
+WITH_BACK_TRANSLATIONS = "transduce.wings.synthetic.back_translation:with_back_translations"
 
 
 def train(
@@ -20,6 +23,8 @@ def train(
     test: Files = (),
     source: FromCode = "",
     target: ToCode = "",
+    monolingual: Files = (),
+    reverse: Path | None = None,
     init: Path | None = None,
     keep_optimizer: bool = False,
     tensorboard: bool = False,
@@ -40,6 +45,8 @@ def train(
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
         target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
+        monolingual: Text files in the target language. They are translated back, as additional pairs to train on.
+        reverse: With --monolingual, the model that translates back; by default, it is trained first on the same corpus.
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
         keep_optimizer: With --init, start from the newest checkpoint and optimizer state, not from averaged weights.
         tensorboard: Also write TensorBoard event files into the model folder.
@@ -47,11 +54,15 @@ def train(
     """
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer takes the optimizer state from the model of --init. Give --init, too.")
+    if reverse and not monolingual:
+        raise UserError("--reverse names the model that translates the text of --monolingual. Give --monolingual, too.")
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
     if not init and not (out / model_folder.CONFIG).exists():  # otherwise the languages are on record
         settings = with_languages(settings, train)
+    if monolingual:
+        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
     from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 

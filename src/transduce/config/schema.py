@@ -16,6 +16,7 @@ from transduce.config.families import FAMILIES
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 # Characters that replace placeholders, one token each (wings/inline); Unicode reserves them for use inside programs.
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
+BACK_TRANSLATED = "<BT>"  # begins each source of a synthetic corpus (Caswell et al., 2019)
 SECTIONS = ("model", "data", "train", "decode")
 
 Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the command line
@@ -90,6 +91,7 @@ class CorpusConfig:
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
     weight: float = option(1.0, "how often an epoch contains each pair; 0.5: half of the pairs; 2: all pairs twice")
+    synthetic: bool = option(False, "the sources are machine translations: they get a tag, and are never held out")
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ class DataConfig:
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
     augment: Literal["none", "default"] = option(
         "none", "default: every epoch changes 15 % of the pairs: title case, lower case, typing errors, list markers"
+    )
+    synthetic_ratio: float = option(
+        4.0, "with --monolingual: if there are more back-translated pairs per other pair, other pairs are repeated"
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
 

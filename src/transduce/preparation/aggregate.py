@@ -13,7 +13,7 @@ from transduce.preparation.staging import StagedPairs
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
-from transduce.text.holdout import Part, hold_out, slices
+from transduce.text.holdout import Part, hold_out, sentences, slices
 from transduce.text.pairs import Pair, mask_pair, read_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
@@ -45,9 +45,8 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    staged = list(chain.from_iterable(corpora))
-    held_out, dropped = _hold_out(data, staged, cleaning)
-    pairs = sum(part.count() for part in staged)
+    held_out, dropped = _hold_out(data, corpora, cleaning)
+    pairs = sum(part.count() for part in chain.from_iterable(corpora))
     if not pairs:
         raise nothing_left(data, cleaning)
     return Aggregate(cleaning, held_out, dropped, pairs)
@@ -149,18 +148,29 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
         cleaning.add(rule, counts[rule], [origin for _, _, origin in entries])
 
 
-def _hold_out(data: DataConfig, staged: Sequence[StagedPairs], cleaning: Cleaning) -> tuple[list[Pair], int]:
-    """Return the validation pairs, and the number of pairs dropped because they share sentences with these."""
+def _hold_out(data: DataConfig, corpora: Corpora, cleaning: Cleaning) -> tuple[list[Pair], int]:
+    """Return the validation pairs, and the number of pairs dropped because they share sentences with these.
+
+    Pairs of synthetic corpora may be dropped, but not held out.
+    """
     if data.valid:
         return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
+    of_kind: dict[bool, list[StagedPairs]] = {False: [], True: []}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        of_kind[corpus.synthetic] += parts
+    staged, synthetic = of_kind.values()
     ends = np.cumsum([part.count() for part in staged])
-    if not data.holdout or not ends[-1]:
+    if not data.holdout or not staged or not ends[-1]:
         return [], 0
     split = hold_out(lambda: chain.from_iterable(part.sentences() for part in staged), data.holdout, seed=1)
     for part, decided in zip(staged, np.split(split, ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided
     held_out = [pair for part in staged for pair in part.pairs(Part.HELD_OUT)]
-    return held_out, sum(part.count(Part.DROPPED) for part in staged)
+    hashes = sentences(held_out)
+    for part in synthetic:
+        linked = np.concatenate([np.empty(0, bool), *(np.isin(each, hashes).any(axis=1) for each in part.sentences())])
+        part.parts[np.flatnonzero(part.parts == Part.TRAIN)[linked]] = Part.DROPPED
+    return held_out, sum(part.count(Part.DROPPED) for part in (*staged, *synthetic))
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from transduce.config.schema import DataConfig
+from transduce.config.schema import BACK_TRANSLATED, CorpusConfig, DataConfig
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
@@ -39,6 +39,13 @@ def check_corpora(data: DataConfig) -> None:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
+
+
+def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:
+    """Add a tag to each source if the corpus is synthetic."""
+    if not corpus.synthetic:
+        return pairs
+    return (pair._replace(source=f"{BACK_TRANSLATED} {pair.source}") for pair in pairs)
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from transduce.config.schema import DataConfig
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary, leave_out
-from transduce.preparation.passes import check_corpora, encode_part, read_part, with_placeholders
+from transduce.preparation.passes import check_corpora, encode_part, read_part, tagged, with_placeholders
 from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
@@ -46,7 +46,7 @@ def prepare(
     with write_folder(folder) as aside:
         corpora = []
         for number, corpus in enumerate(data.corpora):
-            pairs = read_pairs(corpus.files, (data.source, data.target))
+            pairs = tagged(read_pairs(corpus.files, (data.source, data.target)), corpus)
             corpora.append([read_part(pairs, data, aside / STAGED / str(number))])
         whole = aggregate(data, corpora)
         if rewrite:

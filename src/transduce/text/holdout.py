@@ -30,8 +30,13 @@ class Part(IntEnum):
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
     """Hash sources and targets, ignoring case and extra white space. Returns an array of shape (pairs, 2)."""
-    texts = (" ".join(text.casefold().split()) for pair in pairs for text in (pair.source, pair.target))
+    texts = (normalised(text) for pair in pairs for text in (pair.source, pair.target))
     return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
+
+
+def normalised(text: str) -> str:
+    """The text without differences in case and white space."""
+    return " ".join(text.casefold().split())
 
 
 def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:

@@ -86,13 +86,14 @@ def clear(out: Path) -> None:
     """Delete what an interrupted start left in `out`, except a prepared corpus. Raises UserError for other files."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
-    ours = {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
+    ours = {model_folder.BACK_TRANSLATION}
+    ours |= {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
         ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
     remove_leftovers(out)
-    for name in names - {model_folder.DATA}:
+    for name in names - {model_folder.DATA, model_folder.BACK_TRANSLATION}:
         shutil.rmtree(out / name) if name == model_folder.CHECKPOINTS else (out / name).unlink()
 
 

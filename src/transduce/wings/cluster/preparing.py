@@ -25,7 +25,7 @@ from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
-from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, with_placeholders
+from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, tagged, with_placeholders
 from transduce.preparation.prepared import (
     VALID_FILE,
     Decisions,
@@ -99,9 +99,12 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
-            beginning = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
+            beginning = [
+                (pair.source, pair.target) for pair in tagged(_part(corpus.files, languages, 0, CHUNK), corpus)
+            ]
             checker = Checker(rules_of(data), list(zip(*beginning, strict=True)))
-            read_part(_part(corpus.files, languages, *cut), data, aside / _corpus(number), checker)
+            pairs = tagged(_part(corpus.files, languages, *cut), corpus)
+            read_part(pairs, data, aside / _corpus(number), checker)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 

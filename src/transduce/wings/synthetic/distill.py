@@ -1,25 +1,23 @@
 """Makes a corpus with a teacher's translations for sequence-level distillation (Kim and Rush, 2016)."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from transduce import model_folder
 from transduce.config.schema import DataConfig
-from transduce.decoding.translator import CHUNK_LINES, Translator
-from transduce.decoding.types import CUT, Translation
+from transduce.decoding.translator import Translator
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
-from transduce.system.console import with_progress
-from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
-from transduce.system.journal import Event, Journal, Value, read_events
+from transduce.system.journal import Value
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.wings.inline.placeholder_tokens import have_same_tokens
+from transduce.wings.synthetic.translations import begin, translated
 
 
 def distill(
@@ -47,10 +45,10 @@ def distill(
 
     def rewrite(pairs: Iterator[Pair], cleaning: Cleaning) -> Iterator[Pair]:
         fitting = _fitting(pairs, translator, data.max_length, cleaning)
-        for pair, event in _translated(fitting, translator, begun, path, call):
+        for pair, event in translated(fitting, translator, begun, path, call):
             if keep_original:
                 yield pair
-            if event["cut"]:
+            if event["bad"]:
                 cleaning.count(CUT_OFF, pair.origin)
             elif not have_same_tokens(pair.source, event["text"]):
                 cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
@@ -58,7 +56,7 @@ def distill(
                 yield pair._replace(target=event["text"])
 
     with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."):
-        begun = _begun(path, call)
+        begun = begin(path, call)
         prepared = prepare(
             data,
             out,
@@ -81,40 +79,3 @@ def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cle
                 cleaning.count(TOO_LONG, pair.origin)
             else:
                 yield pair
-
-
-def _translated(
-    pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
-) -> Iterator[tuple[Pair, Event]]:
-    """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call."""
-    for pair in pairs:
-        event = next(begun, None)
-        if event is None:
-            pairs = chain((pair,), pairs)
-            break
-        if event["source"] != pair.source:
-            raise UserError(f"{path} holds translations of another corpus. Remove the file to start again.")
-        yield pair, event
-    with Journal(path) as journal:
-        if not journal.size:
-            journal.write("distillation", **call)
-        for pair, translation in with_progress(_translations(pairs, translator), "lines translated"):
-            event = {"source": pair.source, "text": translation.text, "cut": CUT in translation.flags}
-            journal.write("translation", **event)
-            yield pair, event
-
-
-def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
-    """Yield each pair with a translation of its source."""
-    while chunk := list(islice(pairs, CHUNK_LINES)):
-        yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
-
-
-def _begun(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
-    """The translations of an interrupted call; raises UserError if its settings differ from `call`."""
-    if not path.exists():
-        return iter(())
-    events = read_events(path)
-    if not call.items() <= next(events, call).items():
-        raise UserError(f"{path} was made with another model, engine or options. Use them again, or remove the file.")
-    return events

@@ -1,0 +1,189 @@
+"""Translates text in the target language back, as more pairs to train on (Sennrich et al., 2016; Edunov et al., 2018).
+
+OUT/back-translation/    reverse/     a model from the target language to the source language, unless one is given
+                         reversed-0.jsonl …   the corpora that it is trained on
+                         pairs.jsonl  the translations with their targets
+                         made.json    what they were made from, and the numbers of pairs
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from transduce import model_folder
+from transduce.config.schema import DataConfig
+from transduce.config.settings import CORPUS, Settings
+from transduce.decoding.loading import load
+from transduce.preparation.passes import check_corpora
+from transduce.system.console import log
+from transduce.system.errors import UserError
+from transduce.system.file_lock import LOCK, file_lock
+from transduce.system.files import MANIFEST, digest, to_json, write_text
+from transduce.system.journal import Value
+from transduce.text.holdout import normalised
+from transduce.text.pairs import Origin, Pair, read_pairs
+from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.training.distributed import check_single_process
+from transduce.training.run import train
+from transduce.wings.rules.identify import identifier
+from transduce.wings.synthetic.translations import begin, translated
+
+REVERSE, PAIRS, MADE, JOURNAL = "reverse", "pairs.jsonl", "made.json", ".translations.jsonl"
+LANGUAGE_SAMPLE = 500  # lines whose language is identified
+MIN_LANGUAGE_SHARE = 0.5  # of them that must be in the target language
+TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
+
+
+def with_back_translations(settings: Settings, out: Path, files: Sequence[str], reverse: Path | None) -> Settings:
+    """Add the translated lines of `files` to the corpora of `settings`. An interrupted call is resumed.
+
+    `reverse` is a model from the target language to the source language. If it is None, this model is trained first.
+    Raises UserError if the files or the model are unusable, and KeyboardInterrupt if the training is interrupted.
+    """
+    check_single_process("train --monolingual")
+    data, folder = settings.config().data, out / model_folder.BACK_TRANSLATION
+    check_corpora(data)
+    if data.symbols:
+        raise UserError("The targets of a parser are trees, which --monolingual can't provide.", option="monolingual")
+    lines = _distinct(files, data)
+    _check_language(lines, data.target, files)
+    if reverse:
+        _check_reverse(reverse, data)
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
+        pairs = _translate(lines, reverse or _train_reverse(settings, data, folder), folder, files)
+    log("Step 3 of 3: the model")
+    real = sum(
+        corpus.weight * sum(1 for _ in read_pairs(corpus.files, (data.source, data.target))) for corpus in data.corpora
+    )
+    repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
+    log(f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times.")
+    corpora: list[dict[str, Any]] = [
+        {"files": list(corpus.files), "weight": corpus.weight * repeats} for corpus in data.corpora
+    ]
+    corpora.append({"files": [str(folder / PAIRS)], "synthetic": True})
+    return settings.over(CORPUS, {"data.corpora": corpora})
+
+
+def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
+    """The distinct lines that are no targets of the corpora, the validation set or the test set."""
+    held_out = [named for named in (data.valid, data.test) if named]
+    known = {
+        normalised(pair.target)
+        for named in (*held_out, *(corpus.files for corpus in data.corpora))
+        for pair in read_pairs(named, (data.source, data.target))
+    }
+    scored = {normalised(pair.target) for named in held_out for pair in read_pairs(named, (data.source, data.target))}
+    lines, read, leaks = dict[str, str](), 0, 0
+    for text in chain.from_iterable(without_byte_order_mark(read_lines(file)) for file in files):
+        read += 1
+        key = normalised(text)
+        leaks += key in scored
+        if key and key not in known:
+            lines.setdefault(key, text)
+    log(f"Monolingual text: {len(lines):,} of {read:,} lines are new and distinct.")
+    if leaks:
+        log(f"Warning: {leaks:,} monolingual lines are targets of the validation or test set; they are left out.")
+    if not lines:
+        raise UserError(
+            f"{', '.join(files)}: no line is new. Name a file with other text than the corpus.", option="monolingual"
+        )
+    return list(lines.values())
+
+
+def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> None:
+    """Raise UserError if most lines are not in the target language. Without py3langid, nothing is checked."""
+    if find_spec("py3langid") is None:
+        return
+    label = identifier().label(code)
+    sample = [line for line in lines[:: max(1, len(lines) // LANGUAGE_SAMPLE)] if len(line) > 20]
+    if not label or not sample:
+        return
+    found = identifier().likeliest(sample)
+    if found.count(label) < MIN_LANGUAGE_SHARE * len(sample):
+        likeliest = max(set(found), key=found.count)
+        raise UserError(
+            f"{', '.join(files)}: {found.count(likeliest)} of {len(sample)} lines look like '{likeliest}', but the "
+            f"target language is '{code}'. Name text in the target language.",
+            option="monolingual",
+        )
+
+
+def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
+    """Train a model with the same options and swapped sides, or resume its training."""
+    reverse = folder / REVERSE
+    if (reverse / MANIFEST).exists():
+        return reverse
+    corpora: list[dict[str, Any]] = [
+        {"files": [_swapped(corpus.files, data, folder / f"reversed-{number}.jsonl")], "weight": corpus.weight}
+        for number, corpus in enumerate(data.corpora)
+    ]
+    swapped: dict[str, Any] = {"data.source": data.target, "data.target": data.source, "data.corpora": corpora}
+    if data.valid:
+        swapped["data.valid"] = (_swapped(data.valid, data, folder / "reversed-valid.jsonl"),)
+    log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
+    if train(settings.without(*TEXT_OPTIONS).over(CORPUS, swapped), reverse).reason == "interrupted":
+        raise KeyboardInterrupt
+    return reverse
+
+
+def _swapped(files: Sequence[str], data: DataConfig, path: Path) -> str:
+    """Write a corpus with its sides swapped, unless the file exists."""
+    if not path.exists():
+        pairs = read_pairs(files, (data.source, data.target))
+        write_text(path, "".join(_record(pair.target, pair.source) for pair in pairs))
+    return str(path)
+
+
+def _record(source: str, target: str) -> str:
+    return json.dumps({"source": source, "target": target}, ensure_ascii=False) + "\n"
+
+
+def _check_reverse(reverse: Path, data: DataConfig) -> None:
+    """Raise UserError if the model does not translate from the target language to the source language."""
+    known = model_folder.describe(reverse).config.data
+    if (known.source, known.target) != (data.target, data.source):
+        raise UserError(
+            f"{reverse} translates from {known.source} to {known.target}, but the reverse model must translate from "
+            f"{data.target} to {data.source}.",
+            option="reverse",
+        )
+
+
+def _translate(lines: list[str], reverse: Path, folder: Path, files: Sequence[str]) -> int:
+    """Write the translations of the lines to PAIRS, and return the number of pairs."""
+    weights = digest(model_folder.describe(reverse).weights)
+    text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    call: dict[str, Value] = {"reverse": str(reverse), "weights": weights, "files": " ".join(files), "text": text}
+    path = folder / JOURNAL
+    if (folder / MADE).exists():
+        path.unlink(missing_ok=True)
+        made = json.loads((folder / MADE).read_bytes())
+        if call.items() <= made.items():
+            return int(made["pairs"])
+        raise UserError(
+            f"{folder} was made from other text or another reverse model. Choose another output folder.", option="out"
+        )
+    begun, translator = begin(path, call), load(reverse)
+    log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
+    pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
+    good = [
+        _record(event["text"], pair.source)
+        for pair, event in translated(pairs, translator, begun, path, call)
+        if event["text"].strip() and not event["bad"]
+    ]
+    if not good:
+        raise UserError(
+            f"{reverse} translates no line to its end, so it has hardly learned anything. Train it longer or on more "
+            "text, or name another model.",
+            option="reverse",
+        )
+    log(f"{len(good):,} lines are back-translated; the other translations were cut off or repeated themselves.")
+    write_text(folder / PAIRS, "".join(good))
+    write_text(folder / MADE, to_json(call | {"pairs": len(good)}))
+    path.unlink()
+    return len(good)

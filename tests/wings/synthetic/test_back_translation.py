@@ -1,0 +1,148 @@
+"""Text in the target language becomes pairs to train on, whatever interrupts it, and nothing of it is held out."""
+
+import json
+import multiprocessing
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import die, run
+from corpora import TINY, reverse_texts, spelt, write_texts
+from transduce import model_folder
+from transduce.config.schema import BACK_TRANSLATED
+from transduce.preparation.prepared import open_prepared
+from transduce.text.holdout import normalised
+from transduce.text.pairs import read_pairs
+
+OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 300, "train.warmup": 100, "train.learning_rate": 1}
+OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
+OPTIONS |= {"train.save_every": 50, "train.validate_every": 300, "train.patience": 0, "data.synthetic_ratio": 0.5}
+FOLDER = model_folder.BACK_TRANSLATION
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    write_texts(folder, "train", 200, seed=1)
+    lines = reverse_texts(300, seed=2)[1]
+    (folder / "more.yy").write_text("".join(f"{line}\n" for line in [*lines, lines[0].upper(), "", lines[1] + "  "]))
+    return folder
+
+
+def arguments(place: Path, out: Path, *more: str, text: Path | None = None, target: str = "yy") -> list[str]:
+    corpus = ["--train", str(place / "train.src"), str(place / "train.tgt"), "--from", "xx", "--to", target]
+    text = text or place / "more.yy"
+    return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *more, *spelt(OPTIONS)]
+
+
+@pytest.fixture(scope="module")
+def straight(place, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("models") / "straight"
+    assert start(arguments(place, out)) == 0
+    return out
+
+
+def start(command: list[str], *, change: int = 0, pattern: str = ".") -> int | None:
+    """The exit status of a command in a process that has PyTorch loaded; it is killed as `die` says."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.wings.synthetic.back_translation"])
+    process = processes.Process(target=die, args=(change, command, Path(command[command.index("--out") + 1]), pattern))
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def texts(out: Path) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in read_pairs([str(out / FOLDER / "pairs.jsonl")])]
+
+
+def test_new_lines_are_translated_once_tagged_and_mixed(place, straight):
+    known = {normalised(pair.target) for pair in read_pairs([str(place / "train.src"), str(place / "train.tgt")])}
+    new = {normalised(line) for line in (place / "more.yy").read_text().split("\n")} - known - {""}
+    made = texts(straight)
+    assert {normalised(target) for _, target in made} <= new and len(made) > 0.8 * len(new)
+    assert len({normalised(target) for _, target in made}) == len(made) and all(source for source, _ in made)
+    config = model_folder.read_config(straight)
+    real, synthetic = config.data.corpora
+    assert (real.synthetic, synthetic.synthetic, synthetic.weight) == (False, True, 1)
+    assert real.weight == pytest.approx(max(1, len(made) / (0.5 * 200)))
+    prepared = open_prepared(straight / "data")
+    store = prepared.mixture.stores[1]
+    sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(len(store))))
+    assert sources and all(source.startswith(f"{BACK_TRANSLATED} ") for source in sources)
+
+
+def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
+    prepared = open_prepared(straight / "data")
+    held_out = prepared.valid()
+    assert len(held_out) == 20 and not any(pair.source.startswith(BACK_TRANSLATED) for pair in held_out)
+    targets = {normalised(pair.target) for pair in held_out}
+    mixture = prepared.mixture
+    trained = prepared.tokenizer.decode(mixture.targets(np.arange(len(mixture))))
+    assert not targets & set(map(normalised, trained))
+
+
+def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path):
+    out = tmp_path / "killed"
+    moments = [
+        (f"{FOLDER}/reversed-0.jsonl", 1),
+        (f"{FOLDER}/reverse/checkpoints/step-00000050", 1),
+        (f"{FOLDER}/.translations.jsonl", 1),
+        (f"{FOLDER}/made.json", 1),
+        ("checkpoints/step-00000050", 2),
+    ]
+    for number, (pattern, change) in enumerate(moments):
+        status = start(arguments(place, out), change=change, pattern=pattern)
+        assert status == -signal.SIGKILL, f"start {number} ended before it was killed"
+    assert start(arguments(place, out)) == 0
+    assert texts(out) == texts(straight)
+    assert (out / model_folder.WEIGHTS).read_bytes() == (straight / model_folder.WEIGHTS).read_bytes()
+    assert not (out / FOLDER / ".translations.jsonl").exists()
+
+
+def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
+    reverse, out = straight / FOLDER / "reverse", tmp_path / "out"
+    status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse)))
+    assert status == 0 and "Step 1" not in said and "Step 3 of 3" in said
+    assert texts(out) == texts(straight)
+    assert not (out / FOLDER / "reverse").exists()
+    other = tmp_path / "other.yy"
+    other.write_text("zu fe zu fe zu fe\n")
+    status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), text=other))
+    assert status and "was made from other text or another reverse model" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "why"),
+    [
+        ("train.tgt", "yy", "no line is new"),
+        ("empty", "yy", "no line is new"),
+        ("nowhere", "yy", "nowhere"),
+        ("english", "de", "look like 'en', but the target language is 'de'"),
+    ],
+)
+def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, tmp_path, capsys):
+    english = [f"This is sentence number {number} of an English text." for number in range(40)]
+    (place / "english").write_text("\n".join(english))
+    (place / "empty").write_text("\n\n")
+    status, _, said = run(capsys, *arguments(place, tmp_path / "out", text=place / text, target=target))
+    assert status and why in said and not (tmp_path / "out").exists()
+
+
+def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):
+    status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
+    assert status and not (tmp_path / "out").exists()
+    assert "translates from xx to yy, but the reverse model must translate from yy to xx" in said
+
+
+def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_path, capsys):
+    test = tmp_path / "test.jsonl"
+    target = (place / "more.yy").read_text().split("\n")[5]
+    test.write_text(json.dumps({"source": "ka lo", "target": target}) + "\n")
+    reverse = str(straight / FOLDER / "reverse")
+    more = ["--reverse", reverse, "--test", str(test), "train.steps=2"]
+    status, _, said = run(capsys, *arguments(place, tmp_path / "out"), *more)
+    assert status == 0 and "1 monolingual lines are targets of the validation or test set" in said
+    assert normalised(target) not in {normalised(target) for _, target in texts(tmp_path / "out")}
