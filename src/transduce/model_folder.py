@@ -1,6 +1,7 @@
 """Read and write folders that hold a model and the files of its training.
 
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
+    confidence.json                                               an estimate of its translations' quality
     sources.json                                                      where each value of config.toml came from
     journal.jsonl  data/  checkpoints/step-00001234/  back-translation/                       the training
 
@@ -9,7 +10,7 @@ If manifest.json is missing, the training is not finished, and the newest intact
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,11 +150,17 @@ def publish_model(
     weights: "dict[str, Tensor]",
     metrics: dict[str, Any],
     card: str,
+    more: Mapping[str, str],
 ) -> None:
-    """Add a trained model to `folder`. Raises UserError if `folder` can't be written or the disk is full."""
+    """Add a trained model to `folder`; `more` maps the names of other files to their texts.
+
+    Raises UserError if `folder` can't be written or the disk is full.
+    """
     needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
+        for name, text in more.items():
+            (aside / name).write_text(text, encoding="utf-8")
 
 
 def fill(

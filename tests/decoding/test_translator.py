@@ -16,10 +16,12 @@ from transduce.decoding import translator as translator_module
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import BLANK_TRANSLATION, CUT, LOOP, Scored, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, CUT, DETACHED, LOOP, Scored, TranslationOptions
+from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
@@ -319,3 +321,21 @@ def test_a_loop_is_searched_again(model, tokenizer):
     for translation in looping:
         trigrams = list(zip(*(translation.tokens[i:] for i in range(3)), strict=False))
         assert len(set(trigrams)) == len(trigrams) > 5
+
+
+def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
+    pairs = [Pair(*texts, Origin("", 1)) for texts in zip(SOURCES, [german(text) for text in SOURCES], strict=True)]
+    spoilt = [pair._replace(target=pairs[-i].target) if i % 3 == 0 else pair for i, pair in enumerate(pairs)]
+    confidence = calibrate(model, tokenizer, spoilt, CONFIG)
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=confidence)
+    translations = translator.translate(SOURCES[:100])
+    assert all(0 <= each.confidence <= 1 for each in translations)
+    assert sum(DETACHED in each.flags for each in translations) <= 5
+    targets = [each.text for each in translations]
+    scored = translator.score(SOURCES[:100], targets)
+    assert [each.confidence for each in scored] == pytest.approx([each.confidence for each in translations], abs=0.01)
+    others = [(source, target) for source in SOURCES[:20] for target in targets[:20] if german(source) != target]
+    assert sum(each.detached for each in translator.score(*zip(*others, strict=True))) > 0.95 * len(others)
+    plain = Translator(TorchEngine([model]), tokenizer, CONFIG).translate(SOURCES[:1])
+    assert plain[0].confidence is None and plain[0].text == targets[0]
+    assert calibrate(model, tokenizer, pairs[:50], CONFIG) is None

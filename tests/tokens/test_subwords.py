@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from corpora import blocks
 from transduce.config.schema import RunConfig, TrainConfig
+from transduce.preparation.augmentation import Augmentation
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture, SampledMixture
@@ -121,10 +122,10 @@ def test_an_epoch_has_its_own_subwords_and_its_batches_fit(vocabulary, mixture):
 
 
 def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
-    tokenizer, everything = Tokenizer(vocabulary), np.arange(len(mixture))
+    augment, everything = Augmentation(Tokenizer(vocabulary)), np.arange(len(mixture))
     epochs, lines = [], set()
     for epoch in (0, *range(40)):
-        data = SampledMixture(mixture, augmented=tokenizer)
+        data = SampledMixture(mixture, augment=augment)
         data.plan(epoch, 0, budget=120, accumulate=2, seed=1)
         sources, targets = (vocabulary.decode(read(everything)) for read in (data.sources, data.targets))
         assert [len(row) for row in data.sources(everything)] == data.lengths(everything)[0].tolist()

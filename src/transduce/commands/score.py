@@ -16,7 +16,8 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
         model: A model folder.
         source: A text file, one sentence per line.
         target: The translations of the source, line by line.
-        json: Print a JSON object per line: log_prob, num_tokens, and score (log_prob / length penalty).
+        json: Print a JSON object per line: log_prob, num_tokens, score (log_prob / length penalty),
+            confidence (the probability that the translation is good), and detached (hardly about the source).
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help

@@ -72,7 +72,13 @@ def train(
         print_training_speed(measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    if not is_first():
-        return
+    if is_first():
+        _print_command(out)
+
+
+def _print_command(out: Path) -> None:
+    """Print the command that uses the model."""
+    from transduce import model_folder
+
     command = "parse" if model_folder.read_config(out).data.symbols else "translate"
     print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")

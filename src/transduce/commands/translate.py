@@ -38,6 +38,7 @@ TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "loop": "translations repeated themselves and were searched again without repeated tokens",
+    "detached": "translations have hardly anything to do with their sources",
     "placeholders": "translations lack or repeat tags or placeholders",
     "guessed": "translations have tags or placeholders at guessed positions",
     "numbers": "translations contain other numbers than their sources",
@@ -147,7 +148,8 @@ def translate(
             is faster, for Transformers on a CPU; `auto` is ctranslate2 if it translates as well as torch, else torch.
         sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
         redo: In a bilingual document, also translate texts that already have a translation.
-        json: Write a JSON object per line: translation, score, tokens, alternatives, flags (reasons to check the line).
+        json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
+            confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
         glossary: A file of enforced terms; each line has a source term, a TAB and the translation of the term.
         profile: Print a time profile at the end.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig, RunConfig, flatten
+from transduce.decoding.confidence import Confidence
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
@@ -65,7 +66,13 @@ def load(
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
     fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
     return Translator(
-        opened, model.tokenizer, decode, fallback=fallback, language=data.source, max_length=data.max_length
+        opened,
+        model.tokenizer,
+        decode,
+        fallback=fallback,
+        language=data.source,
+        max_length=data.max_length,
+        confidence=Confidence.load(paths[0]) if len(paths) == 1 else None,
     )
 
 

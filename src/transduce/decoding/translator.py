@@ -15,11 +15,13 @@ from typing import Any
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
+from transduce.decoding.confidence import Confidence, features
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.repetition import RETRY_NGRAM, is_loop
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
+    DETACHED,
     FEATURE_PURPOSES,
     LOOP,
     PLAIN,
@@ -60,14 +62,15 @@ class Translator:
         fallback: Callable[[], Engine] | None = None,
         language: str = "en",
         max_length: int | None = None,
+        confidence: Confidence | None = None,
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
         `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
-        `max_length` source tokens are split again.
+        `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
-        self.language, self.max_length = language, max_length
+        self.language, self.max_length, self.confidence = language, max_length, confidence
         self._fallback = functools.cache(fallback) if fallback else None
         # One position is for the EOS after a source or the BOS before a target.
         self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
@@ -175,9 +178,10 @@ class Translator:
         self._check_lengths("Target", target_ids, [i + 1 for i in places])
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
-        for place, ids, log_prob in zip(places, target_ids, log_probs, strict=True):
-            length = len(ids) + 1
-            scored[place] = Scored(log_prob, length, log_prob / length_penalty(length, self.config.length_penalty))
+        for place, source, target, log_prob in zip(places, source_ids, target_ids, log_probs, strict=True):
+            length = len(target) + 1
+            score = log_prob / length_penalty(length, self.config.length_penalty)
+            scored[place] = Scored(log_prob, length, score, *self._estimate(log_prob, source, target))
         return scored
 
     @phase("text")
@@ -279,16 +283,22 @@ class Translator:
             if not distinct:
                 raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
             limit, pieces = self.limit(source), self.tokenizer.target_pieces
-            first, *others = (
-                Translation(
-                    text,
-                    score,
-                    tuple(pieces(tokens)),
-                    flags=(CUT,) * (len(tokens) == limit) + (LOOP,) * (i in loops),
-                )
-                for text, (score, tokens) in distinct.items()
-            )
+            translations = []
+            for text, (score, tokens) in distinct.items():
+                log_prob = score * length_penalty(len(tokens) + 1, self.config.length_penalty)
+                confidence, detached = self._estimate(log_prob, source, tokens)
+                reasons = {CUT: len(tokens) == limit, LOOP: i in loops, DETACHED: detached}
+                flags = tuple(flag for flag, is_true in reasons.items() if is_true)
+                translations.append(Translation(text, score, tuple(pieces(tokens)), flags=flags, confidence=confidence))
+            first, *others = translations
             yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())
+
+    def _estimate(self, log_prob: float, source: Sequence[int], target: Sequence[int]) -> tuple[float | None, bool]:
+        """The confidence of a translation, and whether it is detached."""
+        if not self.confidence:
+            return None, False
+        values = features(log_prob, len(source) + 1, len(target) + 1)
+        return self.confidence.probability(values), self.confidence.is_detached(values)
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""

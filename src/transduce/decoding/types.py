@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
 # Flags of translations that need checking; wings/inline/plan.py has others.
 CUT = "cut"  # the translation was forced to end at the length limit
 LOOP = "loop"  # the translation repeats itself, or did so before a second search
+DETACHED = "detached"  # the translation has hardly anything to do with its source
 
 # What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
 # a request. positions: accept every length that the model supports.
@@ -67,8 +68,9 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # reasons to check the text: CUT, LOOP, or a flag of wings/inline/plan.py
+    flags: tuple[str, ...] = ()  # reasons to check the text: CUT, LOOP, DETACHED, or a flag of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
+    confidence: float | None = None  # probability that the translation is good; None: no estimate for this model
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())
@@ -103,6 +105,8 @@ class Scored(NamedTuple):
     log_prob: float  # ln p(target | source), EOS included
     num_tokens: int  # EOS counted
     score: float  # log_prob / length penalty, comparable with Translation.score
+    confidence: float | None = None  # as in Translation
+    detached: bool = False
 
 
 class Sentences(NamedTuple):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.config.schema import DataConfig, RunConfig
+from transduce.preparation.augmentation import Augmentation
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.text.clean import Cleaning
@@ -69,8 +70,8 @@ class Prepared:
             raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
         sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
         source, target = (SubwordSampler(side, strength) if strength else None for side, strength in sides)
-        tokenizer = self.tokenizer if config.data.augment != "none" and not symbols else None
-        changes = source, target, tokenizer
+        augment = Augmentation(self.tokenizer) if config.data.augment != "none" and not symbols else None
+        changes = source, target, augment
         return SampledMixture(self.mixture, *changes) if any(changes) else self.mixture
 
     def origin(self, index: int) -> str:

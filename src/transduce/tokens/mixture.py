@@ -5,17 +5,14 @@ and the time before the first update. An epoch of up to BLOCK_PAIRS pairs is one
 blocks of equal size. Each of these blocks consists of randomly drawn runs of neighbouring pairs.
 """
 
-from collections.abc import Sequence
-from random import Random
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text import augment
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import STRIDE, Column, TokenStore
 from transduce.tokens.subwords import SubwordSampler
-from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
 
 BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
@@ -137,11 +134,11 @@ class SampledMixture(Mixture):
         data: Mixture,
         source: SubwordSampler | None = None,
         target: SubwordSampler | None = None,
-        augmented: Tokenizer | None = None,
+        augment: Callable[[Sequence[Rows], np.random.Generator], list[Rows]] | None = None,
     ) -> None:
-        """Without a sampler, a side keeps its segmentation. `augmented` encodes the texts that text/augment changes."""
+        """Without a sampler, a side keeps its segmentation. `augment` changes the sources and targets before that."""
         super().__init__(data.stores, data.weights)
-        self._samplers, self._tokenizer = (source, target), augmented
+        self._samplers, self._augment = (source, target), augment
         self._limit = self.longest()[1]  # a longer sentence is not used, so that every batch fits
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
@@ -165,44 +162,24 @@ class SampledMixture(Mixture):
     def _change(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
         """Draw both sides of `pairs`. A side that would become too long stays as it is."""
         kept = drawn = [_join(super().sources(pairs)), _join(super().targets(pairs))]
-        if self._tokenizer:
-            drawn = self._augment(drawn, self._tokenizer, random)
+        if self._augment:
+            drawn = self._augment(drawn, random)
         drawn = [
             sampler.sample(rows, random) if sampler else rows
             for rows, sampler in zip(drawn, self._samplers, strict=True)
         ]
         fits = np.all([rows.lengths <= self._limit for rows in drawn], axis=0)
-        return [_choose(fits, new, old) for new, old in zip(drawn, kept, strict=True)]
-
-    def _augment(self, sides: list[Rows], tokenizer: Tokenizer, random: np.random.Generator) -> list[Rows]:
-        """Change the texts of a random share of the pairs."""
-        kept = random.random(len(sides[0].lengths)) >= augment.SHARE
-        sources, targets = (
-            vocabulary.decode(side.where(~kept).lists())
-            for vocabulary, side in zip((tokenizer.source, tokenizer.target), sides, strict=True)
-        )
-        words = Random(int(random.integers(1 << 62)))
-        changed = [augment.augment(*pair, words) for pair in zip(sources, targets, strict=True)]
-        texts = [list(side) for side in zip(*changed, strict=True)] or [[], []]
-        encoded = tokenizer.source.encode(texts[0]), tokenizer.target.encode(texts[1])
-        return [_choose(kept, side, _spread(new, ~kept)) for side, new in zip(sides, encoded, strict=True)]
+        return [choose(fits, new, old) for new, old in zip(drawn, kept, strict=True)]
 
 
 def _join(sentences: Sequence[np.ndarray]) -> Rows:
     return Rows(np.concatenate(sentences), np.array([len(sentence) for sentence in sentences]))
 
 
-def _choose(first: NDArray[np.bool_], one: Rows, other: Rows) -> Rows:
+def choose(first: NDArray[np.bool_], one: Rows, other: Rows) -> Rows:
     """For each sentence, its row in `one` if `first` (sentences,) is true, else its row in `other`."""
     both = Rows(np.concatenate((one.ids, other.ids)), np.concatenate((one.lengths, other.lengths)))
     return both.take(np.arange(len(first)) + len(first) * ~first)
-
-
-def _spread(rows: Rows, places: NDArray[np.bool_]) -> Rows:
-    """Put the rows where `places` is true, and empty rows elsewhere."""
-    lengths = np.zeros(len(places), dtype=np.int64)
-    lengths[places] = rows.lengths
-    return Rows(rows.ids, lengths)
 
 
 def _column(parts: Sequence[Rows]) -> Column:

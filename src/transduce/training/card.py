@@ -56,6 +56,9 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     if validation := metrics.get("validation"):
         perplexity = validation["perplexity"]  # None if it was not finite
         rows.append(("validation", f"perplexity {'not finite' if perplexity is None else f'{perplexity:.2f}'}"))
+    if confidence := metrics.get("confidence"):
+        error = f"calibration error {confidence['calibration_error']:.3f}"
+        rows.append(("confidence", f"area under the ROC curve {confidence['area']:.2f}, {error}"))
     for score in metrics.get("test", {}).get("scores", []):
         interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
         rows.append((f"test {score['name']}", f"{interval}, {score['signature']}"))

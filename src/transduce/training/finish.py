@@ -8,6 +8,8 @@ import torch
 
 from transduce import model_folder
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
+from transduce.decoding.confidence import CONFIDENCE_FILE
+from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
@@ -57,10 +59,14 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
+    confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
+    if confidence:
+        metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
     if pairs:
         metrics["test"] = test(model_folder.Bundle(out, config, prepared.tokenizer, model), pairs)
     card = model_card(config, metrics)
-    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card)
+    more = {CONFIDENCE_FILE: confidence.to_json()} if confidence else {}
+    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card, more)
     return model_folder.read_metrics(out)
 
 

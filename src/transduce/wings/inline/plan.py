@@ -183,7 +183,9 @@ class Plan:
         scores = [translated.score for part, translated in zip(text.parts, parts, strict=True) if part.tries]
         tokens = tuple(token for part in parts for token in part.tokens)
         score = sum(scores) / max(1, len(scores))
-        return Translation(written, score, tokens, flags=tuple(flags), links=tuple(_links(text, parts)))
+        confidence = min((part.confidence for part in parts if part.confidence is not None), default=None)
+        links = tuple(_links(text, parts))
+        return Translation(written, score, tokens, flags=tuple(flags), links=links, confidence=confidence)
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""

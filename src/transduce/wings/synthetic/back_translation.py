@@ -32,7 +32,8 @@ from transduce.training.run import train
 from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
 
-REVERSE, PAIRS, MADE, JOURNAL = "reverse", "pairs.jsonl", "made.json", ".translations.jsonl"
+REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
+TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
 MIN_LANGUAGE_SHARE = 0.5  # of them that must be in the target language
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
@@ -159,7 +160,7 @@ def _translate(lines: list[str], reverse: Path, folder: Path, files: Sequence[st
     weights = digest(model_folder.describe(reverse).weights)
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     call: dict[str, Value] = {"reverse": str(reverse), "weights": weights, "files": " ".join(files), "text": text}
-    path = folder / JOURNAL
+    path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
         made = json.loads((folder / MADE).read_bytes())

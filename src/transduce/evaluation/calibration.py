@@ -1,0 +1,105 @@
+"""Fits the confidence of a model to its translations of held-out pairs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.chrf import CHRF
+
+from transduce.config.schema import DecodeConfig
+from transduce.decoding.confidence import Confidence, features
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import length_penalty
+from transduce.model.seq2seq import Seq2Seq
+from transduce.text.pairs import Pair
+from transduce.tokens.tokenizer import Tokenizer
+
+MIN_FITTED_PAIRS, MAX_FITTED_PAIRS = 100, 1000
+DETACHED_SHARE = 0.01  # of held-out translations that are called detached
+FOLDS, BINS = 5, 10
+PENALTY = 1e-3  # of the squared weights, per pair
+NEWTON_STEPS = 50
+
+Floats = NDArray[np.float64]
+
+
+def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
+    """Translate held-out pairs, and fit the model's confidence. Returns None for fewer than MIN_FITTED_PAIRS pairs."""
+    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
+    pairs = pairs[:MAX_FITTED_PAIRS]
+    if len(pairs) < MIN_FITTED_PAIRS:
+        return None
+    sources, metric = [pair.source for pair in pairs], CHRF()
+    translations = Translator(TorchEngine([model]), tokenizer, config).translate_sentences(sources)
+    values, chrf = [], []
+    for pair, ids, translation in zip(pairs, tokenizer.encode_source(sources), translations, strict=True):
+        length = len(translation.tokens) + 1
+        log_prob = translation.score * length_penalty(length, config.length_penalty)
+        values.append(features(log_prob, len(ids) + 1, length))
+        chrf.append(metric.sentence_score(translation.text, [pair.target]).score)
+    return fit(np.array(values), np.array(chrf))
+
+
+def fit(values: Floats, chrf: Floats) -> Confidence | None:
+    """Fit a confidence to the features (pairs, features) and the chrF (pairs,) of translations.
+
+    Returns None if no translation is worse than the median, as for a model that translates nothing.
+    """
+    min_chrf = float(np.median(chrf))
+    is_good = chrf >= min_chrf
+    if is_good.all():
+        return None
+    means, scales = values.mean(axis=0), values.std(axis=0) + 1e-9
+    inputs = np.column_stack(((values - means) / scales, np.ones(len(values))))
+    folds = np.arange(len(values)) % FOLDS
+    held_out = np.empty(len(values))
+    for fold in range(FOLDS):
+        weights = _regression(inputs[folds != fold], is_good[folds != fold])
+        held_out[folds == fold] = _logistic(inputs[folds == fold] @ weights)
+    *weights, bias = _regression(inputs, is_good).tolist()
+    return Confidence(
+        means=tuple(means.tolist()),
+        scales=tuple(scales.tolist()),
+        weights=tuple(weights),
+        bias=bias,
+        min_chrf=min_chrf,
+        min_log_prob=float(np.quantile(values[:, 0], DETACHED_SHARE)),
+        pairs=len(values),
+        area=area_under_curve(held_out, is_good),
+        calibration_error=calibration_error(held_out, is_good),
+    )
+
+
+def area_under_curve(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:
+    """The probability that a good translation has a higher probability than a bad one; ties count half."""
+    good, bad = np.sort(probabilities[is_good]), np.sort(probabilities[~is_good])
+    below = (np.searchsorted(bad, good) + np.searchsorted(bad, good, side="right")) / 2
+    return float(below.mean() / len(bad))
+
+
+def calibration_error(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:
+    """The expected calibration error (Guo et al., 2017) in BINS bins of equal width."""
+    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, probabilities - is_good, minlength=BINS)  # sums over each bin
+    return float(np.abs(gaps).sum() / len(probabilities))
+
+
+def _logistic(logits: Floats) -> Floats:
+    return 1 / (1 + np.exp(-logits.clip(-50, 50)))
+
+
+def _regression(inputs: Floats, is_good: NDArray[np.bool_]) -> Floats:
+    """The weights of a logistic regression by Newton's method. The last input, the bias, is not penalised."""
+    penalty = np.full(inputs.shape[1], PENALTY * len(inputs))
+    penalty[-1] = 1e-9
+    weights = np.zeros(inputs.shape[1])
+    for _ in range(NEWTON_STEPS):
+        probabilities = _logistic(inputs @ weights)
+        gradient = inputs.T @ (probabilities - is_good) + penalty * weights
+        curvature = (inputs * (probabilities * (1 - probabilities))[:, None]).T @ inputs + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return weights

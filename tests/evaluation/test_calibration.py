@@ -1,0 +1,74 @@
+"""Confidence is a calibrated probability, kept with the model."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.decoding.confidence import CONFIDENCE_FILE, Confidence, features
+from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit
+from transduce.system.errors import UserError
+
+RANDOM = np.random.default_rng(1)
+VALUES = np.column_stack((RANDOM.normal(-1, 0.5, 4000), RANDOM.normal(2, 0.5, 4000), RANDOM.normal(0, 0.2, 4000)))
+LOGITS = 0.3 + 3 * (VALUES[:, 0] + 1) - (VALUES[:, 1] - 2)  # the third feature says nothing
+GOOD = RANDOM.random(4000) < 1 / (1 + np.exp(-LOGITS))
+CHRF = np.where(GOOD, RANDOM.uniform(50, 100, 4000), RANDOM.uniform(0, 40, 4000))
+CHRF += 1e-3 * RANDOM.random(4000)
+
+
+def test_it_finds_the_probabilities_that_the_pairs_were_drawn_from():
+    balanced = np.concatenate((np.flatnonzero(GOOD)[:1500], np.flatnonzero(~GOOD)[:1500]))
+    confidence = fit(VALUES[balanced], CHRF[balanced])
+    shift = math.log((~GOOD).sum() / GOOD.sum())  # as many good as bad ones were chosen
+    found = np.array([confidence.probability(each) for each in VALUES])
+    expected = 1 / (1 + np.exp(-LOGITS - shift))
+    assert np.abs(found - expected).mean() < 0.02
+    assert 40 < confidence.min_chrf <= 100 and confidence.pairs == 3000
+    assert confidence.calibration_error < 0.03
+    assert confidence.area == pytest.approx(area_under_curve(expected[balanced], GOOD[balanced]), abs=0.01)
+    detached = np.mean([confidence.is_detached(each) for each in VALUES[balanced]])
+    assert detached == pytest.approx(DETACHED_SHARE, abs=0.002)
+
+
+def test_features_that_say_nothing_give_a_half():
+    chrf = RANDOM.random(2000)
+    confidence = fit(RANDOM.normal(size=(2000, 3)), chrf)
+    assert confidence.area == pytest.approx(0.5, abs=0.05) and confidence.calibration_error < 0.05
+    assert confidence.probability((0.0, 0.0, 0.0)) == pytest.approx(0.5, abs=0.05)
+
+
+def test_equal_translations_have_no_confidence():
+    assert fit(VALUES, np.zeros(len(VALUES))) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2).filter(lambda x: len({b for _, b in x}) == 2))
+def test_the_area_counts_pairs(rows):
+    scores, good = np.array([score / 5 for score, _ in rows]), np.array([is_good for _, is_good in rows])
+    pairs = [(a > b) + (a == b) / 2 for a in scores[good] for b in scores[~good]]
+    assert area_under_curve(scores, good) == pytest.approx(np.mean(pairs))
+
+
+def test_the_calibration_error_by_hand():
+    probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, True, True, True])
+    assert calibration_error(probabilities, good) == pytest.approx((abs(0.30 - 1) + abs(1.9 - 2)) / 4)
+
+
+def test_features_by_hand():
+    assert features(-6.0, 3, 6) == pytest.approx((-1.0, math.log(6), math.log(2)))
+
+
+def test_a_file_keeps_it(tmp_path):
+    confidence = fit(VALUES, CHRF)
+    assert Confidence.load(tmp_path) is None
+    (tmp_path / CONFIDENCE_FILE).write_text(confidence.to_json())
+    assert Confidence.load(tmp_path) == confidence
+    values = dataclasses.asdict(confidence)
+    for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1})):
+        (tmp_path / CONFIDENCE_FILE).write_text(damaged)
+        with pytest.raises(UserError, match=r"confidence\.json is damaged"):
+            Confidence.load(tmp_path)
