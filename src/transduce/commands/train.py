@@ -54,16 +54,14 @@ def train(
     """
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer takes the optimizer state from the model of --init. Give --init, too.")
-    if reverse and not monolingual:
-        raise UserError("--reverse names the model that translates the text of --monolingual. Give --monolingual, too.")
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
-    if not init and not (out / model_folder.CONFIG).exists():  # otherwise the languages are on record
+    is_begun = (out / model_folder.CONFIG).exists()
+    if not init and (monolingual or not is_begun):  # otherwise the languages are on record
         settings = with_languages(settings, train)
-    if monolingual:
+    if monolingual or reverse:
         settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
-    from transduce.training.distributed import is_first
     from transduce.training.run import train as run  # torch: too slow for --help
 
     with profiled(TRAIN_PHASES) if profile else nullcontext() as measured:
@@ -72,13 +70,14 @@ def train(
         print_training_speed(measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    if is_first():
-        _print_command(out)
+    _print_command(out)
 
 
 def _print_command(out: Path) -> None:
-    """Print the command that uses the model."""
+    """Print the command that uses the model, on rank 0."""
     from transduce import model_folder
+    from transduce.training.distributed import is_first
 
-    command = "parse" if model_folder.read_config(out).data.symbols else "translate"
-    print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")
+    if is_first():
+        command = "parse" if model_folder.read_config(out).data.symbols else "translate"
+        print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")

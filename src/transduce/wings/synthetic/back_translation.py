@@ -45,6 +45,8 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     `reverse` is a model from the target language to the source language. If it is None, this model is trained first.
     Raises UserError if the files or the model are unusable, and KeyboardInterrupt if the training is interrupted.
     """
+    if not files:
+        raise UserError("--reverse names the model that translates the text of --monolingual. Give --monolingual, too.")
     check_single_process("train --monolingual")
     data, folder = settings.config().data, out / model_folder.BACK_TRANSLATION
     check_corpora(data)
