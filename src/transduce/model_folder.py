@@ -150,7 +150,7 @@ def publish_model(
     weights: "dict[str, Tensor]",
     metrics: dict[str, Any],
     card: str,
-    more: Mapping[str, str],
+    more: Mapping[str, str] | None = None,
 ) -> None:
     """Add a trained model to `folder`; `more` maps the names of other files to their texts.
 
@@ -159,7 +159,7 @@ def publish_model(
     needed = sum(weight.nbytes for weight in weights.values())
     with publish(folder, needed) as aside:
         fill(aside, config, tokenizer, weights, metrics, card)
-        for name, text in more.items():
+        for name, text in (more or {}).items():
             (aside / name).write_text(text, encoding="utf-8")
 
 

@@ -40,5 +40,5 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     weights = model_folder.average(checkpoints[-last:])
-    model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text, {})
+    model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text)
     print(f"{out}: the average of the checkpoints at steps {names}")

@@ -67,3 +67,13 @@ class Confidence:
     def is_detached(self, values: Sequence[float]) -> bool:
         """Whether a translation with these features has hardly anything to do with its source."""
         return values[0] < self.min_log_prob
+
+
+def estimate(
+    confidence: Confidence | None, log_prob: float, source: Sequence[int], target: Sequence[int]
+) -> tuple[float | None, bool]:
+    """The probability that a translation is good, and whether it is detached, from its ids without EOS."""
+    if not confidence:
+        return None, False
+    values = features(log_prob, len(source) + 1, len(target) + 1)
+    return confidence.probability(values), confidence.is_detached(values)

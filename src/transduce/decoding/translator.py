@@ -6,7 +6,7 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 
 import copy
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
@@ -15,20 +15,17 @@ from typing import Any
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
-from transduce.decoding.confidence import Confidence, features
+from transduce.decoding.confidence import Confidence, estimate
+from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.repetition import RETRY_NGRAM, is_loop
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
-    CUT,
-    DETACHED,
     FEATURE_PURPOSES,
-    LOOP,
     PLAIN,
     Constraints,
     Engine,
     Feature,
-    Hypothesis,
     NBestLists,
     Plan,
     Request,
@@ -181,7 +178,7 @@ class Translator:
         for place, source, target, log_prob in zip(places, source_ids, target_ids, log_probs, strict=True):
             length = len(target) + 1
             score = log_prob / length_penalty(length, self.config.length_penalty)
-            scored[place] = Scored(log_prob, length, score, *self._estimate(log_prob, source, target))
+            scored[place] = Scored(log_prob, length, score, *estimate(self.confidence, log_prob, source, target))
         return scored
 
     @phase("text")
@@ -206,7 +203,8 @@ class Translator:
         loops = self._without_loops(distinct, n_best_lists, n_best)
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
-        ranked = list(self._ranked(distinct, n_best_lists, loops))
+        limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
+        ranked = list(rank(distinct, n_best_lists, *model, limits=limits, loops=loops))
         translations = [translation for translation, _ in ranked]
         if aligner:
             attention = functools.partial(self.forced, aligner, aligner.attention)
@@ -239,11 +237,10 @@ class Translator:
 
     def _without_loops(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
         """Search again for sentences whose translation repeats itself, and return their indices."""
-        both = enumerate(zip(sentences.sources, n_best_lists, strict=True))
-        loops = [i for i, (source, best) in both if best and is_loop(source, best[0].tokens)]
+        loops = [i for i, best in enumerate(n_best_lists) if best and is_loop(sentences.sources[i], best[0].tokens)]
         if loops and not self.config.no_repeat_ngram:
-            config = replace(self.config, no_repeat_ngram=RETRY_NGRAM)
-            other = Translator(self.engine, self.tokenizer, config)
+            other = copy.copy(self)
+            other.config = replace(self.config, no_repeat_ngram=RETRY_NGRAM)
             for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
                 n_best_lists[i] = best
         return set(loops)
@@ -270,35 +267,6 @@ class Translator:
         if feature not in engine.supports:
             raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
         return engine
-
-    def _ranked(
-        self, sentences: Sentences, n_best_lists: NBestLists, loops: Collection[int]
-    ) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-        """For each sentence, yield its translation with alternatives, and their hypotheses."""
-        texts = iter(self.tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
-        for i, (source, best) in enumerate(zip(sentences.sources, n_best_lists, strict=True)):
-            distinct: dict[str, Hypothesis] = {}
-            for hypothesis in best:
-                distinct.setdefault(next(texts), hypothesis)
-            if not distinct:
-                raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
-            limit, pieces = self.limit(source), self.tokenizer.target_pieces
-            translations = []
-            for text, (score, tokens) in distinct.items():
-                log_prob = score * length_penalty(len(tokens) + 1, self.config.length_penalty)
-                confidence, detached = self._estimate(log_prob, source, tokens)
-                reasons = {CUT: len(tokens) == limit, LOOP: i in loops, DETACHED: detached}
-                flags = tuple(flag for flag, is_true in reasons.items() if is_true)
-                translations.append(Translation(text, score, tuple(pieces(tokens)), flags=flags, confidence=confidence))
-            first, *others = translations
-            yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())
-
-    def _estimate(self, log_prob: float, source: Sequence[int], target: Sequence[int]) -> tuple[float | None, bool]:
-        """The confidence of a translation, and whether it is detached."""
-        if not self.confidence:
-            return None, False
-        values = features(log_prob, len(source) + 1, len(target) + 1)
-        return self.confidence.probability(values), self.confidence.is_detached(values)
 
     def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
