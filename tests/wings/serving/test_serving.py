@@ -98,6 +98,8 @@ def test_sentences_are_translated_as_by_the_library(server: Server, translator: 
     assert found["translatedText"] == [each.text for each in expected]
     assert found["alternatives"] == [[other.text for other in each.alternatives] for each in expected]
     assert found["scores"] == pytest.approx([each.score for each in expected], abs=1e-3)
+    assert found["flags"] == [list(each.flags) for each in expected]
+    assert found["confidence"] == [None] * len(SENTENCES)  # the model was trained with fewer than 100 held-out pairs
     assert found["alignment"][0] == [
         {"source": list(link.source), "target": list(link.target), "weight": pytest.approx(link.weight, abs=1e-3)}
         for link in expected[0].links

@@ -243,6 +243,8 @@ def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str
     if asked.scores:
         columns["scores"] = [round(each.score, 4) for each in found]
         columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
+        columns["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
+        columns["flags"] = [list(each.flags) for each in found]
     if asked.alignment and served.can_align:
         columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return columns

@@ -50,7 +50,9 @@ class Texts(BaseModel):
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
     api_key: str | None = Field(None, description="API key; better sent as a header, Authorization: Bearer KEY")
-    scores: bool = Field(False, description="return scores: mean of the sentences' log-probability / length penalty")
+    scores: bool = Field(
+        False, description="return scores (mean of the sentences' log-probability / length penalty), confidence, flags"
+    )
     alignment: bool = Field(False, description="return word alignments")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
