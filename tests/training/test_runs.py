@@ -29,7 +29,7 @@ from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.training.checkpoint import regular
+from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
 from transduce.training.start import has_bfloat16
 
@@ -282,6 +282,28 @@ def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
     assert best % 4, "a test in which the best is a regular checkpoint shows nothing"
     checkpoint = tmp_path / "out/checkpoints" / f"step-{best:08d}"
     assert same(tmp_path / "out/model.safetensors", checkpoint / "model.safetensors")
+
+
+def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
+    changes = {"train__ema": 0.95, "train__patience": 0, "train__keep_last": 1, "train__average": 1}
+    chosen = []
+    for steps, factor in ((60, 3.0), (12, 0.5)):  # noisy, and still learning fast
+        out = tmp_path / str(steps)
+        train(options(place, **changes, train__steps=steps, train__save_every=60, train__learning_rate=factor), out)
+        measure = validation(
+            Tokenizer.load(out), list(read_pairs(files(place, "valid"))), model_folder.read_config(out)
+        )
+        best, last = model_folder.checkpoints(out)[0], model_folder.checkpoints(out)[-1]
+        candidates = [moving_average(last), *(load_file(path / "model.safetensors") for path in (last, best))]
+        perplexities = []
+        for weights in candidates:
+            model = build(model_folder.read_config(out).model)
+            model.load_state_dict(weights)
+            perplexities.append(measure(model.eval()).perplexity)
+        chosen.append(perplexities.index(min(perplexities)))
+        written = load_file(out / "model.safetensors")
+        assert all(torch.equal(written[key], weight) for key, weight in candidates[chosen[-1]].items())
+    assert 0 in chosen and len(set(chosen)) == 2, "a test in which one of them always wins shows little"
 
 
 def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):

@@ -33,6 +33,7 @@ from transduce.training import loop
 from transduce.training.checkpoint import (
     TrainState,
     load_checkpoint,
+    moving_average,
     regular,
     remove_old,
     save_checkpoint,
@@ -371,6 +372,44 @@ def test_an_interrupted_training_keeps_the_same_checkpoints(
     assert kept[0] == kept[1] == sorted({*wanted, best})  # before the first validation, step 0 counts as the best
 
 
+# -- the moving average and weight decay ------------------------------------------------------------------
+
+
+def updated(train: TrainConfig, steps: int) -> tuple[list[dict[str, Tensor]], torch.optim.Optimizer, Seq2Seq]:
+    """The weights after each of some updates, the optimizer and the model."""
+    model, history = build(MODEL), []
+    optimizer = make_optimizer(model.parameters(), train)
+    for step in range(1, steps + 1):
+        update(model, optimizer, [batch_of(reverse_rows(8, seed=step))], step=step, rate=0.01, train=train)
+        history.append(weights(model))
+    return history, optimizer, model
+
+
+def test_the_moving_average_by_hand(tmp_path):
+    train = replace(TRAIN, ema=0.5)
+    history, optimizer, model = updated(train, 12)
+    plain, *_ = updated(TRAIN, 12)
+    assert all(same(*pair) for pair in zip(history, plain, strict=True)), "it does not change what is learnt"
+    expected = {name: weight.double() for name, weight in history[0].items()}
+    for step, after in enumerate(history, start=1):
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = {name: decay * weight + (1 - decay) * after[name] for name, weight in expected.items()}
+    save_checkpoint(tmp_path, model, optimizer, TrainState(step=12))
+    found = moving_average(tmp_path / "step-00000012")
+    assert found.keys() == history[0].keys()
+    assert all(torch.allclose(weight.double(), expected[name], atol=1e-6) for name, weight in found.items())
+    for key in ("exp_avg", "exp_avg_sq", "step"):  # Adam's own state is as before
+        assert all(key in state for state in optimizer.state.values())
+
+
+def test_weight_decay_shrinks_weights_by_the_rate_and_nothing_else():
+    (plain, *_), *_ = updated(TRAIN, 1)
+    (decayed, *_), *_ = updated(replace(TRAIN, weight_decay=0.1), 1)
+    first = weights(build(MODEL))
+    for name, weight in plain.items():
+        assert torch.allclose(decayed[name], weight - 0.01 * 0.1 * first[name], atol=1e-6)
+
+
 # -- the loop ---------------------------------------------------------------------------------------------
 
 
@@ -497,6 +536,16 @@ def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
     assert [step_of(path) for path in checkpoints_in(task.folder)] == [4, 5, 10]
     for path in checkpoints_in(task.folder):
         verify(path, hashes=True)
+
+
+@pytest.mark.parametrize(("select_by", "best"), [("perplexity", 4), ("bleu", 6), ("chrf", 8)])
+def test_the_best_step_is_that_of_the_chosen_score(select_by, best, tmp_path):
+    train = replace(TRAIN, steps=10, validate_every=2, select_by=select_by)
+    results = iter([Validation(*each) for each in [(9, 1, 1), (5, 2, 2), (6, 4, 3), (7, 3, 4), (8, 3, 3)]])
+    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, lambda _: next(results))
+    loop.train(task)
+    assert task.state.best_step == best
+    assert Validation(3.0).cost(select_by) == 3.0  # without text, perplexity decides
 
 
 def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):
