@@ -285,11 +285,13 @@ def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
 
 
 def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
-    changes = {"train__ema": 0.95, "train__patience": 0, "train__keep_last": 1, "train__average": 1}
+    common = {"train__ema": 0.95, "train__patience": 0, "train__keep_last": 1, "train__average": 1}
+    noisy = {"train__steps": 60, "train__learning_rate": 3.0, "train__warmup": 40}
+    learning = {"train__steps": 12, "train__learning_rate": 0.5, "train__warmup": 10}
     chosen = []
-    for steps, factor in ((60, 3.0), (12, 0.5)):  # noisy, and still learning fast
-        out = tmp_path / str(steps)
-        train(options(place, **changes, train__steps=steps, train__save_every=60, train__learning_rate=factor), out)
+    for name, changes in {"noisy": noisy, "learning": learning}.items():
+        out = tmp_path / name
+        train(options(place, **common, **changes, train__save_every=60), out)
         measure = validation(
             Tokenizer.load(out), list(read_pairs(files(place, "valid"))), model_folder.read_config(out)
         )
