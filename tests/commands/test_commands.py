@@ -263,14 +263,15 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
             yield from super().search(requests, config, n_best)
 
     loaded = model_folder.load(place / "one")
-    translator = Translator(Engine([loaded.model]), loaded.tokenizer, loaded.config.decode)
+    once = replace(loaded.config.decode, retry_loops=False)
+    translator = Translator(Engine([loaded.model]), loaded.tokenizer, once)
     limit = 120
     with pytest.raises(KeyboardInterrupt):
         distill(translator, [place / "one"], data, tmp_path / "data")
     assert [path.name for path in tmp_path.iterdir()] == [".data.translations.jsonl"]
     with (tmp_path / ".data.translations.jsonl").open("ab") as file:
         file.write(b'{"torn')
-    others = Translator(translator.engine, loaded.tokenizer, replace(loaded.config.decode, beam_size=2))
+    others = Translator(translator.engine, loaded.tokenizer, replace(once, beam_size=2))
     with pytest.raises(UserError, match="another model, engine or options"):
         distill(others, [place / "one"], data, tmp_path / "data")
     limit = 10_000
@@ -513,7 +514,13 @@ def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
     (tmp_path / "b").write_text("".join(f"{row.text}\n" for _, row in canonical))
     found = output(capsys, "score", place / "one", tmp_path / "a", tmp_path / "b", "--json").splitlines()
     assert [json.loads(line)["score"] for line in found] == pytest.approx([row.score for _, row in canonical], abs=1e-4)
-    assert json.loads(found[-1]) == {"log_prob": 0.0, "num_tokens": 0, "score": 0.0}
+    assert json.loads(found[-1]) == {
+        "log_prob": 0.0,
+        "num_tokens": 0,
+        "score": 0.0,
+        "confidence": None,
+        "detached": False,
+    }
 
 
 def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):

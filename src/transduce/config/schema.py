@@ -201,6 +201,9 @@ class DecodeConfig:
         4096, "maximum product of decode.beam_size and the number of source tokens in a batch", unit="tokens", least=1
     )
     no_repeat_ngram: int = option(0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0")
+    retry_loops: bool = option(
+        True, "search again without repeated n-grams if a translation repeats itself", paper="false"
+    )
     capitals: bool = option(
         True, "translate a sentence in capitals from lower case, if its words are rare in capitals", paper="false"
     )

@@ -200,7 +200,7 @@ class Translator:
         self._check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
-        loops = self._without_loops(distinct, n_best_lists, n_best)
+        loops = self._without_loops(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
@@ -242,7 +242,7 @@ class Translator:
             other = copy.copy(self)
             other.config = replace(self.config, no_repeat_ngram=RETRY_NGRAM)
             for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
-                n_best_lists[i] = best
+                n_best_lists[i] = best or n_best_lists[i]
         return set(loops)
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:

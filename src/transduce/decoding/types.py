@@ -6,7 +6,7 @@ b = sentences, w = open hypotheses (those without EOS) per sentence, v = vocabul
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.tokens.spans import Span
@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
 CUT = "cut"  # the translation was forced to end at the length limit
 LOOP = "loop"  # the translation repeats itself, or did so before a second search
 DETACHED = "detached"  # the translation has hardly anything to do with its source
+
+# Search options of the plain search of the paper, as in other programs.
+PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False}
 
 # What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
 # a request. positions: accept every length that the model supports.

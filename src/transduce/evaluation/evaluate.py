@@ -9,7 +9,7 @@ from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import CUT, Scored, Translation
+from transduce.decoding.types import CUT, PLAIN_SEARCH, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
 from transduce.evaluation.scores import Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
@@ -67,7 +67,7 @@ def validation(
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     first = slice(GREEDY_SENTENCES)
-    greedy = dataclasses.replace(config.decode, beam_size=1)
+    greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
         if not pairs:

@@ -10,7 +10,7 @@ from transduce.config.schema import RunConfig
 from transduce.decoding.stepper import forced_log_probs
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import CUT, Engine, Translation
+from transduce.decoding.types import CUT, PLAIN_SEARCH, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.seq2seq import make_batch
 from transduce.model_folder import Bundle
@@ -108,9 +108,8 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
     """A translator with greedy search."""
-    return Translator(
-        engine, tokenizer, replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS, capitals=False)
-    )
+    decode = replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS, **PLAIN_SEARCH)
+    return Translator(engine, tokenizer, decode)
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:

@@ -10,7 +10,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Translation, TranslationOptions
+from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
@@ -46,7 +46,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     if not text.strip():
         raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
-    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, capitals=False))
+    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH))
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])

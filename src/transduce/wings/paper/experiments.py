@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
+from transduce.decoding.types import PLAIN_SEARCH
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, to_json, write_text
@@ -131,8 +132,9 @@ def carry_out(
         # A run that has begun holds a copy of its text: the original files may have moved.
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
+        plain = {f"decode.{name}": value for name, value in PLAIN_SEARCH.items()}
         try:
-            result = train({**known, "train.seed": seed}, out, stop=lambda: clock() >= until)
+            result = train({**plain, **known, "train.seed": seed}, out, stop=lambda: clock() >= until)
         except UserError as error:
             if not (out / model_folder.CONFIG).exists():
                 if str(error) in unstartable.values():

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import tee
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
+from transduce.decoding.types import PLAIN_SEARCH
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
@@ -35,7 +37,7 @@ class Parser:
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
             raise UserError(f"{models[0].folder} was not trained on trees. Use `transduce translate` for this model.")
-        networks = [model.model for model in models]
+        networks, config = [model.model for model in models], replace(config, **PLAIN_SEARCH)  # trees repeat symbols
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
         pieces = tokenizer.target_pieces(range(tokenizer.target_size))
