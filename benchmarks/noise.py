@@ -3,7 +3,8 @@
     python benchmarks/noise.py MODEL test.en test.de [--seed 1]
 
 For each form of the source it prints chrF of lower-cased text, and its share of the chrF of the unchanged source. The
-references stay as they are. A form that is not part of data.augment is marked by a star.
+references stay as they are. data.augment contains
+the forms with a star; decode.capitals is for the first two forms.
 """
 
 import argparse
@@ -34,11 +35,11 @@ def main() -> None:
     augment.MAX_TYPOS = 1
     forms = {
         "unchanged": sources,
-        "capitals *": [source.upper() for source in sources],
+        "capitals": [source.upper() for source in sources],
         "title case": [source.title() for source in sources],
-        "lower case": [source.lower() for source in sources],
-        "no final stop *": [STOP.sub("", source) for source in sources],
-        "a typing error": [augment.misspell(source, draw) for source in sources],
+        "lower case *": [source.lower() for source in sources],
+        "no final stop": [STOP.sub("", source) for source in sources],
+        "a typing error *": [augment.misspell(source, draw) for source in sources],
     }
     translator, clean = transduce.load(arguments.model), 0.0
     lower = [reference.lower() for reference in references]
@@ -47,7 +48,7 @@ def main() -> None:
         chrf = CHRF().corpus_score([text.lower() for text in found], [lower]).score
         clean = clean or chrf
         bleu = BLEU().corpus_score(found, [references]).score
-        print(f"{name:<16} chrF {chrf:.2f} ({chrf / clean:.1%} of unchanged)  BLEU {bleu:.2f}")
+        print(f"{name:<17} chrF {chrf:.2f} ({chrf / clean:.1%} of unchanged)  BLEU {bleu:.2f}")
 
 
 if __name__ == "__main__":

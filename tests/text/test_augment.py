@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.text.augment import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell, title_case
+from transduce.text.augment import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell
 
 NOT_WORDS = "{name} %s https://example.org/a_b <b>bold</b> x=1 \ufdd0 3.5 user@example.org"
 
 
 def test_words_change_and_everything_else_stays():
     text = f"The child's red-brown ball, {NOT_WORDS} runs."
-    assert title_case(text) == f"The Child's Red-brown Ball, {NOT_WORDS} Runs."
     assert lower_case(text) == f"the child's red-brown ball, {NOT_WORDS} runs."
     assert misspell(NOT_WORDS, Random(1)) == NOT_WORDS
 
@@ -59,4 +58,4 @@ def test_only_a_marker_changes_the_target(source, target, seed):
 
 
 def test_shares():
-    assert 0 < sum(share for share, _ in CHANGES) == pytest.approx(0.15)
+    assert 0 < sum(share for share, _ in CHANGES) == pytest.approx(0.14)

@@ -121,7 +121,7 @@ class DataConfig:
     rules: tuple[str, ...] = option((), "leave out pairs that break any of these rules of `transduce doctor`")
     bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
     augment: Literal["none", "default"] = option(
-        "none", "default: every epoch changes 15 % of the pairs: title case, lower case, typing errors, list markers"
+        "none", "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers"
     )
     synthetic_ratio: float = option(
         4.0, "with --monolingual: if there are more back-translated pairs per other pair, other pairs are repeated"
@@ -205,7 +205,7 @@ class DecodeConfig:
         True, "search again without repeated n-grams if a translation repeats itself", paper="false"
     )
     capitals: bool = option(
-        True, "translate a sentence in capitals from lower case, if its words are rare in capitals", paper="false"
+        True, "rewrite sentences in capitals or title case if they then have fewer tokens", paper="false"
     )
     shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of the source tokens")
 

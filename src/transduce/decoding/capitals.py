@@ -1,6 +1,7 @@
-"""Translates sentences in capitals by way of lower case, if the vocabulary does not know their words in capitals.
+"""Reads sentences in capitals or in title case in the case that the model knows.
 
-A corpus has few sentences in capitals, so a word in capitals is encoded letter by letter, which a model can't read.
+A corpus has few such sentences, so their words are encoded in short pieces, which a model can't read. Each word is
+written in the case that has the fewest tokens. So names and abbreviations of the vocabulary stay as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,18 +10,28 @@ from itertools import accumulate
 
 from transduce.decoding.types import Link, Translation
 
+MIN_TITLE_WORDS = 3  # long words that begin with a capital
+MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case
 
-def readable(texts: Sequence[str], lengths: Callable[[Sequence[str]], list[int]]) -> list[str]:
-    """Replace each text in capitals by its sentence case or lower case, if this has fewer tokens.
+Lengths = Callable[[Sequence[str]], list[int]]  # measures texts in tokens
 
-    `lengths` counts tokens. A replaced text is as long as the original text.
-    """
-    in_capitals = [i for i, text in enumerate(texts) if text.isupper() and sum(map(str.isupper, text)) > 1]
-    forms = [form for i in in_capitals for form in (texts[i], _sentence_case(texts[i]), _lower(texts[i]))]
-    counts, read = iter(zip(lengths(forms), forms, strict=True)), list(texts)
-    for i, three in zip(in_capitals, zip(counts, counts, counts, strict=True), strict=True):
-        read[i] = min(three, key=lambda counted: counted[0])[1]  # the first of the shortest
-    return read
+
+def readable(texts: Sequence[str], lengths: Lengths) -> list[str]:
+    """Rewrite each text in capitals or in title case, if it then has fewer tokens. Its number of characters stays."""
+    unusual = [i for i, text in enumerate(texts) if is_in_capitals(text) or _is_title(text)]
+    words = [texts[i].split(" ") for i in unusual]
+    forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, first=not place)]
+    counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
+    for i, its in zip(unusual, words, strict=True):
+        rewritten[i] = " ".join(min((next(counts) for _ in range(3)), key=lambda each: each[0])[1] for _ in its)
+    before, after = (lengths([column[i] for i in unusual]) for column in (texts, rewritten))
+    fewer = {i for i, old, new in zip(unusual, before, after, strict=True) if new < old}
+    return [rewritten[i] if i in fewer else text for i, text in enumerate(texts)]
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text has at least two capitals and no lower-case letters."""
+    return text.isupper() and sum(map(str.isupper, text)) > 1
 
 
 def capitalised(translation: Translation) -> Translation:
@@ -31,11 +42,20 @@ def capitalised(translation: Translation) -> Translation:
     return replace(translation, text=translation.text.upper(), links=links, alternatives=others)
 
 
+def _is_title(text: str) -> bool:
+    """Whether all long words of a text begin with a capital."""
+    long = [word for word in text.split(" ") if sum(map(str.isalpha, word)) >= MIN_LONG_WORD]
+    return len(long) >= MIN_TITLE_WORDS and all(word.lstrip("\"'([„“«¿¡")[:1].isupper() for word in long)
+
+
+def _forms(word: str, *, first: bool) -> list[str]:
+    """The three ways to write a word, the most likely way first. `first`: the word begins the text."""
+    lower = _lower(word)
+    begin = next((i for i, letter in enumerate(word) if letter.isalpha()), len(word))
+    sentence_case = word[: begin + 1] + lower[begin + 1 :]
+    return [sentence_case, lower, word] if first else [lower, sentence_case, word]
+
+
 def _lower(text: str) -> str:
     """The text in lower case, letter by letter, so that its length stays."""
     return "".join(lower if len(lower := letter.lower()) == 1 else letter for letter in text)
-
-
-def _sentence_case(text: str) -> str:
-    first = next(i for i, letter in enumerate(text) if letter.isupper())
-    return text[: first + 1] + _lower(text[first + 1 :])

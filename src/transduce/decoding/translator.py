@@ -210,7 +210,7 @@ class Translator:
             attention = functools.partial(self.forced, aligner, aligner.attention)
             translations = align(self.tokenizer, read, distinct.sources, ranked, attention)
         translated = {
-            text: translation if form == text else capitals.capitalised(translation)
+            text: capitals.capitalised(translation) if form != text and text.isupper() else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]

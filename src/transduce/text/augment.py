@@ -1,7 +1,8 @@
 """Changes pairs so that a model learns from input that does not look like its corpus.
 
-Title case, lower case and typing errors change the source only, so that the translation stays in order. A list marker
-begins both sides. Only words between spaces change: a placeholder, an address or markup stays as it is.
+Lower case and typing errors change the source only, so that the translation stays in order. A list marker begins both
+sides. decoding/capitals.py takes care of capitals and title case. Only words between spaces change: a placeholder, an
+address or markup stays as it is.
 """
 
 import re
@@ -14,11 +15,6 @@ MAX_TYPOS = 3  # in a sentence
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 NEIGHBOURS = {row[i]: row[i - 1 : i] + row[i + 1 : i + 2] for row in KEYBOARD for i in range(len(row))}
 MARKERS = ("- ", "* ", "• ", "– ", "# ", "## ", "{}. ", "{}) ", "({}) ")
-
-
-def title_case(text: str) -> str:
-    """Begin each word with a capital."""
-    return WORD.sub(lambda word: word[0][0].upper() + word[0][1:], text)
 
 
 def lower_case(text: str) -> str:
@@ -58,9 +54,8 @@ def mark(source: str, target: str, random: Random) -> tuple[str, str]:
 
 
 CHANGES: tuple[tuple[float, Callable[[str, str, Random], tuple[str, str]]], ...] = (  # (share of the pairs, change)
-    (0.03, lambda source, target, _: (title_case(source), target)),
     (0.03, lambda source, target, _: (lower_case(source), target)),
-    (0.08, lambda source, target, random: (misspell(source, random), target)),
+    (0.1, lambda source, target, random: (misspell(source, random), target)),
     (0.01, mark),
 )
 SHARE = sum(share for share, _ in CHANGES)
