@@ -27,7 +27,7 @@ from command_line import run
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import length_penalty
+from transduce.decoding.types import PLAIN_SEARCH, length_penalty
 from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
@@ -131,7 +131,7 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
 @every_family
 def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
     model, _, picture = seen(family)
-    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, **PLAIN_SEARCH))
     (alone,) = translator.translate([SENTENCE])
     assert (picture.translation, picture.source) == (alone.text, SENTENCE)
     assert picture.score == pytest.approx(alone.score, abs=1e-5)
