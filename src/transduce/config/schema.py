@@ -124,7 +124,9 @@ class DataConfig:
         "none", "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers"
     )
     synthetic_ratio: float = option(
-        4.0, "with --monolingual: if there are more back-translated pairs per other pair, other pairs are repeated"
+        4.0,
+        "maximum number of back-translated pairs (--monolingual) per other pair; else other pairs are repeated",
+        least=0.01,
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
 

@@ -6,6 +6,7 @@ OUT/back-translation/    reverse/     a model from the target language to the so
                          made.json    what they were made from, and the numbers of pairs
 """
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
@@ -65,9 +66,7 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     )
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
     log(f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times.")
-    corpora: list[dict[str, Any]] = [
-        {"files": list(corpus.files), "weight": corpus.weight * repeats} for corpus in data.corpora
-    ]
+    corpora = [dataclasses.asdict(corpus) | {"weight": corpus.weight * repeats} for corpus in data.corpora]
     corpora.append({"files": [str(folder / PAIRS)], "synthetic": True})
     return settings.over(CORPUS, {"data.corpora": corpora})
 
