@@ -125,7 +125,7 @@ class DataConfig:
     )
     synthetic_ratio: float = option(
         4.0,
-        "maximum number of back-translated pairs (--monolingual) per other pair; else other pairs are repeated",
+        "maximum number of back-translated pairs per other pair; else an epoch repeats the other pairs",
         least=0.01,
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")

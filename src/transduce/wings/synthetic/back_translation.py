@@ -47,12 +47,12 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     Raises UserError if the files or the model are unusable, and KeyboardInterrupt if the training is interrupted.
     """
     if not files:
-        raise UserError("--reverse names the model that translates the text of --monolingual. Give --monolingual, too.")
-    check_single_process("train --monolingual")
+        raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
+    check_single_process("a training with monolingual text")
     data, folder = settings.config().data, out / model_folder.BACK_TRANSLATION
     check_corpora(data)
     if data.symbols:
-        raise UserError("The targets of a parser are trees, which --monolingual can't provide.", option="monolingual")
+        raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:
