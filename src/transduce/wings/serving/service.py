@@ -189,6 +189,9 @@ def _page(page: Document, translations: Sequence[Translation], n_best: int) -> T
     for rank in range(n_best):
         ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]
         text = page.write([each.text for each in ranked]).decode().removeprefix(BYTE_ORDER_MARK)
-        by_text.setdefault(text, Translation(text, sum(each.score for each in ranked) / max(1, len(ranked)), ()))
+        score = sum(each.score for each in ranked) / max(1, len(ranked))
+        flags = tuple(dict.fromkeys(flag for each in ranked for flag in each.flags))
+        confidence = min((each.confidence for each in ranked if each.confidence is not None), default=None)
+        by_text.setdefault(text, Translation(text, score, (), flags=flags, confidence=confidence))
     best, *others = by_text.values()
     return replace(best, alternatives=tuple(others))
