@@ -226,6 +226,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "model.d_model": 32,
         "model.d_ff": 64,
         "model.num_heads": 2,
+        "model.dropout": 0.1,
         "train.steps": 150,
         "train.warmup": 50,
         "train.save_every": 50,
