@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from transduce.config.schema import EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.minimum_risk import by_expected_chrf
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import BLANK_TRANSLATION, CUT, DETACHED, LOOP, Scored, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, CUT, DETACHED, LOOP, Hypothesis, Scored, TranslationOptions
 from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
@@ -117,6 +118,22 @@ def test_it_translates(translator):
     right = sum(translation.text == text for translation, text in zip(translations, TARGETS, strict=True))
     assert right >= 0.95 * len(SOURCES)
     assert {translation.flags for translation in translations} == {()}
+
+
+def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
+    mbr, sources, changed = copy.copy(translator), ["big cat red", "dog house sees dog", "zebra"], 0
+    mbr.config = replace(translator.config, mbr="chrf", retry_loops=False)
+    plain = copy.copy(translator)
+    plain.config = replace(translator.config, retry_loops=False)
+    for n_best in (1, 2, 4):
+        found = mbr.translate(sources, n_best=n_best)
+        for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
+            beam = {each.text: Hypothesis(each.score, []) for each in (best, *best.alternatives)}
+            chosen = [(each.text, each.score) for each in (other, *other.alternatives)]
+            expected = [(text, score) for text, (score, _) in by_expected_chrf(beam).items()]
+            assert chosen == expected[:n_best]
+            changed += best.text != other.text
+    assert changed
 
 
 blanks = st.sampled_from(["", " ", "   ", "\t", "\u3000", "\u2028", "\r"])

@@ -209,6 +209,9 @@ class DecodeConfig:
     capitals: bool = option(
         True, "rewrite sentences in capitals or title case if they then have fewer tokens", paper="false"
     )
+    mbr: Literal["none", "chrf"] = option(
+        "none", "choose the hypothesis of the beam with the highest expected chrF (minimum Bayes risk)", paper="none"
+    )
     shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of the source tokens")
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, estimate
+from transduce.decoding.minimum_risk import by_expected_chrf
 from transduce.decoding.types import CUT, DETACHED, LOOP, Hypothesis, NBestLists, Sentences, Translation, length_penalty
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
@@ -19,8 +21,9 @@ def rank(
     *,
     limits: Sequence[int],
     loops: Collection[int],
+    n_best: int,
 ) -> Iterator[tuple[Translation, list[Hypothesis]]]:
-    """For each sentence, yield its translation with alternatives, and their hypotheses.
+    """For each sentence, yield its translation with up to n_best - 1 alternatives, and their hypotheses.
 
     `limits` holds the maximum lengths of the translations, and `loops` the indices of sentences to flag with LOOP.
     """
@@ -31,6 +34,9 @@ def rank(
             distinct.setdefault(next(texts), hypothesis)
         if not distinct:
             raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
+        if config.mbr == "chrf":
+            distinct = by_expected_chrf(distinct)
+        distinct = dict(islice(distinct.items(), n_best))
         translations = []
         for text, (score, tokens) in distinct.items():
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)

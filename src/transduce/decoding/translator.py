@@ -159,8 +159,7 @@ class Translator:
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
         the target from other pieces, or translated a sentence in capitals by way of lower case. A pair of blank texts
         has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
-        is true. Raises UserError if a text is too long or has a line break, or if the number of sources differs from
-        the number of targets.
+        is true. Raises UserError as `translate` does, and if there are more or fewer targets than sources.
         """
         sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
         if len(sources) != len(targets):
@@ -186,9 +185,10 @@ class Translator:
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
-        n_best, numbers = options.n_best, numbers or range(1, len(sentences) + 1)
-        if not 1 <= n_best <= self.config.beam_size:
-            raise UserError(f"n_best must be from 1 to decode.beam_size ({self.config.beam_size}), not {n_best}.")
+        beam_size, numbers = self.config.beam_size, numbers or range(1, len(sentences) + 1)
+        if not 1 <= options.n_best <= beam_size:
+            raise UserError(f"n_best must be from 1 to decode.beam_size ({beam_size}), not {options.n_best}.")
+        n_best = options.n_best if self.config.mbr == "none" else beam_size
         sentences = _as_list(sentences, numbers)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
         for number, text in zip(numbers, sentences, strict=True):
@@ -204,7 +204,7 @@ class Translator:
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
-        ranked = list(rank(distinct, n_best_lists, *model, limits=limits, loops=loops))
+        ranked = list(rank(distinct, n_best_lists, *model, limits=limits, loops=loops, n_best=options.n_best))
         translations = [translation for translation, _ in ranked]
         if aligner:
             attention = functools.partial(self.forced, aligner, aligner.attention)

@@ -28,7 +28,7 @@ LOOP = "loop"  # the translation repeats itself, or did so before a second searc
 DETACHED = "detached"  # the translation has hardly anything to do with its source
 
 # Search options of the plain search of the paper, as in other programs.
-PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False}
+PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": "none"}
 
 # What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
 # a request. positions: accept every length that the model supports.

@@ -1,0 +1,36 @@
+"""The laws of minimum Bayes risk: it chooses from the beam, and prefers what resembles the rest of the beam."""
+
+import itertools
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF
+
+from transduce.decoding.minimum_risk import by_expected_chrf
+from transduce.decoding.types import Hypothesis
+
+TEXTS = st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=6, unique=True)
+
+
+@given(TEXTS, st.data())
+def test_the_first_text_has_the_highest_expected_chrf(texts: list[str], data: st.DataObject) -> None:
+    scores = data.draw(st.lists(st.floats(-9, 0), min_size=len(texts), max_size=len(texts)))
+    hypotheses = {text: Hypothesis(score, []) for text, score in zip(texts, scores, strict=True)}
+
+    def expected(text: str) -> float:
+        chrf = CHRF()
+        weighted = [math.exp(score) * chrf.sentence_score(text, [other]).score for other, (score, _) in found.items()]
+        return sum(weighted) / sum(math.exp(score) for score in scores)
+
+    found = by_expected_chrf(hypotheses)
+    assert found == hypotheses
+    values = list(map(expected, found))
+    assert all(first > second - 1e-6 for first, second in itertools.pairwise(values))
+
+
+def test_a_text_that_resembles_others_beats_the_most_probable_one() -> None:
+    hypotheses = {"zzz": -0.5, "a red house": -0.6, "a red horse": -0.6, "the red house": -0.6}
+    ordered = by_expected_chrf({text: Hypothesis(score, []) for text, score in hypotheses.items()})
+    assert next(iter(ordered)) == "a red house" and list(ordered)[-1] == "zzz"
+    assert next(iter(by_expected_chrf({"zzz": Hypothesis(-0.5, []), "a red house": Hypothesis(-50, [])}))) == "zzz"
