@@ -42,7 +42,7 @@ RULES_BY_FAULT = {  # fault -> the rules that should report it
     "another placeholder": {"placeholders"},
     "a blank side": {"empty"},
     "a test sentence": {"test"},
-    "another line's target": set(),  # no rule can see this fault
+    "another line's target": {"unrelated"},
 }
 PLACEHOLDERS = [
     "{0}",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from transduce.config.schema import EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.loading import shared_tokenizer
-from transduce.decoding.minimum_risk import by_expected_chrf
+from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
 from transduce.decoding.types import BLANK_TRANSLATION, CUT, DETACHED, LOOP, Hypothesis, Scored, TranslationOptions

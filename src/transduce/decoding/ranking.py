@@ -6,7 +6,7 @@ from itertools import islice
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, estimate
-from transduce.decoding.minimum_risk import by_expected_chrf
+from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.types import CUT, DETACHED, LOOP, Hypothesis, NBestLists, Sentences, Translation, length_penalty
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer

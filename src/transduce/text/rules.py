@@ -21,7 +21,9 @@ MORE_RULES = "transduce.wings.rules.more_rules:MoreRules"  # checks the rules th
 EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source-language", "target-language"
-MISALIGNED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, IN_TEST_SET = "misaligned", "numbers", "placeholders", "test"
+MISALIGNED, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, IN_TEST_SET = (
+    *("misaligned", "unrelated", "numbers", "placeholders", "test"),
+)
 BROKEN_OFF, JOINED, UNUSUAL_LENGTH = "broken-off", "joined", "length"
 DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in order of precedence: a pair is left out for the first rule that it breaks
@@ -39,6 +41,7 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
     BROKEN_OFF: "a side that is too short and ends in the middle of a sentence",
     JOINED: "extra sentences on one side",
     UNUSUAL_LENGTH: "a length ratio far from that of other pairs",
+    UNRELATED: "a target that has nothing to do with its source",
     NUMBERS_DISAGREE: "numbers that only the source has, and numbers that only the target has",
     PLACEHOLDERS_DIFFER: "placeholders, tags or addresses that differ between the sides",
     IN_TEST_SET: "a sentence that is in the test set",

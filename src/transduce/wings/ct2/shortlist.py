@@ -3,14 +3,15 @@
 A search that is limited to these target pieces computes fewer logits at each step.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture
+from transduce.wings import ibm_model_1
+from transduce.wings.ibm_model_1 import NULL_WORD, Row, meet
 
 MAX_READ_PAIRS, READ_BLOCK_PAIRS = 2_000_000, 4_000  # pairs to read, in total and at a time
 ENOUGH_OCCURRENCES = 200  # of a source piece, after which no more pairs are read for it
@@ -19,8 +20,6 @@ MAX_MEETINGS = 12_000_000  # of a source token with a target token; a meeting ta
 ROUNDS = 4  # of expectation maximisation
 MAX_CANDIDATES, MIN_PROBABILITY = 100, 0.0003  # of target pieces for each source piece
 COMMON_PIECES = 500  # the most frequent target pieces, which are always allowed
-NULL_WORD = 0  # stands for the missing source of some target words; source pieces are numbered from 1 in this file
-Row = NDArray[Any]
 
 
 class Shortlist(NamedTuple):
@@ -38,17 +37,7 @@ def learn(mixture: Mixture, source_size: int, *, joint: bool) -> Shortlist:
             f"decode.shortlist needs pairs with at most {MAX_SIDE_TOKENS} tokens per side, but the corpus has none. "
             "Leave this option unset."
         )
-    # All meetings of a source token and a target token; words: the number of the target token in the corpus.
-    sources, targets, words = _meetings(pairs)
-    size = int(targets.max()) + 1
-    kinds, kind = np.unique(sources.astype(np.int64) * size + targets, return_inverse=True)
-    source, target = np.divmod(kinds, size)
-    probability = np.ones(len(kinds))  # of the target, given the source
-    for _ in range(ROUNDS):
-        shares = probability[kind]
-        shares /= np.bincount(words, shares)[words]
-        counts = np.bincount(kind, shares)
-        probability = counts / np.bincount(source, counts)[source]
+    source, target, probability, counts = ibm_model_1.learn(meet(pairs), ROUNDS)
     candidates: list[list[int]] = [[] for _ in range(source_size + 1)]
     likely = np.flatnonzero(probability >= MIN_PROBABILITY)
     for i in likely[np.argsort(-probability[likely], kind="stable")].tolist():
@@ -79,15 +68,3 @@ def _pairs(mixture: Mixture, source_size: int) -> Iterator[tuple[Row, Row]]:
             yield rows[i], target
         if taken:
             seen += np.bincount(np.concatenate([rows[i] for i in taken]), minlength=source_size)
-
-
-def _meetings(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
-    """Three arrays with the source piece, target piece and target token's index for each pair of tokens."""
-    columns, count = [], 0
-    for source, target in pairs:
-        sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))
-        words = np.arange(count, count + len(target), dtype=np.int32)
-        tiled = (np.tile(each, len(sources)) for each in (target.astype(np.int32), words))
-        columns.append((np.repeat(sources, len(target)), *tiled))
-        count += len(target)
-    return list(map(np.concatenate, zip(*columns, strict=True)))

@@ -24,6 +24,7 @@ from transduce.text.rules import (
     NUMBERS_DISAGREE,
     PLACEHOLDERS_DIFFER,
     SWAPPED,
+    UNRELATED,
     UNUSUAL_LENGTH,
     Flags,
     Rules,
@@ -33,6 +34,7 @@ from transduce.wings.inline.placeholders import intact, is_text, mask
 from transduce.wings.rules.identify import identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
+from transduce.wings.rules.unrelated import Unrelated
 
 Ints = NDArray[np.int64]
 
@@ -55,12 +57,13 @@ class MoreRules:
     """Checks all rules of `data.rules` except those about repetitions."""
 
     def __init__(self, rules: Rules, pairs: Sequence[Sequence[str]]) -> None:
-        """The usual lengths are measured on `pairs`, the first sources and targets of a corpus.
+        """Usual lengths and word translations are learnt from `pairs`, the first sources and targets of a corpus.
 
         Raises UserError if the test set, a package or a language is not available.
         """
         self._asked = frozenset(rules.others)
         self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
+        self._unrelated = Unrelated(*pairs) if pairs and UNRELATED in self._asked else None
         self._test = _test_sentences(rules.test, rules.languages) if IN_TEST_SET in self._asked else None
         self._labels = _labels(rules)
 
@@ -75,6 +78,9 @@ class MoreRules:
         aligned = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
         if self._scale:
             self._check_lengths(self._scale, batch, aligned, broken)
+        if self._unrelated:
+            texts = ([column.texts[row] for row in aligned.tolist()] for column in batch.columns)
+            broken[aligned[self._unrelated.find(*texts)]] |= BITS[UNRELATED]
         if NUMBERS_DISAGREE in self._asked:
             rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
             broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[NUMBERS_DISAGREE]

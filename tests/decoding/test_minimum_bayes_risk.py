@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.chrf import CHRF
 
-from transduce.decoding.minimum_risk import by_expected_chrf
+from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.types import Hypothesis
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=6, unique=True)

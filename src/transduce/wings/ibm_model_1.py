@@ -1,0 +1,49 @@
+"""Word translation probabilities by IBM model 1 (Brown et al., 1993)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NULL_WORD = 0  # stands for the missing source of some target words; source words are numbered from 1
+Row = NDArray[Any]
+
+
+class Table(NamedTuple):
+    """Word pairs that occur together, in the order of source * num_targets + target."""
+
+    source: Row
+    target: Row
+    probability: Row  # of the target word, given the source word
+    occurrences: Row  # expected occurrences of the target word as a translation of the source word
+
+
+def learn(meetings: Sequence[Row], rounds: int) -> Table:
+    """Learn from the result of `meet`, by this many rounds of expectation maximisation."""
+    sources, targets, words = meetings
+    size = int(targets.max()) + 1
+    kinds, kind = np.unique(sources.astype(np.int64) * size + targets, return_inverse=True)
+    source, target = np.divmod(kinds, size)
+    probability = np.ones(len(kinds))
+    for _ in range(rounds):
+        shares = probability[kind]
+        shares /= np.bincount(words, shares)[words]
+        count = np.bincount(kind, shares)
+        probability = count / np.bincount(source, count)[source]
+    return Table(source, target, probability, count)
+
+
+def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
+    """Three arrays with the source word, target word and target word's position for each meeting of two words.
+
+    Each source meets each target word of its pair, and so does NULL_WORD. Positions are counted through all pairs.
+    """
+    columns, count = [], 0
+    for source, target in pairs:
+        sources = np.append(source.astype(np.int32) + 1, np.int32(NULL_WORD))
+        words = np.arange(count, count + len(target), dtype=np.int32)
+        tiled = (np.tile(each, len(sources)) for each in (target.astype(np.int32), words))
+        columns.append((np.repeat(sources, len(target)), *tiled))
+        count += len(target)
+    return list(map(np.concatenate, zip(*columns, strict=True)))
