@@ -18,7 +18,7 @@ from transduce.config.parse import configure, parse_assignments
 from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
-from transduce.training.update import balance_loss, forward
+from transduce.training.update import balance_loss, forward, make_optimizer, update
 from transduce.wings.families.experts import Experts
 
 FAMILIES = {
@@ -65,6 +65,17 @@ def place(tmp_path_factory) -> Path:
 def train(place: Path, out: Path, family: str, capsys: pytest.CaptureFixture[str], *more: str) -> None:
     status, _, said = run(capsys, "train", "--train", place / "data", "--out", out, *SHAPE, *FAMILIES[family], *more)
     assert status == 0, said
+
+
+@every_family
+def test_minimum_risk_training(family):
+    options = parse_assignments([*SHAPE, *FAMILIES[family], "train.objective=mrt"])
+    config = configure(options, {"model.vocab_size": 16, "train.precision": "float32"})
+    model, batch = build(config.model, 1).train(), make_batch([[5, 6, 7], [8]], [[9, 10], [11, 12, 13]])
+    before = [weight.detach().clone() for weight in model.parameters()]
+    optimizer = make_optimizer(model.parameters(), config.train)
+    assert update(model, optimizer, [batch], step=1, rate=1e-3, train=config.train).applied
+    assert sum(not weight.equal(old) for weight, old in zip(model.parameters(), before, strict=True)) > len(before) / 2
 
 
 @every_family

@@ -158,6 +158,12 @@ class TrainConfig:
     consistency_weight: float = option(3.0, "weight of that loss term")
     cutoff: float = option(0.05, "share of the tokens that simcut omits", below=1)
     word_dropout: float = option(0.0, "share of the decoder's input tokens that training omits", paper="0", below=1)
+    objective: Literal["likelihood", "mrt"] = option(
+        "likelihood", "mrt: minimum-risk training, a second stage that lowers 1 - GLEU of samples", paper="likelihood"
+    )
+    samples: int = option(16, "translations of each sentence that minimum-risk training draws", least=2)
+    sharpness: float = option(0.005, "exponent on their probabilities (alpha of Shen et al., 2016)")
+    likelihood_weight: float = option(0.0, "weight of the usual loss in minimum-risk training")
     label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
     accumulate: int = option(0, "micro-batches per update; 0: as few as the memory allows, found by trial")

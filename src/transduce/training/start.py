@@ -61,6 +61,8 @@ def start(
     settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))
     config = settings.config()
     _check_positions(prepared, config)
+    if config.train.objective == "mrt":
+        _check_minimum_risk(prepared, init, ranks)
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
@@ -182,6 +184,8 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
     """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
+    if config.train.objective == "mrt":  # sampling takes about ten times as long
+        per_epoch = max(1, per_epoch // 10)
     measured = {
         "train.accumulate": trial.accumulate,
         "train.save_every": config.train.save_every or per_epoch,
@@ -197,6 +201,19 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
     )
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
+
+
+def _check_minimum_risk(prepared: Prepared, init: Path | None, ranks: Ranks) -> None:
+    """Raise UserError without a model to start from, without a validation set, or with several processes."""
+    if not init:
+        raise UserError("Minimum-risk training needs a trained model to start from. Name this model.", option="init")
+    if not prepared.valid():
+        raise UserError(
+            "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
+            option="data.valid",
+        )
+    if ranks.world > 1:
+        raise UserError("Minimum-risk training can't be split among processes. Start it without torchrun.")
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:

@@ -2,17 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, TrainConfig
 from transduce.model.recording import Routing, recording
-from transduce.model.seq2seq import Batch
+from transduce.model.seq2seq import Batch, Seq2Seq
 from transduce.system.profiling import count, phase
 from transduce.training.consistency import divergence, omit
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
+from transduce.training.minimum_risk import expected_risk
 
 AVERAGE = "average"  # key of the moving average in the optimizer state
 CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
@@ -122,8 +123,11 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
     """Run the model on a batch in train.precision, and return the `Sums` of the batch in float32."""
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
-        logits = model(*inputs(batch, train))
-    first, *others = logits.chunk(1 if train.consistency == "none" else 2)
+        if train.objective == "mrt":
+            risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
+        else:
+            logits = model(*inputs(batch, train))
+    first, *others = logits.chunk(len(logits) // len(batch.src))
     sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
     for second in others:
         penalty = divergence(first, second, batch.tgt_out, rows_per_pass(logits))
@@ -132,6 +136,9 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
             other = smoothed_cross_entropy(second, batch.tgt_out, train.label_smoothing)
             sums = sums._replace(loss=sums.loss + other.loss)
         sums = sums._replace(loss=sums.loss + train.consistency_weight * penalty)
+    if train.objective == "mrt":
+        lengths = (batch.tgt_out != PAD).sum(dim=1)  # as in likelihood, long sentences count more
+        sums = sums._replace(loss=(risk * lengths).sum() + train.likelihood_weight * sums.loss)
     if record.routing:
         sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance_loss(record.routing))
     return sums

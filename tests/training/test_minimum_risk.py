@@ -1,0 +1,124 @@
+"""Minimum-risk training: samples follow the model, the expected risk is that of the definition, and it falls."""
+
+import dataclasses
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import run
+from corpora import TINY, changed, spelt, write_texts
+from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, TrainConfig
+from transduce.decoding.stepper import forced_log_probs
+from transduce.model.build import build
+from transduce.model.seq2seq import Seq2Seq, make_batch
+from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
+from transduce.training.run import train
+from transduce.training.update import forward, make_optimizer, update
+
+TARGETS = [[9, 10], [11, 12, 13]]
+BATCH = make_batch([[5, 6, 7], [8]], TARGETS)
+MRT = TrainConfig(precision="float32", objective="mrt", samples=8, sharpness=0.5)
+IDS = st.lists(st.integers(4, 7), max_size=6)
+
+
+def model(dropout: float = 0.0) -> Seq2Seq:
+    sizes = {"vocab_size": 16, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 16}
+    return build(ModelConfig(**sizes, num_heads=2, dropout=dropout), 1).train()
+
+
+@given(IDS, IDS)
+def test_gleu_compares_ngrams(one, other):
+    assert gleu(one, one) == 1 and gleu(one, other) == gleu(other, one) and 0 <= gleu(one, other) <= 1
+    assert (gleu(one, other) == 0) == (bool(one or other) and not {*one} & {*other})
+
+
+def test_gleu_of_an_example():
+    assert gleu([1, 2, 3], [1, 2, 4, 5]) == 3 / 10  # 1, 2 and 1 2, of 4 + 3 + 2 + 1 n-grams
+
+
+def test_samples_follow_the_probabilities_of_the_model_without_dropout():
+    network, count = model(dropout=0.5), 4000
+    torch.manual_seed(1)
+    sampled = sample(network, BATCH.src, count, 20)
+    assert network.training and len(sampled) == 2 * count and max(map(len, sampled)) <= 20
+    assert not {PAD, BOS, UNK, EOS} & {token for row in sampled for token in row}
+    for sentence in range(2):
+        rows = sampled[sentence * count : (sentence + 1) * count]
+        first = Counter(row[0] if row else EOS for row in rows)
+        with torch.no_grad():
+            logits = network.eval()(BATCH.src, BATCH.tgt_in)[sentence, 0]
+        logits[[PAD, BOS, UNK]] = -torch.inf
+        shares = torch.tensor([first[token] / count for token in range(16)])
+        torch.testing.assert_close(shares, logits.softmax(-1), atol=0.03, rtol=0)
+    torch.manual_seed(1)
+    assert sample(network.train(), BATCH.src, count, 20) == sampled
+
+
+def test_the_expected_risk_is_its_definition():
+    network = model()
+    torch.manual_seed(3)
+    found, logits = expected_risk(network, BATCH, 8, 0.5)
+    torch.testing.assert_close(logits, network(BATCH.src, BATCH.tgt_in))
+    torch.manual_seed(3)
+    sampled = sample(network, BATCH.src, 8, BATCH.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS)
+    for sentence, target in enumerate(TARGETS):
+        distinct = {tuple(row) for row in sampled[8 * sentence : 8 * sentence + 8]}
+        weights, risks = [], []
+        for row in distinct:
+            batch = make_batch([BATCH.src[sentence, : (3, 1)[sentence]].tolist()], [row])
+            weights.append(math.exp(0.5 * forced_log_probs([network], batch).sum().item()))
+            risks.append(1 - gleu(row, target))
+        expected = sum(weight * risk for weight, risk in zip(weights, risks, strict=True)) / sum(weights)
+        assert found[sentence].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_training_lowers_the_risk():
+    network = model()
+    optimizer = make_optimizer(network.parameters(), MRT)
+
+    def risk() -> float:
+        torch.manual_seed(0)
+        return expected_risk(network, BATCH, 200, 1.0)[0].mean().item()
+
+    before = risk()
+    for step in range(1, 61):
+        assert update(network, optimizer, [BATCH], step=step, rate=5e-3, train=MRT).applied
+    assert risk() < before - 0.1
+
+
+def test_the_likelihood_can_be_added():
+    losses = []
+    for weight in (0.0, 1.0):
+        torch.manual_seed(1)
+        losses.append(forward(model(), BATCH, dataclasses.replace(MRT, likelihood_weight=weight)))
+    plain = forward(model(), BATCH, TrainConfig(precision="float32"))
+    torch.testing.assert_close(losses[1].loss - losses[0].loss, plain.loss)
+    torch.testing.assert_close(losses[0].nll, plain.nll)
+    assert 0 < losses[0].loss <= BATCH.num_tokens
+
+
+def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
+    options = changed(TINY, train__steps=6, train__warmup=20, train__save_every=2, train__validate_every=3)
+    files = {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}]}
+    first, straight, halves = (tmp_path / name for name in ("first", "straight", "halves"))
+    without = "--out", tmp_path / "out", "train.objective=mrt", *spelt(options)
+    corpus = "--train", *files["data.corpora"][0]["files"], "--from", "ka", "--to", "zu"
+    status, _, said = run(capsys, "train", *corpus, *without, "data.holdout=20")
+    assert status == 2 and "needs a trained model to start from. Name this model (--init)." in said
+    train(options | files | {"data.holdout": 20}, first)
+    status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
+    assert status == 2 and "Minimum-risk training needs a validation set" in said
+    mrt = {name: value for name, value in options.items() if not name.startswith(("model.", "data.vocab"))}
+    mrt |= files | {"data.holdout": 20, "train.objective": "mrt", "train.samples": 4}
+    train(mrt, straight, init=first)
+    steps = iter(range(100))
+    assert train(mrt, halves, init=first, stop=lambda: next(steps) >= 3).reason == "interrupted"
+    train(mrt, halves)
+    names = "model.safetensors", "checkpoints/step-00000006/optimizer.safetensors"
+    for name in names:
+        assert Path(straight / name).read_bytes() == Path(halves / name).read_bytes()
