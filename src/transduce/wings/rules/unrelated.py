@@ -28,8 +28,8 @@ STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
 SMOOTHING = 1.0  # added to the count of each source word
-SHARES_FOUND = (0.98, 0.95, 0.9, 0.8, 0.5)  # of unrelated pairs, from a high threshold of the score to a low one
-MIN_PRECISION = 0.5  # of the pairs found, estimated
+SHARES_FOUND = (0.98, 0.95, 0.9, 0.8)  # of unrelated pairs, from a high threshold of the score to a low one
+MIN_PRECISION = 0.5  # of the pairs found in the sample, estimated; does not apply to the lowest threshold
 WORD_OR_SIGN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
 
 
@@ -153,9 +153,7 @@ def _threshold(real: Floats, random: Floats) -> float:
         return -math.inf
     share_unrelated = np.mean(real < np.median(random)) / 0.5
     thresholds = [float(np.quantile(random, share)) for share in SHARES_FOUND]
-    found = [np.mean(real < threshold) for threshold in thresholds]
-    return next(
-        threshold
-        for share, threshold, each in zip(SHARES_FOUND, thresholds, found, strict=True)
-        if share_unrelated * share >= MIN_PRECISION * each
-    )
+    for share, threshold in zip(SHARES_FOUND, thresholds, strict=True):
+        if share_unrelated * share >= MIN_PRECISION * np.mean(real < threshold):
+            return threshold
+    return thresholds[-1]
