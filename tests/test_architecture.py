@@ -21,7 +21,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.formats", "wings.phrasebook", "wings.inline"},
+    {"wings.formats", "wings.phrasebook", "wings.inline", "wings.ibm_model_1"},
     {
         *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
         "wings.int8",

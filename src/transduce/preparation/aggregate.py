@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
+from transduce.preparation.passes import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
 from transduce.text.clean import LINES_KEPT, Cleaning
@@ -114,7 +115,7 @@ class StagedTexts(Collection[str]):
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
     """Mark pairs that repeat an earlier pair of the corpus, and count the pairs that each rule left out."""
-    rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in data.rules}
+    rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in rules_of(data).others}
     seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
     for staged in parts:
         cleaning.read += staged.read

@@ -22,7 +22,7 @@ from transduce.text.holdout import Part
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, mask_pair
 from transduce.text.plain import suffixes
-from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, Checker, Flags, Rules, first_rule
+from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -65,7 +65,10 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
 
 def rules_of(data: DataConfig) -> Rules:
     """The cleaning rules that the options in `data` select."""
-    return Rules(data.max_ratio, data.deduplicate, data.rules, (data.source, data.target), data.test)
+    others = data.rules
+    if ALL in others:
+        others = tuple(rule for rule in OTHERS if data.test or rule != IN_TEST_SET)
+    return Rules(data.max_ratio, data.deduplicate, others, (data.source, data.target), data.test)
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
@@ -110,7 +113,7 @@ def _stage(
         is_new = seen.add(exact)
         broken |= dict.fromkeys(rows[~is_new].tolist(), DUPLICATE)
         rows, hashes[DUPLICATE] = rows[is_new], exact[is_new]
-    if NEAR_DUPLICATE in data.rules:
+    if NEAR_DUPLICATE in rules_of(data).others:
         hashes[NEAR_DUPLICATE] = batch.near_hashes(rows.tolist())
     for row, rule in sorted(broken.items()):
         writer.leave_out(rule, writer.length + int(np.searchsorted(rows, row)), chunk[row].origin)

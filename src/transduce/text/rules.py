@@ -51,6 +51,7 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
 ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # always on, or with an option of their own
 OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)  # the rules that data.rules may name
+ALL = "all"  # in data.rules: all rules that it may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 
 RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio

@@ -632,6 +632,24 @@ def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys
     assert [line for _, line in report["rules"][IN_TEST_SET]["lines"]] == [6, 8]
 
 
+def test_a_corpus_is_prepared_with_all_rules(tmp_path, sentences, capsys):
+    lines = [f"{source}\t{target}\n" for source, target in sentences]
+    lines += [f"{sentences[0][0]}\t{sentences[0][0]}\n", f"Es\tgeht.\n{sentences[1][0].upper()}\t{sentences[1][1]}\n"]
+    (tmp_path / "corpus.tsv").write_text("".join(lines), encoding="utf-8")
+    corpus = "--train", tmp_path / "corpus.tsv", "--from", "en", "--to", "de", "data.vocab_size=400", "data.holdout=0"
+    named = f"data.rules={','.join(rule for rule in OTHERS if rule != IN_TEST_SET)}"
+    for out, rules in ("all", "data.rules=all"), ("named", named):
+        assert run(capsys, "prepare", *corpus, "--out", tmp_path / out, rules)[0] == 0
+    both = [(tmp_path / out / "left-out.jsonl").read_text(encoding="utf-8") for out in ("all", "named")]
+    assert both[0] == both[1] and {"copied", "near-duplicate"} <= {
+        json.loads(line)["rule"] for line in both[0].split("\n")[:-1]
+    }
+    (tmp_path / "test.tsv").write_text(lines[3], encoding="utf-8")
+    options = "data.rules=all", f"data.test={tmp_path / 'test.tsv'}"
+    assert run(capsys, "prepare", *corpus, "--out", tmp_path / "tested", *options)[0] == 0
+    assert '"test"' in (tmp_path / "tested" / "left-out.jsonl").read_text(encoding="utf-8")
+
+
 def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     files = write_texts(tmp_path, "train", 300, 1)
     vocabulary = tmp_path / "vocabulary"
