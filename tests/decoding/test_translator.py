@@ -121,17 +121,18 @@ def test_it_translates(translator):
 
 
 def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
-    mbr, sources, changed = copy.copy(translator), ["big cat red", "dog house sees dog", "zebra"], 0
+    sources = [*phrases(5, seed=3), "zebra", "dog zebra cat", *(" ".join(SOURCES[i : i + 4]) for i in range(10))]
+    mbr, changed = copy.copy(translator), 0
     mbr.config = replace(translator.config, mbr="chrf", retry_loops=False)
     plain = copy.copy(translator)
     plain.config = replace(translator.config, retry_loops=False)
     for n_best in (1, 2, 4):
         found = mbr.translate(sources, n_best=n_best)
         for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
-            beam = {each.text: Hypothesis(each.score, []) for each in (best, *best.alternatives)}
+            beam = {each.text: Hypothesis(each.score, list(each.tokens)) for each in (best, *best.alternatives)}
             chosen = [(each.text, each.score) for each in (other, *other.alternatives)]
-            expected = [(text, score) for text, (score, _) in by_expected_chrf(beam).items()]
-            assert chosen == expected[:n_best]
+            ordered = by_expected_chrf(beam, mbr.config.length_penalty)
+            assert chosen == [(text, score) for text, (score, _) in ordered.items()][:n_best]
             changed += best.text != other.text
     assert changed
 

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Mapping
 
-from transduce.decoding.types import Hypothesis
+from transduce.decoding.types import Hypothesis, length_penalty
 
 
-def by_expected_chrf(hypotheses: Mapping[str, Hypothesis]) -> dict[str, Hypothesis]:
+def by_expected_chrf(hypotheses: Mapping[str, Hypothesis], alpha: float) -> dict[str, Hypothesis]:
     """The hypotheses by their texts, ordered by expected chrF, best first.
 
-    The expected chrF of a text is its mean sentence chrF with all texts of the mapping as references, weighted by
-    exp(score). Because of the length penalty, these weights are flatter than the model's probabilities.
+    The expected chrF of a text is its mean sentence chrF with all texts of the mapping as references, weighted by their
+    probabilities. `alpha` is the exponent of the length penalty in the scores.
     """
     from sacrebleu.metrics.chrf import CHRF  # here, because most searches do not need it
 
-    metric, highest = CHRF(), max((hypothesis.score for hypothesis in hypotheses.values()), default=0.0)
-    weights = {text: math.exp(hypothesis.score - highest) for text, hypothesis in hypotheses.items()}
+    log_probs = {text: score * length_penalty(len(tokens) + 1, alpha) for text, (score, tokens) in hypotheses.items()}
+    metric, highest = CHRF(), max(log_probs.values())
+    weights = {text: math.exp(log_prob - highest) for text, log_prob in log_probs.items()}
     expected = {
         text: sum(weight * metric.sentence_score(text, [other]).score for other, weight in weights.items())
         for text in hypotheses

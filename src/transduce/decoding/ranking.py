@@ -35,7 +35,7 @@ def rank(
         if not distinct:
             raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
         if config.mbr == "chrf":
-            distinct = by_expected_chrf(distinct)
+            distinct = by_expected_chrf(distinct, config.length_penalty)
         distinct = dict(islice(distinct.items(), n_best))
         translations = []
         for text, (score, tokens) in distinct.items():
