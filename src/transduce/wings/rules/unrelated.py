@@ -22,7 +22,8 @@ from transduce.wings.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
 MIN_SAMPLE_PAIRS = 1_000  # fewer pairs hold too little evidence
-MAX_SAMPLE_MEETINGS = 3_000_000  # of a source word and a target word, for each half
+MAX_SAMPLE_MEETINGS = 6_000_000  # of a source word and a target word, for each half
+SCORING_BLOCK_PAIRS = 500  # scored together, in at most 300 MB
 MAX_WORDS = 100  # of a text; further words are ignored
 STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are one
 ROUNDS_OF_LEXICON = 5
@@ -130,7 +131,9 @@ class Unrelated:
     def _scores(self, pairs: Sequence[tuple[Row, Row]], half: int) -> Floats:
         """The scores of pairs by the models of a half."""
         forward, backward = self._lexicons[half]
-        return (forward.scores(pairs) + backward.scores([pair[::-1] for pair in pairs])) / 2
+        blocks = [pairs[start : start + SCORING_BLOCK_PAIRS] for start in range(0, len(pairs), SCORING_BLOCK_PAIRS)]
+        both = [forward.scores(block) + backward.scores([pair[::-1] for pair in block]) for block in blocks]
+        return np.concatenate(both) / 2
 
     def _folds(self, sources: Sequence[str], targets: Sequence[str]) -> Row:
         """The half, 0 or 1, of each pair. Equal pairs are in the same half."""
