@@ -22,9 +22,9 @@ from transduce.wings.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
 MIN_SAMPLE_PAIRS = 1_000  # fewer pairs hold too little evidence
-MAX_SAMPLE_MEETINGS = 6_000_000  # of a source word and a target word, for each half
-SCORING_BLOCK_PAIRS = 500  # scored together, in at most 300 MB
-MAX_WORDS = 100  # of a text; further words are ignored
+MAX_SAMPLE_MEETINGS = 3_000_000  # of a source word and a target word, for each half
+SCORING_BLOCK_PAIRS = 500  # scored together, in at most 100 MB
+MAX_WORDS = 50  # of a text; further words are ignored, because they take time and add little evidence
 STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are one
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
