@@ -59,6 +59,13 @@ def test_samples_follow_the_probabilities_of_the_model_without_dropout():
     assert sample(network.train(), BATCH.src, count, 20) == sampled
 
 
+def test_samples_fit_into_learned_positions():
+    network = build(
+        ModelConfig(vocab_size=16, d_model=16, d_ff=16, num_heads=2, positions="learned", max_positions=5), 1
+    )
+    assert math.isfinite(expected_risk(network, BATCH, 50, 1.0)[0].sum().item())
+
+
 def test_the_expected_risk_is_its_definition():
     network = model()
     torch.manual_seed(3)
@@ -111,6 +118,8 @@ def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     status, _, said = run(capsys, "train", *corpus, *without, "data.holdout=20")
     assert status == 2 and "needs a trained model to start from. Name this model (--init)." in said
     train(options | files | {"data.holdout": 20}, first)
+    status, _, said = run(capsys, "train", *corpus, *without, "train.consistency=rdrop")
+    assert status == 2 and "has no consistency loss; leave train.consistency out." in said
     status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
     assert status == 2 and "Minimum-risk training needs a validation set" in said
     mrt = {name: value for name, value in options.items() if not name.startswith(("model.", "data.vocab"))}

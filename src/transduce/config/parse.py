@@ -164,6 +164,8 @@ def check(config: RunConfig) -> None:
         raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
+    if config.train.objective == "mrt" and config.train.consistency != "none":
+        raise UserError("Minimum-risk training has no consistency loss; leave train.consistency out.")
     _check_family(config)
 
 

@@ -5,6 +5,7 @@ The risk of a translation is 1 - GLEU, where GLEU is the sentence score of Wu et
 b = sentences, k = samples per sentence, r = b * k, s = source positions, t = target positions.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +25,8 @@ def expected_risk(model: Seq2Seq, batch: Batch, samples: int, sharpness: float) 
     The probability of a sample is proportional to its model probability to the power of `sharpness`. Sampling uses the
     random state of torch and no dropout.
     """
-    sampled = sample(model, batch.src, samples, batch.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS)
+    limit = batch.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS
+    sampled = sample(model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1))
     references = without_padding(batch.tgt_out)
     risks = [1 - gleu(tokens, references[row // samples]) for row, tokens in enumerate(sampled)]
     is_repeated = [tokens in sampled[row - row % samples : row] for row, tokens in enumerate(sampled)]
@@ -38,12 +40,12 @@ def expected_risk(model: Seq2Seq, batch: Batch, samples: int, sharpness: float) 
 
 
 @torch.no_grad()
-def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: int) -> list[list[int]]:
+def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: float) -> list[list[int]]:
     """Draw translations of src (b, s), as r lists of up to `max_length` tokens without EOS. Keeps the model's mode."""
     was_training = model.training
     model.eval()
     memory, state, tokens = model.encode(src), None, src.new_full((len(src) * samples, 1), BOS)
-    for _ in range(max_length):
+    while tokens.size(1) <= max_length:
         logits, state = model.decode(tokens[:, -1:], memory, state)
         logits = logits[:, -1].float()
         logits[:, [PAD, BOS, UNK]] = -torch.inf
