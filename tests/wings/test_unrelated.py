@@ -35,7 +35,7 @@ def spoilt(targets: Side, every: int) -> tuple[Side, np.ndarray]:
 @pytest.mark.parametrize("every", [3, 20])
 def test_targets_of_other_lines_are_found(every: int) -> None:
     sources, (targets, is_spoilt) = corpus(4_000)[0], spoilt(corpus(4_000)[1], every)
-    for sample in (4_000, 2_000):
+    for sample in (4_000, 2_500):
         found = Unrelated(sources[:sample], targets[:sample]).find(sources, targets)
         assert found[is_spoilt].mean() > 0.9 and found[~is_spoilt].mean() < 0.02
 
@@ -59,7 +59,7 @@ def test_nothing_is_found_without_evidence(kind: str) -> None:
         sources, targets = [], []
     assert not Unrelated(sources, targets).find(sources, targets).any()
     other: Sequence[Side] = (["x y z"] * 3, ["", "q r s", "b1"])
-    assert not Unrelated(*corpus(2_000)).find(*other).any()  # no known word on one side at least
+    assert not Unrelated(*corpus(2_500)).find(*other).any()  # no known word on one side at least
 
 
 def test_the_chunk_does_not_matter() -> None:
