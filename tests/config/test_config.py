@@ -75,6 +75,8 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     )
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["train"]["shard"] &= not model.experts
+    if sections["train"]["objective"] == "mrt":
+        sections["train"]["consistency"] = "none"
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )

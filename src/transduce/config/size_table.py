@@ -1,8 +1,8 @@
 """A table of option values by corpus size, for options that the user does not set.
 
 Small corpora need small vocabularies, strong dropout, small batches and many epochs. The last row is the paper's base
-model. Row 1 comes from experiments on 5,000 pairs of Tatoeba (benchmarks/results/small-corpora.md), and row 3 from
-Multi30k (docs/reference/recipes.md). The other rows are estimates.
+model. Rows 1 and 2 come from experiments on Tatoeba (benchmarks/results/small-corpora.md), and row 3 from Multi30k
+(docs/reference/recipes.md). The other rows are estimates.
 """
 
 import math
@@ -29,7 +29,7 @@ class Sizes(NamedTuple):
 
 TABLE = (
     Sizes(10_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 400, 1.5e-3, 30, 10),
-    Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.3, 1_024, 600, 1.5e-3, 30, 8),
+    Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 600, 1.5e-3, 30, 8),
     Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 2_048, 800, 1.5e-3, 30, 8),
     Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 4_096, 2_000, 1.4e-3, 20, 6),
     Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 7e-4, 15, 5),
