@@ -3,8 +3,8 @@
     python benchmarks/noise.py MODEL test.en test.de [--seed 1]
 
 For each form of the source it prints chrF of lower-cased text, and its share of the chrF of the unchanged source. The
-references stay as they are. data.augment contains
-the forms with a star; decode.capitals is for the first two forms.
+references stay as they are. data.augment contains the forms with a star; decode.capitals is for capitals and title
+case.
 """
 
 import argparse

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transduce.system.machine import cores, features, free_memory
-from transduce.training.start import has_bfloat16
+from transduce.training.start import has_fast_bfloat16
 
 PRODUCTS = """
 import torch
@@ -27,7 +27,7 @@ print(after(1000, 1500) - before)
 """
 
 
-@pytest.mark.skipif(not has_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
+@pytest.mark.skipif(not has_fast_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
 def test_products_of_many_shapes_take_no_more_memory():
     kept = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
     many, few = (

@@ -31,7 +31,7 @@ from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
-from transduce.training.start import has_bfloat16
+from transduce.training.start import has_fast_bfloat16
 
 OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
 ASSIGNMENTS = spelt(OPTIONS)
@@ -223,7 +223,7 @@ def test_precision_is_chosen_once(place, tmp_path):
     given = {name: value for name, value in options(place).items() if name != "train.precision"}
     train(given, out)
     chosen = model_folder.read_config(out).train.precision
-    assert chosen == ("bfloat16" if has_bfloat16(torch.device("cpu")) else "float32")
+    assert chosen == ("bfloat16" if has_fast_bfloat16(torch.device("cpu")) else "float32")
     train(given | {"train.precision": "auto", "train.steps": 12}, out)
     assert model_folder.read_config(out).train.precision == chosen
 

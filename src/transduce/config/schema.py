@@ -168,7 +168,7 @@ class TrainConfig:
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
     accumulate: int = option(0, "micro-batches per update; 0: as few as the memory allows, found by trial")
     precision: Literal["float32", "bfloat16", "auto"] = option(
-        "auto", "precision of matrix products; auto: bfloat16 if the processor supports it", paper="float32"
+        "auto", "precision of matrix products; auto: bfloat16 if it is faster than float32", paper="float32"
     )
     optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "optimizer", paper="adam")
     beta1: float = option(0.9, "decay rate of Adam's mean gradient; momentum of SGD", paper="0.9", below=1)

@@ -18,7 +18,7 @@ Lengths = Callable[[Sequence[str]], list[int]]  # measures texts in tokens
 
 def readable(texts: Sequence[str], lengths: Lengths) -> list[str]:
     """Rewrite each text in capitals or in title case, if it then has fewer tokens. Its number of characters stays."""
-    unusual = [i for i, text in enumerate(texts) if is_in_capitals(text) or _is_title(text)]
+    unusual = [i for i, text in enumerate(texts) if _is_in_capitals(text) or _is_title(text)]
     words = [texts[i].split(" ") for i in unusual]
     forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, first=not place)]
     counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
@@ -29,7 +29,7 @@ def readable(texts: Sequence[str], lengths: Lengths) -> list[str]:
     return [rewritten[i] if i in fewer else text for i, text in enumerate(texts)]
 
 
-def is_in_capitals(text: str) -> bool:
+def _is_in_capitals(text: str) -> bool:
     """Whether a text has at least two capitals and no lower-case letters."""
     return text.isupper() and sum(map(str.isupper, text)) > 1
 

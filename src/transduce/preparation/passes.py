@@ -65,9 +65,9 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
 
 def rules_of(data: DataConfig) -> Rules:
     """The cleaning rules that the options in `data` select."""
-    others = data.rules
-    if ALL in others:
-        others = tuple(rule for rule in OTHERS if data.test or rule != IN_TEST_SET)
+    others = tuple(rule for rule in data.rules if rule != ALL)
+    if ALL in data.rules:
+        others += tuple(rule for rule in OTHERS if data.test or rule != IN_TEST_SET)
     return Rules(data.max_ratio, data.deduplicate, others, (data.source, data.target), data.test)
 
 

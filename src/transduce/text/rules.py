@@ -21,9 +21,8 @@ MORE_RULES = "transduce.wings.rules.more_rules:MoreRules"  # checks the rules th
 EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
 SOURCE_LANGUAGE, TARGET_LANGUAGE = "source-language", "target-language"
-MISALIGNED, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, IN_TEST_SET = (
-    *("misaligned", "unrelated", "numbers", "placeholders", "test"),
-)
+MISALIGNED, UNRELATED, NUMBERS_DISAGREE = "misaligned", "unrelated", "numbers"
+PLACEHOLDERS_DIFFER, IN_TEST_SET = "placeholders", "test"
 BROKEN_OFF, JOINED, UNUSUAL_LENGTH = "broken-off", "joined", "length"
 DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in order of precedence: a pair is left out for the first rule that it breaks

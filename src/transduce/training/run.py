@@ -100,8 +100,11 @@ def lead(
         return result
     if going and init:
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
+    config = going.config if going else settings.config()
+    if config.train.objective == "mrt" and ranks.world > 1:
+        raise UserError("Minimum-risk training can't be split among processes. Start it without torchrun.")
     with phase("start", whole=True):
-        test = read_test(going.config if going else settings.config())
+        test = read_test(config)
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)

@@ -2,7 +2,9 @@
 
 import math
 import shutil
+import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,8 @@ def start(
     fit: Fit | None = None,
 ) -> None:
     """Write the initial files of a training to `out`, and print the chosen options. Only rank 0 may call this."""
+    if not init and settings.config().train.objective == "mrt":
+        raise UserError("Minimum-risk training needs a trained model to start from. Name this model.", option="init")
     clear(out)
     origin = model_folder.load(init) if init else None
     if origin:
@@ -57,12 +61,15 @@ def start(
     settings = _with_corpus(settings, prepared, out, has_origin=origin is not None)
     machine: dict[str, Any] = {"train.threads": threads}
     if settings.config().train.precision == "auto":
-        machine["train.precision"] = "bfloat16" if has_bfloat16(device) else "float32"
+        machine["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
     settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))
     config = settings.config()
     _check_positions(prepared, config)
-    if config.train.objective == "mrt":
-        _check_minimum_risk(prepared, init, ranks)
+    if config.train.objective == "mrt" and not prepared.valid():
+        raise UserError(
+            "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
+            option="data.valid",
+        )
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
@@ -172,12 +179,24 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
     return settings.over(CORPUS, values).over(source, sizes)
 
 
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether the device multiplies matrices faster in bfloat16 than in float32."""
+@cache
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies matrices faster in bfloat16 than in float32. On a CPU, this is measured.
+
+    Some processors with instructions for bfloat16 multiply faster in float32.
+    """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     names = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
-    return any(getattr(torch.cpu, name, lambda: False)() for name in names)
+    if not any(getattr(torch.cpu, name, lambda: False)() for name in names):
+        return False
+    factors = {dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)}
+    seconds = dict.fromkeys(factors, math.inf)
+    for dtype in list(factors) * 8:  # in turns, so that other programs disturb both alike
+        begin = time.perf_counter()
+        torch.nn.functional.linear(factors[dtype], factors[dtype])
+        seconds[dtype] = min(seconds[dtype], time.perf_counter() - begin)
+    return seconds[torch.bfloat16] < seconds[torch.float32]
 
 
 def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: bool) -> Settings:
@@ -201,19 +220,6 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
     )
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
-
-
-def _check_minimum_risk(prepared: Prepared, init: Path | None, ranks: Ranks) -> None:
-    """Raise UserError without a model to start from, without a validation set, or with several processes."""
-    if not init:
-        raise UserError("Minimum-risk training needs a trained model to start from. Name this model.", option="init")
-    if not prepared.valid():
-        raise UserError(
-            "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
-            option="data.valid",
-        )
-    if ranks.world > 1:
-        raise UserError("Minimum-risk training can't be split among processes. Start it without torchrun.")
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:

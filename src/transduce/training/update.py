@@ -127,7 +127,7 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
             risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
         else:
             logits = model(*inputs(batch, train))
-    first, *others = logits.chunk(len(logits) // len(batch.src))
+    first, *others = logits.chunk(1 if train.consistency == "none" else 2)
     sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
     for second in others:
         penalty = divergence(first, second, batch.tgt_out, rows_per_pass(logits))
@@ -138,7 +138,8 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
         sums = sums._replace(loss=sums.loss + train.consistency_weight * penalty)
     if train.objective == "mrt":
         lengths = (batch.tgt_out != PAD).sum(dim=1)  # as in likelihood, long sentences count more
-        sums = sums._replace(loss=(risk * lengths).sum() + train.likelihood_weight * sums.loss)
+        likelihood = train.likelihood_weight * sums.loss if train.likelihood_weight else 0.0  # else no backward pass
+        sums = sums._replace(loss=(risk * lengths).sum() + likelihood)
     if record.routing:
         sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance_loss(record.routing))
     return sums
