@@ -3,13 +3,12 @@
 IBM model 1 is learnt in both directions from the first pairs of the corpus, as small stand-ins for the two translation
 models of dual conditional cross-entropy filtering (Junczys-Dowmunt, 2018). The score of a pair is the mean over its
 words of the log-ratio of two probabilities: given the most likely word of the other side, and in the corpus. Each half
-of the pairs is scored with the other half's models, because a model knows the pairs that it has seen.
+of the pairs is scored with the other half's models, because the scores of pairs that a model learnt from are too high.
 """
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +52,9 @@ class Lexicon(NamedTuple):
         """The score of each pair in this direction; nan for a pair without known target words."""
         sources, targets, positions = meet(pairs)
         keys = sources.astype(np.int64) * len(self.shares) + targets
-        places = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        places, order = np.empty_like(keys), np.argsort(keys)
+        places[order] = np.searchsorted(self.keys, keys[order])  # faster in ascending order
+        places = places.clip(max=len(self.keys) - 1)
         met = (self.keys[places] == keys) & (sources != ibm_model_1.NULL_WORD)
         words = np.concatenate([target for _, target in pairs])
         best, shares = np.zeros(len(words)), self.shares[words]
@@ -74,7 +75,7 @@ class Unrelated:
         self._words: tuple[dict[str, int], dict[str, int]] = {}, {}
         self._lexicons: list[tuple[Lexicon, Lexicon]] = []  # both directions, for each half
         self._threshold = -math.inf
-        folds = self._folds(sources, targets)
+        folds = _folds(sources, targets)
         halves = [self._half(sources, targets, np.flatnonzero(folds == fold)) for fold in (0, 1)]
         if min(map(len, halves)) < MIN_SAMPLE_PAIRS // 2:
             return
@@ -95,7 +96,7 @@ class Unrelated:
         result = np.zeros(len(sources), dtype=bool)
         if not math.isfinite(self._threshold):
             return result
-        folds = self._folds(sources, targets)
+        folds = _folds(sources, targets)
         for fold in (0, 1):
             rows = np.flatnonzero(folds == fold)
             pairs = [self._numbers(sources[row], targets[row]) for row in rows.tolist()]
@@ -109,13 +110,13 @@ class Unrelated:
         """The word numbers of the pairs in these rows, as many as MAX_SAMPLE_MEETINGS allows. Unknown words are new."""
         half, meetings = [], 0
         for row in rows.tolist():
-            for text, words in zip((sources[row], targets[row]), self._words, strict=True):
-                for word in _stems(text):
-                    words.setdefault(word, len(words))
-            pair = self._numbers(sources[row], targets[row])
-            if min(map(len, pair)):
-                half.append(pair)
-                meetings += len(pair[0]) * len(pair[1])
+            source, target = (
+                np.array([words.setdefault(stem, len(words)) for stem in _stems(text)], dtype=np.int64)
+                for text, words in zip((sources[row], targets[row]), self._words, strict=True)
+            )
+            if len(source) and len(target):
+                half.append((source, target))
+                meetings += len(source) * len(target)
             if meetings > MAX_SAMPLE_MEETINGS:
                 break
         return half
@@ -135,15 +136,16 @@ class Unrelated:
         both = [forward.scores(block) + backward.scores([pair[::-1] for pair in block]) for block in blocks]
         return np.concatenate(both) / 2
 
-    def _folds(self, sources: Sequence[str], targets: Sequence[str]) -> Row:
-        """The half, 0 or 1, of each pair. Equal pairs are in the same half."""
-        hashes = as_numbers([hash_text(f"{source}\n{target}") for source, target in zip(sources, targets, strict=True)])
-        return hashes % np.uint64(2)
+
+def _folds(sources: Sequence[str], targets: Sequence[str]) -> Row:
+    """The half, 0 or 1, of each pair. Equal pairs are in the same half."""
+    hashes = as_numbers([hash_text(f"{source}\n{target}") for source, target in zip(sources, targets, strict=True)])
+    return hashes % np.uint64(2)
 
 
-def _stems(text: str) -> Iterator[str]:
+def _stems(text: str) -> list[str]:
     """The beginnings of the first words of a text."""
-    return islice((match.group()[:STEM_CHARACTERS] for match in WORD_OR_SIGN.finditer(text.casefold())), MAX_WORDS)
+    return [word[:STEM_CHARACTERS] for word in WORD_OR_SIGN.findall(text.casefold())[:MAX_WORDS]]
 
 
 def _threshold(real: Floats, random: Floats) -> float:
