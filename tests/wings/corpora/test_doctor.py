@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections import Counter
 from itertools import pairwise
@@ -10,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
@@ -108,6 +109,7 @@ def test_what_many_pairs_break_together_each_breaks_alone(pairs):
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_what_is_read_in_the_wrong_encoding_is_seen_and_nothing_else(text):
+    assume(not re.search("[à-ï][„“…’€–]{2}", text))  # two signs after an accented letter may be a misread one
     assert not MISREAD.search(text)
     for wrong in ("cp1252", "latin-1"):
         misread = text.encode().decode(wrong, "replace")
