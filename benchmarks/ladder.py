@@ -1,11 +1,12 @@
 """Trains models on nested subsets of a corpus with several settings, and compares their BLEU.
 
     python benchmarks/ladder.py train.tsv.xz dev.tsv.xz --from en --to de --pairs 5000 20000 --out ladder.jsonl \\
-      --setting today --setting "dropout train.sample_source=0.1 train.sample_target=0.1" [--seeds 1 2 3] [--test FILE]
+      --setting today --setting "dropout train.sample_source=0.1 train.sample_target=0.1" [--seeds 1 2 3] \\
+      [--test FILE] [--plot ladder.png]
 
 A subset is the first lines of the training file. A setting is a name and options of `transduce train`. Every run adds a
 line to --out as soon as it is complete, and is not repeated. The table has BLEU of the development text, or of the test
-text with --test, and the minutes of training.
+text with --test, and the minutes of training. The plot shows BLEU against the number of pairs for all runs in --out.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -32,6 +35,7 @@ def main() -> None:
     parser.add_argument("--setting", action="append", required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--plot", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for pairs, seed, setting in product(arguments.pairs, arguments.seeds, arguments.setting):
@@ -44,6 +48,28 @@ def main() -> None:
                 print(
                     "{pairs:>7,} {name:<20} seed {seed}  BLEU {bleu:.2f}  {minutes:.1f} min".format(**row), flush=True
                 )
+    if arguments.plot:
+        plot(list(rows(arguments.out)), arguments.plot)
+
+
+def plot(runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw a line for each setting, through the mean BLEU over the seeds."""
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="sentence pairs", ylabel="BLEU", xscale="log")
+    for name in dict.fromkeys(run["name"] for run in runs):
+        scores: dict[int, list[float]] = {}
+        for run in runs:
+            if run["name"] == name:
+                scores.setdefault(run["pairs"], []).append(run["bleu"])
+        pairs = sorted(scores)
+        axes.plot(pairs, [sum(scores[size]) / len(scores[size]) for size in pairs], "o-", label=name.replace("-", " "))
+    sizes = sorted({run["pairs"] for run in runs})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
 
 
 def rows(file: Path) -> Iterator[dict[str, Any]]:
