@@ -43,3 +43,10 @@ def test_the_source_repeats_itself_too(unit, times, more):
 @given(times=counts)
 def test_a_loop_that_a_repetition_in_the_source_began(times):
     assert is_loop(["no", ","] * 2, ["nein", ","] * (3 * times))
+
+
+@given(st.integers(1, 6), st.integers(2, 5))
+def test_a_loop_that_is_shorter_than_what_the_source_repeats(size, times):
+    sentence = [f"word {i}" for i in range(size)]
+    assert not is_loop(sentence * times, [f"Wort {i}" for i in range((size + 1) // 2)] * times)
+    assert is_loop(sentence * 3, ["so"] * 3) == (size > 2)

@@ -4,10 +4,13 @@ from collections.abc import Hashable, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from transduce.decoding.types import Hypothesis
+
 MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
 LONG_PERIOD = 4  # for a longer stretch, twice is enough
 MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
-RETRY_NGRAM = 3  # tokens; in the second search, no translation has the same three tokens twice
+MIN_PERIOD_RATIO = 0.5  # of their stretches: "so so so" is not explained by a whole sentence that occurs three times
+RETRY_NGRAMS = 3, 2  # tokens that a translation has at most once, in the second and in the third search
 
 
 class Repetition(NamedTuple):
@@ -33,9 +36,15 @@ def repetition(tokens: Sequence[Hashable]) -> Repetition:
 
 
 def is_loop(source: Sequence[Hashable], target: Sequence[Hashable]) -> bool:
-    """Whether the target repeats a stretch of tokens and the source has no such repetition."""
+    """Whether the target repeats a stretch of tokens and no repetition in the source explains it."""
     found = repetition(target)
     if found.times < (2 if found.period >= LONG_PERIOD else MIN_TIMES):
         return False
     reason = repetition(source)
-    return found.times > reason.times + 1 or found.length > MAX_LENGTH_RATIO * reason.length
+    is_longer = found.times > reason.times + 1 or found.length > MAX_LENGTH_RATIO * reason.length
+    return is_longer or found.period < MIN_PERIOD_RATIO * reason.period
+
+
+def find_loops(sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence[Hypothesis]]) -> list[int]:
+    """The indices of the sources whose best hypothesis is a loop."""
+    return [i for i, best in enumerate(n_best_lists) if best and is_loop(sources[i], best[0].tokens)]

@@ -18,7 +18,7 @@ from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, estimate
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
-from transduce.decoding.repetition import RETRY_NGRAM, is_loop
+from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     FEATURE_PURPOSES,
@@ -236,14 +236,15 @@ class Translator:
         return n_best_lists
 
     def _without_loops(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
-        """Search again for sentences whose translation repeats itself, and return their indices."""
-        loops = [i for i, best in enumerate(n_best_lists) if best and is_loop(sentences.sources[i], best[0].tokens)]
-        if loops and not self.config.no_repeat_ngram:
+        """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
+        flagged = loops = find_loops(sentences.sources, n_best_lists)
+        for size in () if self.config.no_repeat_ngram else RETRY_NGRAMS:
             other = copy.copy(self)
-            other.config = replace(self.config, no_repeat_ngram=RETRY_NGRAM)
+            other.config = replace(self.config, no_repeat_ngram=size)
             for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
                 n_best_lists[i] = best or n_best_lists[i]
-        return set(loops)
+            loops = find_loops(sentences.sources, n_best_lists)
+        return set(flagged)
 
     def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
         """Call the engine's method `compute` on batches of pairs with similar lengths."""
@@ -261,9 +262,7 @@ class Translator:
 
     def engine_for(self, feature: Feature) -> Engine:
         """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""
-        engine = self.engine
-        if feature not in engine.supports and self._fallback:
-            engine = self._fallback()
+        engine = self.engine if feature in self.engine.supports or not self._fallback else self._fallback()
         if feature not in engine.supports:
             raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
         return engine
