@@ -296,7 +296,10 @@ def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
             Tokenizer.load(out), list(read_pairs(files(place, "valid"))), model_folder.read_config(out)
         )
         best, last = model_folder.checkpoints(out)[0], model_folder.checkpoints(out)[-1]
-        candidates = [moving_average(last), *(load_file(path / "model.safetensors") for path in (last, best))]
+        candidates = [
+            *map(moving_average, (best, last)),
+            *(load_file(path / "model.safetensors") for path in (last, best)),
+        ]
         perplexities = []
         for weights in candidates:
             model = build(model_folder.read_config(out).model)
@@ -305,7 +308,9 @@ def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
         chosen.append(perplexities.index(min(perplexities)))
         written = load_file(out / "model.safetensors")
         assert all(torch.equal(written[key], weight) for key, weight in candidates[chosen[-1]].items())
-    assert 0 in chosen and len(set(chosen)) == 2, "a test in which one of them always wins shows little"
+        events = [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+        assert events[-1]["perplexity"] == pytest.approx(perplexities[1]), "the moving average is validated"
+    assert len({place > 1 for place in chosen}) == 2, "a test in which an average always wins shows little"
 
 
 def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):

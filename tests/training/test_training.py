@@ -41,6 +41,8 @@ from transduce.training.checkpoint import (
 from transduce.training.loop import Training
 from transduce.training.resume import load_newest
 from transduce.training.update import (
+    AVERAGE,
+    averaged,
     dropout_seed,
     forward,
     learning_rate,
@@ -383,6 +385,19 @@ def updated(train: TrainConfig, steps: int) -> tuple[list[dict[str, Tensor]], to
         update(model, optimizer, [batch_of(reverse_rows(8, seed=step))], step=step, rate=0.01, train=train)
         history.append(weights(model))
     return history, optimizer, model
+
+
+def test_the_moving_average_takes_the_place_of_the_weights_for_a_while():
+    _, optimizer, model = updated(replace(TRAIN, ema=0.5), 12)
+    before = weights(model), [state[AVERAGE].clone() for state in optimizer.state.values()]
+    with averaged(optimizer):
+        assert all(map(torch.equal, model.parameters(), before[1]))
+    assert same(weights(model), before[0])
+    assert all(torch.equal(state[AVERAGE], old) for state, old in zip(optimizer.state.values(), before[1], strict=True))
+    _, plain, model = updated(TRAIN, 2)
+    before = weights(model), []
+    with averaged(plain):
+        assert same(weights(model), before[0]), "without a moving average, nothing changes"
 
 
 def test_the_moving_average_by_hand(tmp_path):

@@ -80,9 +80,10 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The best of the last checkpoint, an average of several checkpoints, and the moving average, by train.select_by.
+    """The best of the last checkpoint, an average of several checkpoints, and two moving averages, by train.select_by.
 
-    If train.average is 1, the best checkpoint replaces the average of several.
+    The moving averages are those at the last and at the best checkpoint. If train.average is 1, the best checkpoint
+    replaces the average of several.
     """
 
     def measured(paths: Sequence[Path], *, moving: bool = False) -> Candidate:
@@ -94,10 +95,12 @@ def choose(training: Training) -> Candidate:
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
-    first = [best] if config.average == 1 and state.best is not None and best.exists() else regular[-config.average :]
+    if state.best is None or not best.exists():
+        best = last
+    first = [best] if config.average == 1 else regular[-config.average :]
     candidates = [*map(measured, [first] if first == [last] else [first, [last]])]
     if config.ema:
-        candidates.insert(0, measured([last], moving=True))
+        candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
     return min(candidates, key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0)
 
 

@@ -25,7 +25,7 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.update import Outcome, learning_rate, update
+from transduce.training.update import Outcome, averaged, learning_rate, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
@@ -160,9 +160,9 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
-    """Evaluate the model on the validation set, and record the best step by train.select_by."""
-    state = training.state
-    with full_model(training.wrapped_model, training.model, training.ranks, training.device) as model:
+    """Evaluate the model, or its moving average, on the validation set. Record the best step by train.select_by."""
+    state, full = training.state, (training.wrapped_model, training.model, training.ranks, training.device)
+    with averaged(training.optimizer), full_model(*full) as model:
         result = training.validate(model.eval()) if training.ranks.first else None
     figures: list[Any] = training.ranks.agree(list(result) if result else [])
     if not figures:

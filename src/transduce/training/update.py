@@ -1,7 +1,8 @@
 """Computes the loss of a batch and updates the weights (sections 5.3 and 5.4 of the paper)."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -110,6 +111,25 @@ def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
     weights = [weight for group in optimizer.param_groups for weight in group["params"] if weight in optimizer.state]
     averages = [optimizer.state[weight].setdefault(AVERAGE, weight.detach().clone()) for weight in weights]
     torch._foreach_lerp_(averages, weights, 1 - decay)
+
+
+@contextmanager
+def averaged(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Exchange the weights and their moving average, if there is one, and exchange them again at the end."""
+
+    @torch.no_grad()
+    def exchange() -> None:
+        for weight, state in optimizer.state.items():
+            if AVERAGE in state:
+                average = state[AVERAGE].clone()
+                state[AVERAGE].copy_(weight)
+                weight.copy_(average)
+
+    exchange()
+    try:
+        yield
+    finally:
+        exchange()
 
 
 def dropout_seed(seed: int, step: int, index: int) -> int:
