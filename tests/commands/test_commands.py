@@ -449,8 +449,10 @@ def test_ctrl_c_leaves_the_old_output(place, tmp_path):
     with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
         wait_for(lambda: any(tmp_path.glob(".out.txt.aside-*")), lambda: process.poll() is not None)
         process.send_signal(signal.SIGINT)
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.close()  # a signal that arrives just before the read does not end it
         assert process.wait(PATIENCE) == 130
-        assert process.stderr is not None and process.stderr.read().startswith(b"Engine: ")
+        assert process.stderr.read().startswith(b"Engine: ")
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
     assert target.read_text() == "old\n"
 

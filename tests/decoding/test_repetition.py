@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from transduce.decoding.repetition import LONG_PERIOD, MIN_TIMES, is_loop, repetition
+from transduce.decoding.repetition import LONG_PERIOD, MIN_TIMES, is_copy, is_loop, repetition
 
 WORDS = ["A", "man", "in", "a", "red", "shirt", "stands", "on", "the", "stage", "near", "two", "tall", "trees", "."]
 counts = st.integers(MIN_TIMES, 30)
@@ -50,3 +50,18 @@ def test_a_loop_that_is_shorter_than_what_the_source_repeats(size, times):
     sentence = [f"word {i}" for i in range(size)]
     assert not is_loop(sentence * times, [f"Wort {i}" for i in range((size + 1) // 2)] * times)
     assert is_loop(sentence * 3, ["so"] * 3) == (size > 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_it"),
+    [
+        ("Two men stand on a stage.", "Two men stand on a stage", True),
+        ("Two men stand on a stage.", "Two men stand on a Bühne.", False),
+        ("一个男人站在舞台上。", "一个男人站在舞台上。", True),
+        ("Angela Merkel, Berlin", "Angela Merkel, Berlin", False),
+        ("https://example.com/a/long/path 30.12.", "https://example.com/a/long/path 30.12.", False),
+        ("", "", False),
+    ],
+)
+def test_a_copy_of_the_source(source, target, is_it):
+    assert is_copy(source, target) is is_it

@@ -39,6 +39,7 @@ FLAG_MEANINGS = {
     "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
     "loop": "translations repeated themselves and were searched again without repeated tokens",
     "detached": "translations have hardly anything to do with their sources",
+    "untranslated": "translations are copies of their sources",
     "placeholders": "translations lack or repeat tags or placeholders",
     "guessed": "translations have tags or placeholders at guessed positions",
     "numbers": "translations contain other numbers than their sources",

@@ -7,7 +7,18 @@ from itertools import islice
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, estimate
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
-from transduce.decoding.types import CUT, DETACHED, LOOP, Hypothesis, NBestLists, Sentences, Translation, length_penalty
+from transduce.decoding.repetition import is_copy
+from transduce.decoding.types import (
+    CUT,
+    DETACHED,
+    LOOP,
+    UNTRANSLATED,
+    Hypothesis,
+    NBestLists,
+    Sentences,
+    Translation,
+    length_penalty,
+)
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -42,6 +53,7 @@ def rank(
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
             probability, detached = estimate(confidence, log_prob, source, tokens)
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
+            reasons[UNTRANSLATED] = is_copy(sentences.texts[i], text)
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
             pieces = tuple(tokenizer.target_pieces(tokens))
             translations.append(Translation(text, score, pieces, flags=flags, confidence=probability))

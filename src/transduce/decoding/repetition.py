@@ -1,7 +1,8 @@
-"""Finds translations that repeat themselves although their sources do not."""
+"""Finds translations that repeat themselves although their sources do not, or that repeat their sources."""
 
 from collections.abc import Hashable, Sequence
 from itertools import groupby, pairwise
+from string import punctuation
 from typing import NamedTuple
 
 from transduce.decoding.types import Hypothesis
@@ -10,6 +11,7 @@ MIN_TIMES = 3  # a stretch of tokens that occurs this often in a row is a loop
 LONG_PERIOD = 4  # for a longer stretch, twice is enough
 MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
 MIN_PERIOD_RATIO = 0.5  # of their stretches: "so so so" is not explained by a whole sentence that occurs three times
+MIN_COPIED_LETTERS = 8  # in words without a capital, since names and numbers need no translation
 RETRY_NGRAMS = 3, 2  # tokens that a translation has at most once, in the second and in the third search
 
 
@@ -48,3 +50,9 @@ def is_loop(source: Sequence[Hashable], target: Sequence[Hashable]) -> bool:
 def find_loops(sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence[Hypothesis]]) -> list[int]:
     """The indices of the sources whose best hypothesis is a loop."""
     return [i for i, best in enumerate(n_best_lists) if best and is_loop(sources[i], best[0].tokens)]
+
+
+def is_copy(source: str, target: str) -> bool:
+    """Whether the target has the same words as the source, and some of them need a translation."""
+    words, others = ([word.strip(punctuation) for word in text.split()] for text in (source, target))
+    return words == others and sum(len(w) for w in words if w.isalpha() and not w[0].isupper()) >= MIN_COPIED_LETTERS
