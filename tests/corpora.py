@@ -29,6 +29,11 @@ TINY: dict[str, object] = {  # options of a training that takes a second or two
     "model.num_heads": 2,
     "train.threads": 1,
     "train.precision": "float32",
+    "train.label_smoothing": 0.1,  # what a small corpus gets by default is for more updates than tests make
+    "train.word_dropout": 0.0,
+    "train.ema": 0.0,
+    "train.select_by": "perplexity",
+    "train.cooldown": 0,
 }
 Rows = Sequence[tuple[list[int], list[int]]]
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
-from transduce.config.size_table import TABLE, model_options, sizes_for, training_options
+from transduce.config.size_table import (
+    SMALL,
+    SMALL_CORPUS_PAIRS,
+    TABLE,
+    model_options,
+    sizes_for,
+    small_corpus_options,
+    training_options,
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "recipes.md"
 
@@ -46,6 +54,14 @@ def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():
         assert (chosen["train.warmup"], chosen["train.steps"]) == (warmup, row.epochs * 247)
         peak = chosen["train.learning_rate"] / (row.d_model * warmup) ** 0.5
         assert peak == pytest.approx(row.peak, rel=0.01)
+
+
+def test_a_small_corpus_gets_more_regularization_and_a_cool_down():
+    steps = 3000
+    assert small_corpus_options(SMALL_CORPUS_PAIRS, steps, float("inf")) == {**SMALL, "train.cooldown": 1000}
+    assert small_corpus_options(SMALL_CORPUS_PAIRS, steps, steps - 1) == {**SMALL, "train.cooldown": 0}
+    assert small_corpus_options(SMALL_CORPUS_PAIRS + 1, steps, float("inf")) == {}
+    assert configure(SMALL).train.select_by == "chrf"
 
 
 def test_the_documentation_shows_the_table():

@@ -350,7 +350,8 @@ def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tm
     model, run = config.model, config.train
     assert (model.num_encoder_layers, model.num_decoder_layers, model.d_ff, config.data.max_tokens) == (1, 1, 24, 128)
     assert (model.d_model, model.num_heads, model.dropout) == (row.d_model, row.num_heads, row.dropout)
-    assert (run.steps, run.patience, run.accumulate) == (8, row.patience, 1)
+    assert (run.steps, run.cooldown, run.accumulate) == (8, 2, 1)
+    assert {f"train.{name}": value for name, value in vars(run).items()}.items() >= size_table.SMALL.items()
     epoch = open_prepared(result.folder / "data").mixture.plan(0, 0, budget=128, accumulate=1, seed=1)
     assert run.save_every == run.validate_every == len(epoch)
     assert run.warmup == 2  # a quarter of what was asked for

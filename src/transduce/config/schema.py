@@ -125,7 +125,7 @@ class DataConfig:
     )
     synthetic_ratio: float = option(
         4.0,
-        "maximum number of back-translated pairs per other pair; else an epoch repeats the other pairs",
+        "highest ratio of back-translated to other pairs in an epoch; above it, the other pairs are repeated",
         least=0.01,
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
@@ -153,16 +153,18 @@ class TrainConfig:
         0.0, "draw target subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
     )
     consistency: Literal["none", "simcut", "rdrop"] = option(
-        "none", "loss term for equal predictions in two passes; simcut: one of them with omitted tokens", paper="none"
+        "none", "loss term for equal predictions in two passes; simcut: one of them with hidden tokens", paper="none"
     )
-    consistency_weight: float = option(3.0, "weight of that loss term")
-    cutoff: float = option(0.05, "share of the tokens that simcut omits", below=1)
-    word_dropout: float = option(0.0, "share of the decoder's input tokens that training omits", paper="0", below=1)
+    consistency_weight: float = option(3.0, "weight of the consistency loss")
+    cutoff: float = option(0.05, "share of the tokens that simcut replaces by UNK", below=1)
+    word_dropout: float = option(
+        0.0, "share of the decoder's input tokens that training replaces by UNK", paper="0", below=1
+    )
     objective: Literal["likelihood", "mrt"] = option(
         "likelihood", "mrt: minimum-risk training, a second stage that lowers 1 - GLEU of samples", paper="likelihood"
     )
     samples: int = option(16, "translations of each sentence that minimum-risk training draws", least=2)
-    sharpness: float = option(0.005, "exponent on their probabilities (alpha of Shen et al., 2016)")
+    sharpness: float = option(0.005, "exponent on the probabilities of these samples (alpha of Shen et al., 2016)")
     likelihood_weight: float = option(0.0, "weight of the usual loss in minimum-risk training")
     label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
@@ -175,7 +177,7 @@ class TrainConfig:
     beta2: float = option(0.98, "decay rate of the mean squared gradient (Adam, RMSprop)", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
     weight_decay: float = option(
-        0.0, "share of each weight that an update removes, times the learning rate (Adam)", paper="0"
+        0.0, "an update removes this share of each weight, times the learning rate (Adam)", paper="0"
     )
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")

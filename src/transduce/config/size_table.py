@@ -1,8 +1,9 @@
 """A table of option values by corpus size, for options that the user does not set.
 
-Small corpora need small vocabularies, strong dropout, small batches and many epochs. The last row is the paper's base
-model. Rows 1 and 2 come from experiments on Tatoeba (benchmarks/results/small-corpora.md), and row 3 from Multi30k
-(docs/reference/recipes.md). The other rows are estimates.
+Small corpora need small vocabularies, strong dropout, small batches and many epochs, and the smallest need more
+regularization (SMALL). The last row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba
+(benchmarks/results/small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are
+estimates.
 """
 
 import math
@@ -28,13 +29,22 @@ class Sizes(NamedTuple):
 
 
 TABLE = (
-    Sizes(10_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 400, 1.5e-3, 30, 10),
+    Sizes(10_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 400, 1.5e-3, 50, 10),
     Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 600, 1.5e-3, 30, 8),
     Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 2_048, 800, 1.5e-3, 30, 8),
     Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 4_096, 2_000, 1.4e-3, 20, 6),
     Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 7e-4, 15, 5),
     Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
 )
+
+SMALL_CORPUS_PAIRS = 20_000
+SMALL: Mapping[str, Any] = {  # for trainings from scratch on texts
+    "train.label_smoothing": 0.3,
+    "train.word_dropout": 0.1,
+    "train.ema": 0.998,
+    "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
+    "train.patience": 0,  # else a training may end before its cool-down, which gains much
+}
 
 
 def sizes_for(pairs: int) -> Sizes:
@@ -80,3 +90,13 @@ def training_options(
         "train.learning_rate": float(f"{peak * math.sqrt(d_model * warmup):.3g}"),
         "train.patience": row.patience,
     }
+
+
+def small_corpus_options(pairs: int, steps: int, max_updates: float) -> Mapping[str, Any]:
+    """More options for a training of `steps` updates from scratch on texts, if the corpus is small.
+
+    A time limit may allow only `max_updates` updates. If they are fewer than `steps`, there is no cool-down.
+    """
+    if pairs > SMALL_CORPUS_PAIRS:
+        return {}
+    return {**SMALL, "train.cooldown": steps // 3 if max_updates >= steps else 0}

@@ -210,7 +210,8 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
-    limit = min(settings.get("train.steps", math.inf), updates_in_budget(config, trial))
+    budget = updates_in_budget(config, trial)
+    limit = min(settings.get("train.steps", math.inf), budget)
     automatic = size_table.training_options(
         pairs,
         per_epoch,
@@ -219,6 +220,9 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
         fine_tuning=fine_tuning,
         max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
     )
+    if not fine_tuning and not config.data.symbols:
+        steps = settings.get("train.steps", automatic["train.steps"])
+        automatic = {**automatic, **size_table.small_corpus_options(pairs, steps, budget)}
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
+from transduce.config.schema import RunConfig, flatten
+from transduce.config.size_table import SMALL
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -133,6 +135,7 @@ def carry_out(
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
         plain = {f"decode.{name}": value for name, value in PLAIN_SEARCH.items()}
+        plain |= {name: flatten(RunConfig())[name] for name in (*SMALL, "train.cooldown")}
         try:
             result = train({**plain, **known, "train.seed": seed}, out, stop=lambda: clock() >= until)
         except UserError as error:
