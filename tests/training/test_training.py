@@ -561,6 +561,9 @@ def test_the_best_step_is_that_of_the_chosen_score(select_by, best, tmp_path):
     loop.train(task)
     assert task.state.best_step == best
     assert Validation(3.0).cost(select_by) == 3.0  # without text, perplexity decides
+    hopeless, useful = Validation(300.0, 0.9, 30.0), Validation(900.0, 1.0, 10.0)
+    assert hopeless.cost(select_by) == 300.0
+    assert select_by == "perplexity" or useful.cost(select_by) < hopeless.cost(select_by)
 
 
 def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):

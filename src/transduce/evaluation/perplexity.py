@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+MIN_BLEU = 1.0  # below it, BLEU and chrF do not tell a better model from a worse one
+
 
 class Validation(NamedTuple):
     """The result of a validation during training."""
@@ -17,9 +19,9 @@ class Validation(NamedTuple):
         return f"validation perplexity {self.perplexity:.2f}{bleu}"
 
     def cost(self, select_by: str) -> float:
-        """A number that is lower for a better model by train.select_by."""
+        """A number that is lower for a better model by train.select_by; by perplexity while BLEU is below MIN_BLEU."""
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
-        return self.perplexity if score is None else -score
+        return self.perplexity if score is None or self.bleu is None or self.bleu < MIN_BLEU else -score
 
 
 class Perplexity(NamedTuple):
