@@ -238,9 +238,7 @@ class Translator:
     def _without_loops(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
         flagged = loops = find_loops(sentences.sources, n_best_lists)
-        for size in () if self.config.no_repeat_ngram else RETRY_NGRAMS:
-            if not loops:
-                break
+        for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
             other = copy.copy(self)
             other.config = replace(self.config, no_repeat_ngram=size)
             for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
