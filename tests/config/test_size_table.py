@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
 from transduce.config.size_table import (
+    FINE_TUNING_DIVISOR,
     SMALL,
     SMALL_CORPUS_PAIRS,
     TABLE,
@@ -42,7 +43,7 @@ def test_the_last_row_is_the_base_model_of_the_paper():
 
 
 def test_fine_tuning_takes_a_third_of_the_rate():
-    fresh, further = (training_options(5000, 50, 256, fine_tuning=known) for known in (False, True))
+    fresh, further = (training_options(5000, 50, 256, rate_divisor=each) for each in (1, FINE_TUNING_DIVISOR))
     assert further["train.learning_rate"] == pytest.approx(fresh["train.learning_rate"] / 3, rel=0.01)
     assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
 

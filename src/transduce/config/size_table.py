@@ -1,9 +1,8 @@
 """A table of option values by corpus size, for options that the user does not set.
 
-Small corpora need small vocabularies, strong dropout, small batches and many epochs, and the smallest need more
-regularization (SMALL). The last row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba
-(benchmarks/results/small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are
-estimates.
+Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
+row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba (benchmarks/results/
+small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates.
 """
 
 import math
@@ -37,6 +36,7 @@ TABLE = (
     Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
 )
 
+FINE_TUNING_DIVISOR, MINIMUM_RISK_DIVISOR = 3, 15  # of the peak rate
 SMALL_CORPUS_PAIRS = 20_000
 SMALL: Mapping[str, Any] = {  # for trainings from scratch on texts
     "train.label_smoothing": 0.3,
@@ -72,16 +72,16 @@ def training_options(
     d_model: int,
     warmup: int = 0,
     *,
-    fine_tuning: bool = False,
+    rate_divisor: float = 1,
     max_updates: float = math.inf,
 ) -> Mapping[str, Any]:
     """Options for the length and the learning rate of a training.
 
-    `warmup` is train.warmup if the user set it, else 0. If `fine_tuning` is true, the learning rate is divided by 3.
+    `warmup` is train.warmup if the user set it, else 0. The peak rate of the table is divided by `rate_divisor`.
     `max_updates` is the number of updates that train.steps and train.minutes allow.
     """
     row = sizes_for(pairs)
-    peak = row.peak / 3 if fine_tuning else row.peak
+    peak = row.peak / rate_divisor
     steps = row.epochs * updates_per_epoch
     warmup = warmup or max(1, min(row.warmup, int(min(steps, max_updates)) // 4))
     return {

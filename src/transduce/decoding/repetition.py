@@ -55,4 +55,5 @@ def find_loops(sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence
 def is_copy(source: str, target: str) -> bool:
     """Whether the target has the same words as the source, and some of them need a translation."""
     words, others = ([word.strip(punctuation) for word in text.split()] for text in (source, target))
-    return words == others and sum(len(w) for w in words if w.isalpha() and not w[0].isupper()) >= MIN_COPIED_LETTERS
+    lower = (word for word in words if not (word[:1].isupper() or set(word) & set(punctuation)))  # no addresses
+    return words == others and sum(map(str.isalpha, "".join(lower))) >= MIN_COPIED_LETTERS

@@ -203,26 +203,27 @@ def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: b
     """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
-    if config.train.objective == "mrt":  # sampling takes about ten times as long
-        per_epoch = max(1, per_epoch // 10)
+    divisor = size_table.FINE_TUNING_DIVISOR if fine_tuning else 1
+    if config.train.objective == "mrt":  # with 16 samples, an update takes about 25 times as long
+        per_epoch, divisor = max(1, per_epoch // 10), size_table.MINIMUM_RISK_DIVISOR
     measured = {
         "train.accumulate": trial.accumulate,
         "train.save_every": config.train.save_every or per_epoch,
         "train.validate_every": config.train.validate_every or per_epoch,
     }
     budget = updates_in_budget(config, trial)
-    limit = min(settings.get("train.steps", math.inf), budget)
+    has_schedule = "train.learning_rate" in settings  # its warm-up stays, and it gets no cool-down
     automatic = size_table.training_options(
         pairs,
         per_epoch,
         config.model.d_model,
         settings.get("train.warmup", 0),
-        fine_tuning=fine_tuning,
-        max_updates=math.inf if "train.learning_rate" in settings else limit,  # else a shorter warm-up raises the peak
+        rate_divisor=divisor,
+        max_updates=math.inf if has_schedule else min(settings.get("train.steps", math.inf), budget),
     )
     if not fine_tuning and not config.data.symbols:
         steps = settings.get("train.steps", automatic["train.steps"])
-        automatic = {**automatic, **size_table.small_corpus_options(pairs, steps, budget)}
+        automatic = {**automatic, **size_table.small_corpus_options(pairs, steps, 0 if has_schedule else budget)}
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
 
