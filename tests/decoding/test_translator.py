@@ -15,9 +15,21 @@ from transduce.config.schema import EOS, PAD, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
+from transduce.decoding.ranking import rank
+from transduce.decoding.repetition import is_loop
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator, batches
-from transduce.decoding.types import BLANK_TRANSLATION, CUT, DETACHED, LOOP, Hypothesis, Scored, TranslationOptions
+from transduce.decoding.types import (
+    BLANK_TRANSLATION,
+    CUT,
+    DETACHED,
+    LOOP,
+    UNTRANSLATED,
+    Hypothesis,
+    Scored,
+    Sentences,
+    TranslationOptions,
+)
 from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
@@ -330,15 +342,24 @@ def test_a_loop_is_searched_again(model, tokenizer):
     endless = copy.deepcopy(model)
     endless.embedding.weight.data[EOS] *= -5
     config = replace(CONFIG, beam_size=1, max_extra_tokens=40)
+    sources = ["red dog", "big big big"]
     looping, other = (
-        Translator(TorchEngine([each]), tokenizer, config).translate_sentences(["red dog", "big big big"])
-        for each in (endless, model)
+        Translator(TorchEngine([each]), tokenizer, config).translate_sentences(sources) for each in (endless, model)
     )
     assert all(LOOP in translation.flags for translation in looping)
     assert not any(LOOP in translation.flags for translation in other)
-    for translation in looping:
+    for source, translation in zip(sources, looping, strict=True):
         trigrams = list(zip(*(translation.tokens[i:] for i in range(3)), strict=False))
         assert len(set(trigrams)) == len(trigrams) > 5
+        assert not is_loop(source.split(), translation.tokens)
+
+
+def test_a_translation_that_copies_its_source_is_flagged(tokenizer):
+    texts = ["ein kleiner mann", "Angela Merkel"]
+    n_best_lists = [[Hypothesis(-1.0, ids)] for ids in tokenizer.encode_target(texts)]
+    sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2])
+    ranked = rank(sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99], loops=(), n_best=1)
+    assert [translation.flags for translation, _ in ranked] == [(UNTRANSLATED,), ()]
 
 
 def test_confidence_tells_translations_from_detached_ones(model, tokenizer):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -35,6 +36,17 @@ def test_products_of_many_shapes_take_no_more_memory():
         for few in (False, True)
     )
     assert few < many / 4
+
+
+@pytest.mark.parametrize("slow", [torch.float32, torch.bfloat16])
+def test_the_faster_precision_is_chosen(slow, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(
+        torch.nn.functional, "linear", lambda factor, _: clock.__setitem__(0, clock[0] + 1 + (factor.dtype == slow))
+    )
+    assert has_fast_bfloat16.__wrapped__(torch.device("cpu")) == (slow == torch.float32)
 
 
 def test_a_container_has_no_more_than_it_is_given(tmp_path):

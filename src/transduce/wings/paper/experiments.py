@@ -28,6 +28,10 @@ from transduce.training.run import train
 
 RECORD = ".experiment.json"
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
+PLAIN_OPTIONS = {  # training and search as in the paper, also with a small corpus
+    **{name: flatten(RunConfig())[name] for name in (*SMALL, "train.cooldown")},
+    **{f"decode.{name}": value for name, value in PLAIN_SEARCH.items()},
+}
 CACHE_VERSION = 1  # of the files that `cached` writes; increase it if the computation changes
 T_QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)  # two-sided 5 %, by degrees of freedom
 RESOLVED = (
@@ -134,10 +138,8 @@ def carry_out(
         # A run that has begun holds a copy of its text: the original files may have moved.
         left_out = FILE_OPTIONS[:2] if record and (out / model_folder.DATA).is_dir() else ()
         known = {name: value for name, value in experiment.options.items() if name not in left_out}
-        plain = {f"decode.{name}": value for name, value in PLAIN_SEARCH.items()}
-        plain |= {name: flatten(RunConfig())[name] for name in (*SMALL, "train.cooldown")}
         try:
-            result = train({**plain, **known, "train.seed": seed}, out, stop=lambda: clock() >= until)
+            result = train({**PLAIN_OPTIONS, **known, "train.seed": seed}, out, stop=lambda: clock() >= until)
         except UserError as error:
             if not (out / model_folder.CONFIG).exists():
                 if str(error) in unstartable.values():
