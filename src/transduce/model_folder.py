@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, publish, to_json, verify, write_text
 from transduce.tokens.tokenizer import Tokenizer
@@ -53,16 +54,20 @@ class Description(NamedTuple):
 
 
 def describe(folder: Path | str) -> Description:
-    """Read a model folder without its weights. Raises UserError if a file is missing or has the wrong size."""
+    """Read a model folder without its weights. Raises UserError if a file is missing or damaged.
+
+    Only the size of the weights is checked here. `load_network` checks their hash.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"There is no model folder {folder}.")
     config = read_config(folder)
     finished = (folder / MANIFEST).exists()
     if finished:
-        verify(folder, but=CARD)
+        verify(folder, hashes=True, but=(CARD, METRICS, WEIGHTS))
         if not (folder / WEIGHTS).exists():
             raise UserError(f"{folder} is an export without {WEIGHTS}. Give the model folder that was exported.")
+        verify(folder, only=WEIGHTS)
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
         weights, metrics = newest_intact(folder) / WEIGHTS, {}
@@ -92,9 +97,13 @@ def write_config(folder: Path, config: RunConfig) -> None:
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """The content of metrics.json, with None in place of NaN and infinity."""
-    text = (folder / METRICS).read_text(encoding="utf-8")
-    metrics: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    """The content of metrics.json, with None for NaN and infinity. If it is damaged, warn and return nothing."""
+    try:
+        verify(folder, hashes=True, only=METRICS)
+    except UserError as error:
+        log(f"Warning: {error} The model can be used, but its scores are unknown.")
+        return {}
+    metrics: dict[str, Any] = json.loads((folder / METRICS).read_bytes(), parse_constant=lambda _: None)
     return metrics
 
 
@@ -135,9 +144,10 @@ def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int 
 
 
 def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
-    """Build a model's network in eval mode with its trained weights."""
+    """Build a model's network in eval mode with its trained weights. Raises UserError if the weights are damaged."""
     from transduce.model.build import build, load_weights
 
+    verify(description.weights.parent, hashes=True, remember=True, only=WEIGHTS)
     model = build(description.config.model)
     load_weights(model, description.weights)
     return model.to(device).eval()

@@ -11,13 +11,16 @@ from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
 from transduce.config.size_table import (
     FINE_TUNING_DIVISOR,
+    FROM_SCRATCH,
+    PLANNED_SHARE,
     SMALL,
     SMALL_CORPUS_PAIRS,
     TABLE,
     model_options,
+    scratch_options,
     sizes_for,
-    small_corpus_options,
     training_options,
+    validation_interval,
 )
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "recipes.md"
@@ -57,12 +60,35 @@ def test_in_little_time_the_rate_rises_for_a_quarter_of_it_to_the_same_peak():
         assert peak == pytest.approx(row.peak, rel=0.01)
 
 
-def test_a_small_corpus_gets_more_regularization_and_a_cool_down():
-    steps = 3000
-    assert small_corpus_options(SMALL_CORPUS_PAIRS, steps, float("inf")) == {**SMALL, "train.cooldown": 1000}
-    assert small_corpus_options(SMALL_CORPUS_PAIRS, steps, steps - 1) == {**SMALL, "train.cooldown": 0}
-    assert small_corpus_options(SMALL_CORPUS_PAIRS + 1, steps, float("inf")) == {}
-    assert configure(SMALL).train.select_by == "chrf"
+@given(st.integers(1, 10**7), st.integers(1, 1000), st.floats(1, 10**7))
+def test_a_cool_down_ends_within_the_time(pairs, per_epoch, most):
+    chosen = training_options(pairs, per_epoch, 256, max_updates=most, cooldown=True)
+    planned, plain = chosen["train.steps"], training_options(pairs, per_epoch, 256)
+    assert planned == plain["train.steps"] or planned == max(1, int(PLANNED_SHARE * most))
+    assert planned <= max(1, most) and chosen["train.cooldown"] == planned // 3 and plain["train.cooldown"] == 0
+
+
+def test_the_number_of_updates_that_a_user_sets_stays():
+    for most, cooldown in ((3000, 1000), (2999, 0)):
+        chosen = training_options(5000, 50, 256, steps=3000, max_updates=most, cooldown=True)
+        assert (chosen["train.steps"], chosen["train.cooldown"]) == (3000, cooldown)
+
+
+def test_only_a_small_corpus_gets_more_regularization():
+    assert scratch_options(SMALL_CORPUS_PAIRS) == {**FROM_SCRATCH, **SMALL}
+    assert scratch_options(SMALL_CORPUS_PAIRS + 1) == FROM_SCRATCH
+    assert configure(SMALL, FROM_SCRATCH).train.select_by == "chrf"
+
+
+def test_validations_take_little_time_but_there_are_ten():
+    for pairs, held_out, steps, interval in (
+        (100_000, 1000, 20_000, 100),  # an epoch
+        (5_000, 1000, 5000, 400),  # four epochs
+        (5_000, 1000, 3000, 300),  # a tenth of the training
+        (5_000, 1000, 300, 100),  # not less than an epoch
+        (5_000, 0, 5000, 100),
+    ):
+        assert validation_interval(pairs, held_out, 100, steps) == interval
 
 
 def test_the_documentation_shows_the_table():

@@ -2,7 +2,8 @@
 
 Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
 row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba (benchmarks/results/
-small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates.
+small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates. The patience is
+for fine-tuning and for parsers.
 """
 
 import math
@@ -37,14 +38,15 @@ TABLE = (
 )
 
 FINE_TUNING_DIVISOR, MINIMUM_RISK_DIVISOR = 3, 15  # of the peak rate
-SMALL_CORPUS_PAIRS = 20_000
-SMALL: Mapping[str, Any] = {  # for trainings from scratch on texts
-    "train.label_smoothing": 0.3,
-    "train.word_dropout": 0.1,
+FROM_SCRATCH: Mapping[str, Any] = {  # for trainings from scratch on texts
     "train.ema": 0.998,
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # else a training may end before its cool-down, which gains much
 }
+SMALL_CORPUS_PAIRS = 20_000
+SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
+PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
+VALIDATION_RATIO = 20  # pairs trained on for each pair of a validation, so that validations take little time
 
 
 def sizes_for(pairs: int) -> Sizes:
@@ -70,33 +72,42 @@ def training_options(
     pairs: int,
     updates_per_epoch: int,
     d_model: int,
-    warmup: int = 0,
     *,
+    steps: int = 0,
+    warmup: int = 0,
     rate_divisor: float = 1,
     max_updates: float = math.inf,
+    cooldown: bool = False,
 ) -> Mapping[str, Any]:
     """Options for the length and the learning rate of a training.
 
-    `warmup` is train.warmup if the user set it, else 0. The peak rate of the table is divided by `rate_divisor`.
-    `max_updates` is the number of updates that train.steps and train.minutes allow.
+    `steps` and `warmup` are train.steps and train.warmup if the user set them, else 0. The peak rate of the table is
+    divided by `rate_divisor`. `max_updates` is the number of updates that train.minutes allows. If `cooldown` is true,
+    the learning rate falls to zero over the last third of the training, which is planned to end within this time.
     """
     row = sizes_for(pairs)
     peak = row.peak / rate_divisor
-    steps = row.epochs * updates_per_epoch
+    if not steps:
+        steps = row.epochs * updates_per_epoch
+        steps = max(1, int(min(steps, PLANNED_SHARE * max_updates))) if cooldown else steps
     warmup = warmup or max(1, min(row.warmup, int(min(steps, max_updates)) // 4))
     return {
         "train.steps": steps,
         "train.warmup": warmup,
+        "train.cooldown": steps // 3 if cooldown and steps <= max_updates else 0,
         "train.learning_rate": float(f"{peak * math.sqrt(d_model * warmup):.3g}"),
         "train.patience": row.patience,
     }
 
 
-def small_corpus_options(pairs: int, steps: int, max_updates: float) -> Mapping[str, Any]:
-    """More options for a training of `steps` updates from scratch on texts, if the corpus is small.
+def scratch_options(pairs: int) -> Mapping[str, Any]:
+    """More options for a training from scratch on texts."""
+    return {**FROM_SCRATCH, **SMALL} if pairs <= SMALL_CORPUS_PAIRS else FROM_SCRATCH
 
-    A time limit may allow only `max_updates` updates. If they are fewer than `steps`, there is no cool-down.
+
+def validation_interval(pairs: int, held_out: int, updates_per_epoch: int, steps: int) -> int:
+    """The updates between validations of a training from scratch on texts: one epoch or, if few pairs are trained on,
+    several epochs, but at most a tenth of the training.
     """
-    if pairs > SMALL_CORPUS_PAIRS:
-        return {}
-    return {**SMALL, "train.cooldown": steps // 3 if max_updates >= steps else 0}
+    epochs = -(-VALIDATION_RATIO * held_out // pairs)
+    return max(updates_per_epoch, min(epochs * updates_per_epoch, steps // 10))

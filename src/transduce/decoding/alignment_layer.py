@@ -6,7 +6,6 @@ have the highest mutual information.
 b = sentences, s = source positions, t = target positions.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -46,8 +45,7 @@ def source_attentions(model: Seq2Seq) -> list[nn.Module]:
 
 def alignment_layer(model: model_folder.Bundle) -> int:
     """The index of the decoder layer whose attention aligns words."""
-    metrics = model.folder / model_folder.METRICS
-    recorded = json.loads(metrics.read_text(encoding="utf-8")) if metrics.is_file() else {}
+    recorded = model_folder.read_metrics(model.folder) if (model.folder / model_folder.METRICS).is_file() else {}
     if ALIGNMENT_LAYER in recorded:
         return int(recorded[ALIGNMENT_LAYER])
     held_out = model.folder / model_folder.DATA / VALID_FILE

@@ -79,7 +79,7 @@ def load(
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
-        verify(paths[0], but=model_folder.CARD)
+        verify(paths[0], hashes=True, remember=True, but=(model_folder.CARD, model_folder.METRICS))
         config, descriptions = model_folder.read_config(paths[0]), []
     else:
         descriptions = [model_folder.describe(path) for path in paths]

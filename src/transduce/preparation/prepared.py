@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.filesize import decimal
+
 from transduce.config.schema import DataConfig, RunConfig
 from transduce.preparation.augmentation import Augmentation
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import verify
+from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.mixture import Mixture, SampledMixture
@@ -24,6 +27,7 @@ from transduce.tokens.store import TokenStore
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
 
+LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
     *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
@@ -94,9 +98,12 @@ def is_prepared(files: Sequence[str]) -> bool:
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
 
 
-def open_prepared(folder: Path) -> Prepared:
-    """Open a prepared corpus. Raises UserError if a file is missing or damaged."""
-    verify(folder)
+def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
+    """Open a prepared corpus. Raises UserError if a file is missing or damaged; if not `hashes`, only sizes tell."""
+    size = sum(entry.size for entry in read_manifest(folder).values())
+    if hashes and size > LARGE_BYTES:
+        log(f"Checking {folder} for damage ({decimal(size)}) …")
+    verify(folder, hashes=hashes)
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
     return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))

@@ -10,18 +10,18 @@ The manifest is written last, so a folder without a manifest is incomplete.
 
 import errno
 import glob
-import hashlib
 import json
 import math
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from transduce.system.digests import digest, remembered_digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 
@@ -140,13 +140,16 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
     raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
-def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
+def verify(
+    folder: Path | str, *, hashes: bool = False, remember: bool = False, but: Collection[str] = (), only: str = ""
+) -> None:
     """Check the sizes of the files in a folder's manifest, and their SHA-256 if `hashes` is true.
 
-    The file named `but` is not checked. Raises UserError for the first missing or damaged file.
+    If `remember` is true, a large file is not read again unless it changed. The files named in `but` are not checked.
+    If `only` is not empty, no other file is checked. Raises UserError for the first missing or damaged file.
     """
     for name, entry in read_manifest(folder).items():
-        if name == but:
+        if name in but or (only and name != only):
             continue
         path = Path(folder) / name
         remedy = f"Create {folder} again, or use another copy of this folder."
@@ -154,7 +157,7 @@ def verify(folder: Path | str, *, hashes: bool = False, but: str = "") -> None:
             raise UserError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
             raise UserError(f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}")
-        if hashes and digest(path) != entry.sha256:
+        if hashes and (remembered_digest(path) if remember else digest(path)) != entry.sha256:
             raise UserError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
 
 
@@ -237,12 +240,6 @@ def _names(folder: Path) -> list[str]:
     """The relative paths of all files below `folder`, except its manifest."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     return sorted(name for name in names if name != MANIFEST)
-
-
-def digest(path: Path, algorithm: str = "sha256") -> str:
-    """The hexadecimal digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def _sync(path: Path) -> None:

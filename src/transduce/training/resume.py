@@ -81,7 +81,7 @@ def resume(
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
         log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; this affects what the training learns."))
     torch.set_num_threads(ranks.threads(config.train.threads))
-    prepared = open_data(config.data, going.text, out)
+    prepared = open_data(config.data, going.text, out, hashes=ranks.first)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
@@ -156,17 +156,20 @@ def _text(data: DataConfig, name: str) -> Any:
     return [*map(os.path.abspath, value)] if name == "data.valid" else value
 
 
-def open_data(was: DataConfig, text: DataConfig, out: Path) -> Prepared:
-    """Open the prepared corpus of `out`. Raises UserError if it is missing or has the wrong vocabulary."""
+def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> Prepared:
+    """Open the prepared corpus of `out`. Raises UserError if it is missing or damaged or has the wrong vocabulary.
+
+    If `hashes` is false, only the sizes of the files are checked.
+    """
     own = out / model_folder.DATA
     if own.is_dir():
-        return open_prepared(own)
+        return open_prepared(own, hashes=hashes)
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
         raise UserError(
             f"The prepared corpus of {out} is neither in {own} nor in {files[0]}; {_alternative(out)}.", option="init"
         )
-    prepared = open_prepared(Path(files[0]))
+    prepared = open_prepared(Path(files[0]), hashes=hashes)
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
     return prepared

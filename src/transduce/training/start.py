@@ -17,7 +17,7 @@ from transduce.config.schema import RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
-from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
+from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
@@ -79,7 +79,7 @@ def start(
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     if fit:
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
-    settings = _with_length(settings, prepared.facts.pairs, trial, fine_tuning=init is not None)
+    settings = _with_length(settings, prepared.facts, trial, fine_tuning=init is not None)
     config = settings.config()
     for line in announcement(prepared, settings, config, trial, device, ranks):
         log(line)
@@ -199,31 +199,35 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     return seconds[torch.bfloat16] < seconds[torch.float32]
 
 
-def _with_length(settings: Settings, pairs: int, trial: Trial, *, fine_tuning: bool) -> Settings:
+def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning: bool) -> Settings:
     """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
     divisor = size_table.FINE_TUNING_DIVISOR if fine_tuning else 1
     if config.train.objective == "mrt":  # with 16 samples, an update takes about 25 times as long
         per_epoch, divisor = max(1, per_epoch // 10), size_table.MINIMUM_RISK_DIVISOR
+    from_scratch = not fine_tuning and not config.data.symbols
+    has_schedule = "train.learning_rate" in settings  # its warm-up stays, and it gets no cool-down
+    automatic = size_table.training_options(
+        facts.pairs,
+        per_epoch,
+        config.model.d_model,
+        steps=0 if has_schedule else settings.get("train.steps", 0),
+        warmup=settings.get("train.warmup", 0),
+        rate_divisor=divisor,
+        max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
+        cooldown=from_scratch and not has_schedule,
+    )
+    interval = per_epoch
+    if from_scratch:
+        automatic = {**automatic, **size_table.scratch_options(facts.pairs)}
+        steps = settings.get("train.steps", automatic["train.steps"])
+        interval = size_table.validation_interval(facts.pairs, facts.held_out, per_epoch, steps)
     measured = {
         "train.accumulate": trial.accumulate,
         "train.save_every": config.train.save_every or per_epoch,
-        "train.validate_every": config.train.validate_every or per_epoch,
+        "train.validate_every": config.train.validate_every or interval,
     }
-    budget = updates_in_budget(config, trial)
-    has_schedule = "train.learning_rate" in settings  # its warm-up stays, and it gets no cool-down
-    automatic = size_table.training_options(
-        pairs,
-        per_epoch,
-        config.model.d_model,
-        settings.get("train.warmup", 0),
-        rate_divisor=divisor,
-        max_updates=math.inf if has_schedule else min(settings.get("train.steps", math.inf), budget),
-    )
-    if not fine_tuning and not config.data.symbols:
-        steps = settings.get("train.steps", automatic["train.steps"])
-        automatic = {**automatic, **size_table.small_corpus_options(pairs, steps, 0 if has_schedule else budget)}
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 
 

@@ -117,6 +117,8 @@ def aggregate_shards(folder: Path, plan: Plan) -> bool:
     if is_aggregated(folder, plan):
         return False
     require_all(folder, missing(folder, plan, READ_ROUND), " of the first round")
+    for shard in plan.all():
+        verify(shard_folder(folder, READ_ROUND, shard), hashes=True)
     return _write_once(folder / AGGREGATE, plan, lambda aside: _aggregate(folder, plan, aside))
 
 
@@ -125,6 +127,8 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
     data = planned_data(plan)
 
     def write(aside: Path) -> None:
+        for path in (folder / AGGREGATE, shard_folder(folder, READ_ROUND, shard)):
+            verify(path, hashes=True)
         tokenizer = Tokenizer.load(folder / AGGREGATE, threads)
         for number, files in enumerate(_read_json(folder / AGGREGATE / DECISIONS)["files"]):
             staged = _staged(folder, shard, number)
@@ -146,6 +150,8 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
     rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
+    for path in (folder / AGGREGATE, *rounds):
+        verify(path, hashes=True)
     with write_folder(out) as aside:
         for path in (folder / AGGREGATE).iterdir():
             if path.name.startswith("tokenizer") or path.name == VALID_FILE:

@@ -24,8 +24,9 @@ import numpy as np
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
 from transduce.system.console import log
+from transduce.system.digests import cache_folder, digest
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, digest, verify
+from transduce.system.files import MANIFEST, verify
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
 
@@ -77,19 +78,15 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
 
 def cached(folder: Path, *, shortlist: bool) -> Path:
     """The folder of a model's engine in the cache; raises UserError if the user's home folder is unknown."""
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce" / "engines"
-    except RuntimeError as error:
-        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
     parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)] + ["shortlist"] * shortlist
-    return cache / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+    return cache_folder() / "engines" / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
 
 def read_compute_type(place: Path) -> str | None:
     """A cached engine's compute type, "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
         if place.exists():
-            verify(place, hashes=True)
+            verify(place, hashes=True, remember=True)
             return str(json.loads((place / CHECK_FILE).read_text(encoding="utf-8"))["compute_type"])
     except (UserError, OSError, LookupError, TypeError, ValueError):
         with contextlib.suppress(OSError):  # another process may be deleting the engine

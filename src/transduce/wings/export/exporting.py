@@ -54,7 +54,7 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     if compute_type != FLOAT32 and not FORMS[form].quantises:
         raise UserError(f"{form} is written in {FLOAT32} only. For other compute types, use ctranslate2 or argos.")
     with write_folder(out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0) as aside:
-        verify(folder, hashes=True, but=model_folder.CARD)
+        verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)
         FORMS[form].write(model, aside, compute_type)
         sentences = pairs or held_out(folder, MAX_COMPARED_SENTENCES)

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.system.digests import digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import digest, remove_leftovers, to_json, verify, write_folder
+from transduce.system.files import remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
@@ -54,7 +55,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
         raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out} to fetch the corpus again.") from None
     if corpus != name:
         raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
-    verify(out)
+    verify(out, hashes=True)
     _clear(out)
     return fetched
 

@@ -1,0 +1,61 @@
+"""Hashes files, and remembers the hashes of large files in the user's cache."""
+
+import hashlib
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from transduce.system.errors import UserError
+
+DIGESTS_FILE = "digests.json"  # in the cache folder: path -> its identity and SHA-256
+MIN_REMEMBERED_BYTES, MAX_REMEMBERED = 1 << 20, 1000
+RECENT_NANOSECONDS = 2 * 10**9
+
+
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """The hexadecimal digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def remembered_digest(path: Path) -> str:
+    """The SHA-256 of a file. A large file that did not change since the last call is not read again."""
+    if path.stat().st_size < MIN_REMEMBERED_BYTES:
+        return digest(path)
+    before, name = _identity(path), str(path.resolve())
+    try:
+        memory = cache_folder() / DIGESTS_FILE
+    except UserError:
+        return digest(path)
+    try:
+        known = json.loads(memory.read_bytes())
+        if known.get(name, [])[:-1] == before:
+            return str(known[name][-1])
+    except (OSError, ValueError, AttributeError, TypeError):  # there is no file, or it is damaged
+        known = {}
+    found = digest(path)
+    # A file may change twice within the resolution of its times, so a file that changed just now is not remembered.
+    if _identity(path) == before and time.time_ns() - before[-1] > RECENT_NANOSECONDS:
+        known = dict(list(known.items())[1 - MAX_REMEMBERED :]) | {name: [*before, found]}
+        aside = memory.with_name(f".{DIGESTS_FILE}-{os.getpid()}")
+        with suppress(OSError):
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_text(json.dumps(known, indent=1), encoding="utf-8")
+            aside.replace(memory)
+    return found
+
+
+def cache_folder() -> Path:
+    """The folder of the user's cache. Raises UserError if the user's home folder is unknown."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
+    except RuntimeError as error:
+        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
+
+
+def _identity(path: Path) -> list[int]:
+    """Numbers that change when the file changes. The last one, the time of the last change, can't be set."""
+    status = path.stat()
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]

@@ -1,0 +1,120 @@
+"""Damage to the files of a finished training: it is refused by name, or it does not matter."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from corpora import TINY, write_texts
+from transduce import model_folder
+from transduce.commands.info import info
+from transduce.decoding.loading import load
+from transduce.preparation.prepared import open_prepared
+from transduce.system import digests
+from transduce.system.errors import UserError
+from transduce.training.run import train
+
+TEXTS = ["ba ce di", "fo gu"]
+NOT_NEEDED = ("metrics.json", "README.md", "journal.jsonl", "checkpoints/", "data/")  # to translate
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("damage")
+    for seed, (name, count) in enumerate({"train": 60, "valid": 8}.items()):
+        write_texts(folder, name, count, seed)
+    given = {"data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}]}
+    given |= {"data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")), "train.steps": 4}
+    train(TINY | given, folder / "model")
+    return folder / "model"
+
+
+def flipped(content: bytes) -> bytes:
+    return content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 1]) + content[len(content) // 2 + 1 :]
+
+
+def zeroed(content: bytes) -> bytes:
+    return bytes(len(content))
+
+
+def cut_short(content: bytes) -> bytes:
+    return content[:-1]
+
+
+def translations(folder: Path) -> list[str]:
+    return [translation.text for translation in load(folder, engine="torch").translate(TEXTS)]
+
+
+def corpus(folder: Path) -> object:
+    prepared = open_prepared(folder / model_folder.DATA)
+    columns = [column for store in prepared.mixture.stores for column in (store.source, store.target)]
+    return prepared.facts, prepared.valid(), [array.tolist() for column in columns for array in column]
+
+
+@pytest.mark.parametrize("damaged", [flipped, zeroed, cut_short])
+def test_damage_is_refused_or_harmless(finished, damaged: Callable[[bytes], bytes], tmp_path, capfd):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    actions = (translations, corpus)
+    expected = {action: action(folder) for action in actions}
+    refused = 0
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size):
+        content, name = path.read_bytes(), path.relative_to(folder).as_posix()
+        path.write_bytes(damaged(content))
+        for action in actions:
+            try:
+                assert action(folder) == expected[action], name
+            except UserError as error:
+                refused += 1
+                assert str(folder) in str(error)
+                assert action is corpus or not name.startswith(NOT_NEEDED), name
+        if not name.startswith("data/"):
+            info_of(folder)
+        path.write_bytes(content)
+    assert refused >= 15
+    capfd.readouterr()
+
+
+def info_of(folder: Path) -> None:
+    """Show a model. Only files that describe it may stop this."""
+    try:
+        info(folder)
+    except UserError as error:
+        assert not any(name in str(error) for name in NOT_NEEDED)
+
+
+def test_damaged_scores_do_not_stop_a_translation(finished, tmp_path, capfd):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    (folder / "metrics.json").write_bytes(flipped((folder / "metrics.json").read_bytes()))
+    assert translations(folder) == translations(finished)
+    info(folder)
+    said = capfd.readouterr()
+    assert f"Warning: {folder / 'metrics.json'} is damaged" in said.err and "parameters" not in said.out
+
+
+def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(digests, "MIN_REMEMBERED_BYTES", 0)
+    weights = folder / "model.safetensors"
+    translations(folder)
+    assert not (tmp_path / "cache").exists()  # the file changed just now
+    monkeypatch.setattr(digests, "RECENT_NANOSECONDS", -(10**18))
+    translations(folder)
+    memory = tmp_path / "cache" / "transduce" / digests.DIGESTS_FILE
+    status, content = weights.stat(), memory.read_text()
+    memory.write_text(content.replace(digests.digest(weights), 64 * "0"))
+    with pytest.raises(UserError, match="SHA-256"):  # so the memory was believed
+        translations(folder)
+    memory.write_text("damaged")
+    translations(folder)
+    assert memory.read_text() == content
+    weights.write_bytes(flipped(weights.read_bytes()))
+    os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert weights.stat().st_mtime_ns == status.st_mtime_ns
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
+        translations(folder)
