@@ -42,7 +42,7 @@ def values(option: Option) -> st.SearchStrategy[Any]:
     if option.kind == tuple[CorpusConfig, ...]:
         return st.lists(corpora, max_size=3).map(tuple)
     numbers = {
-        int: st.integers(int(option.least), 2**62),
+        int: st.integers(int(option.least), int(min(option.below, 2**62)) - 1),
         float: st.floats(option.least, option.below, exclude_max=True),
     }
     lists = {
@@ -220,6 +220,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
+        ({"model.window": 2**31}, "model.window must be at least 0 and below 2147483648, not 2147483648."),
         ({"train.seed": 2**63}, "train.seed must be at least 0 and below 9223372036854775808, not 9223372036854775808"),
         ({"train.save_every": -1}, "train.save_every must be at least 0, not -1"),
         ({"train.steps": 0}, "train.steps must be at least 1, not 0"),

@@ -18,7 +18,7 @@ from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import is_loop
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import Translator, batches
+from transduce.decoding.translator import Translator
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
@@ -35,6 +35,7 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
@@ -265,6 +266,18 @@ def test_an_ensemble_needs_one_vocabulary(tokenizer):
         shared_tokenizer([tokenizer, other], ["models/a", "models/b"])
 
 
+def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokenizer):
+    config = replace(model_config(tokenizer), positions="learned", max_positions=4)
+    translator = own([build(config)], tokenizer, CONFIG)
+    texts = ["red", "red house. dog sees red house dog red", "", "dog", 9 * "house"]
+    found = translator.translate(texts)
+    for i in (0, 2, 3):
+        assert found[i].text == translator.translate([texts[i]])[0].text and "split" not in found[i].flags
+    for i in (1, 4):
+        assert found[i].text == translator.translate([texts[i]], sentences=True)[0].text and "split" in found[i].flags
+    assert list(translator.translate_lines(texts)) == found
+
+
 def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
     translator = own([build(config)], tokenizer, CONFIG)
@@ -272,7 +285,6 @@ def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
     assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
     assert len(translator.score(texts, texts)) == 2
     for ask in (
-        lambda: translator.translate(["red", "", "red house dog sees"]),
         lambda: translator.score(["red", "", "red house dog sees"], ["", "", "red"]),
         lambda: translator.score(["red", "", "red"], ["", "", "rot Haus Hund sieht"]),
     ):
@@ -287,7 +299,7 @@ def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokeni
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     with pytest.raises(UserError, match="Split the text") as refused:
-        Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model])).translate(["red " * 5000])
+        Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model])).score(["red " * 5000], ["red"])
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 
 

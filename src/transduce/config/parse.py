@@ -14,6 +14,7 @@ import tomli_w
 
 from transduce.config.families import READ_BY
 from transduce.config.schema import (
+    MAX_INTEGER,
     SECTIONS,
     CorpusConfig,
     DataConfig,
@@ -173,7 +174,7 @@ def _check_bounds(config: RunConfig) -> None:
     for option in options():
         value = value_of(config, option.name)
         if option.kind in (int, float) and not option.least <= value < option.below:
-            limit = f" and below {option.below}" if option.below < math.inf else ""
+            limit = f" and below {option.below}" if option.below < MAX_INTEGER or value >= option.below else ""
             raise UserError(f"{option.name} must be at least {option.least}{limit}, not {value}.")
 
 

@@ -17,6 +17,7 @@ PAD, BOS, EOS, UNK = 0, 1, 2, 3
 # Characters that replace placeholders, one token each (wings/inline); Unicode reserves them for use inside programs.
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 BACK_TRANSLATED = "<BT>"  # begins each source of a synthetic corpus (Caswell et al., 2019)
+MAX_INTEGER = 2**31  # libraries have 32-bit integers
 SECTIONS = ("model", "data", "train", "decode")
 
 Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the command line
@@ -25,7 +26,8 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 def option(
     default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
 ) -> Any:
-    """A dataclass field for an option with `least` <= value < `below`."""
+    """A dataclass field for an option with `least` <= value < `below`. An integer is below MAX_INTEGER by default."""
+    below = MAX_INTEGER if type(default) is int and below == math.inf else below
     return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
 
 
@@ -40,8 +42,8 @@ class ModelConfig:
     source_vocab_size: int = option(
         0, "size of the source vocabulary (set by the tokenizer); 0: joint vocabulary", paper="0"
     )
-    num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1)
-    num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1)
+    num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1, below=1000)
+    num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1, below=1000)
     d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
     d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
     num_heads: int = option(8, "number of attention heads, h", paper="8", least=1)
@@ -61,7 +63,9 @@ class ModelConfig:
     )
     positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "position encoding", paper="sinusoidal")
     max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
-    experts: int = option(0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0")
+    experts: int = option(
+        0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000
+    )
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
     expert_layers: tuple[int, ...] = option(
         (), "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers"

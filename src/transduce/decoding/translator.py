@@ -40,6 +40,7 @@ from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.pairs import mask_pair
+from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 
 Rows = list[list[int]]
@@ -91,10 +92,10 @@ class Translator:
 
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
         term, the translation contains the target of this term. By default, each text is one sentence. If `sentences` is
-        true, texts are split into sentences, and their tags and placeholders are preserved.
+        true or a text is too long, it is split into sentences, and its tags and placeholders are preserved.
 
-        The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text is too
-        long, if a text has a line break although `sentences` is false, or if no engine supports `align` or `glossary`.
+        The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
+        break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
         texts = _as_list(texts)
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
@@ -121,7 +122,13 @@ class Translator:
         self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
     ) -> list[Translation]:
         if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
-            return self.translate_sentences(texts, options, numbers)
+            if not (long := self._too_long(texts)):
+                return self.translate_sentences(texts, options, numbers)
+            results: dict[int, Translation] = {}
+            for places, each in (({*range(len(texts))} - long, options), (long, options._replace(sentences=True))):
+                some = self._translate([texts[i] for i in places], each, None, [numbers[i] for i in places])
+                results.update(zip(places, some, strict=True))
+            return [results[i] for i in range(len(texts))]
         plan = self.plan(texts, options, kinds=kinds)
         translations = [BLANK_TRANSLATION] * len(plan.sentences)
         for group in plan.groups:
@@ -130,6 +137,12 @@ class Translator:
             for place, translation in zip(group.places, translated, strict=True):
                 translations[place] = translation
         return plan.assemble(translations)
+
+    def _too_long(self, texts: list[str]) -> set[int]:
+        """The indices of the texts that have too many tokens for the engine."""
+        limit = float("inf") if self._max_tokens is None else self._max_tokens
+        long = [i for i, text in enumerate(texts) if len(text.encode()) >= limit]  # only these can be too long
+        return {i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit}
 
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
@@ -275,18 +288,6 @@ class Translator:
                     f"{side} text {number} has {len(row)} tokens, but {self.engine.name} supports at most "
                     f"{self._max_tokens}. Split the text{other}."
                 )
-
-
-def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group indices of `lengths` into padded batches of up to `budget` tokens. A longer text is a batch alone."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:

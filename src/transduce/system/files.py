@@ -13,6 +13,7 @@ import glob
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import time
@@ -188,10 +189,16 @@ def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> li
 
 def is_full(error: BaseException) -> bool:
     """Whether an exception means that the disk is full."""
+    return _error_number(error) in FULL
+
+
+def _error_number(error: BaseException) -> int:
+    """The number of an operating system's error, or 0."""
     if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in FULL
-    # Libraries written in Rust, such as safetensors, raise their own exceptions, whose messages contain the code.
-    return any(f"(os error {code})" in str(error) for code in FULL)
+        return error.errno
+    # Libraries written in Rust, such as safetensors, raise their own exceptions, whose messages contain the number.
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return int(number[1]) if number else 0
 
 
 @contextmanager
@@ -258,6 +265,10 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
-    free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
     size = f"it needs at least {needed:,} bytes, " if needed else ""
-    return UserError(f"There is no room for {path}: {size}{free:,} bytes are free ({error}). Free more space.")
+    if _error_number(error) == errno.EFBIG:
+        room, remedy = "the size of a file is limited", "Raise the limit (`ulimit -f`)"
+    else:
+        free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
+        room, remedy = f"{free:,} bytes are free", "Free more space"
+    return UserError(f"There is no room for {path}: {size}{room} ({error}). {remedy}.")

@@ -4,7 +4,7 @@ Sentences of similar length share a batch (section 5.1 of the paper). Lengths do
 in a padded batch. Each side of a batch of n sentences has n * (longest + 1) cells, since EOS follows each sentence.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,3 +67,15 @@ def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
         batches.append(order[start : start + size])
         start += size
     return batches
+
+
+def batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Group indices of `lengths` into padded batches of up to `budget` tokens. A longer text is a batch alone."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

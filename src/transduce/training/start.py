@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
-from transduce.model.build import build
+from transduce.model.build import build, count_parameters
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
+from transduce.system.machine import free_memory
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
@@ -65,6 +67,8 @@ def start(
     settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))
     config = settings.config()
     _check_positions(prepared, config)
+    if not (config.train.shard and ranks.world > 1):
+        _check_memory(config, device)
     if config.train.objective == "mrt" and not prepared.valid():
         raise UserError(
             "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
@@ -229,6 +233,17 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         "train.validate_every": config.train.validate_every or interval,
     }
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
+
+
+def _check_memory(config: RunConfig, device: torch.device) -> None:
+    """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
+    needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    if needed > free:
+        raise UserError(
+            f"The model ({config.model.shape}) needs at least {decimal(needed)} of memory, and {decimal(int(free))} "
+            "are free. Choose smaller [model] options, or a smaller data.vocab_size."
+        )
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:

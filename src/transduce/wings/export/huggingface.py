@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import save_file
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
-from transduce.decoding.translator import batches
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
+from transduce.tokens.batching import batches
 from transduce.wings.ct2.convert import output_bias
 from transduce.wings.export import marian
 from transduce.wings.export.parity import Output, Runner
