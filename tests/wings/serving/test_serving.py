@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import transduce
 from command_line import run
 from corpora import reverse_texts
-from servers import Server, is_closed, receive, request, serving, train
+from servers import START, Server, is_closed, receive, request, serving, train
 from transduce.wings.serving.keys import add_key
 from waiting import PATIENCE, wait_for
 
@@ -465,6 +465,29 @@ def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(mo
         assert list(map(len, answers)) == list(map(len, texts))
         assert server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.log.read_text()
+
+
+SLOW_TO_CLOSE = "from transduce.wings.serving import network; network.READ_SECONDS = 60; "
+
+
+def test_requests_that_arrive_with_sigterm_are_answered(model, tmp_path):
+    fields = {"q": "ka lo", "source": "ka", "target": "zu"}
+    asked = request("POST", "/translate", json.dumps(fields).encode(), "application/json")
+    with serving(model, tmp_path / "log", script=SLOW_TO_CLOSE + START) as server, contextlib.ExitStack() as stack:
+        kept, new = ([stack.enter_context(server.connect()) for _ in range(20)] for _ in range(2))
+        for connection in kept:
+            connection.sendall(asked)
+            assert receive(connection).status == 200
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionError):
+            while True:
+                server.get("/health")
+        for connection in kept + new:
+            connection.sendall(asked)
+        for connection in kept + new:
+            answer = receive(connection)
+            assert answer.status == 200 and answer.headers["connection"] == "close"
+            assert is_closed(connection)
 
 
 def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:

@@ -4,7 +4,9 @@ import asyncio
 import gc
 import json
 import logging
+import select
 import socket
+import time
 from dataclasses import replace
 from types import FrameType
 from typing import Any, ClassVar
@@ -12,6 +14,7 @@ from typing import Any, ClassVar
 import h11
 import uvicorn
 from starlette.responses import JSONResponse
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from transduce.system.console import log
@@ -23,6 +26,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 OTHER_FILES = 100  # open files that are not connections: libraries, uploads
+ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop the rest
 
 
@@ -73,6 +77,7 @@ class _Deadlines(H11Protocol):
     """A connection with time limits for receiving the headers and the body, and for sending the response."""
 
     limits: ClassVar[Limits]
+    is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
     _client_state: Any = None
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
@@ -88,6 +93,8 @@ class _Deadlines(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.is_last and self.cycle:  # uvicorn then closes the connection after the response, and says so in it
+            self.cycle.scope["headers"] = [*self.cycle.scope["headers"], CLOSE_HEADER]
         self._watch()
 
     def on_response_complete(self) -> None:
@@ -140,7 +147,19 @@ async def _full(scope: Any, receive: Any, send: Any) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that exits with status 0 after SIGINT or SIGTERM."""
+    """A server that answers all requests that have arrived before SIGINT or SIGTERM, and exits with status 0."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that wait and read their requests. Then let uvicorn close what is idle."""
+        protocol: type[_Deadlines] = self.config.http_protocol_class  # type: ignore[assignment]
+        protocol.is_last = True
+        end = time.monotonic() + ACCEPT_SECONDS
+        while select.select(sockets or [], [], [], 0)[0] and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(READ_SECONDS)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
