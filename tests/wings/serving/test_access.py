@@ -1,6 +1,7 @@
 """Who may use a server, how often, and with how much; what it says while its engine is busy."""
 
 import contextlib
+import json
 import re
 import stat
 import threading
@@ -32,7 +33,7 @@ from transduce.wings.serving.api import Downloads, application
 from transduce.wings.serving.keys import Keys, add_key, read_keys
 from transduce.wings.serving.languages import Direction, Served
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import Texts
+from transduce.wings.serving.payload import Texts, _is_deeper
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
 NOBODY = Keys({})
@@ -52,11 +53,17 @@ def engine() -> Iterator[Echo]:
 
 
 def guard(
-    tokenizer: Tokenizer, engine: Echo, keys: Keys = NOBODY, *, local: bool = True, **limits: int
+    tokenizer: Tokenizer,
+    engine: Echo,
+    keys: Keys = NOBODY,
+    *,
+    local: bool = True,
+    proxied: bool = False,
+    **limits: int,
 ) -> AccessControl:
-    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     direction = Direction("ka", "zu")
-    return application({direction: Served("nowhere", direction, translator)}, keys, Limits(**limits), local=local)
+    served = Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))
+    return application({direction: served}, keys, Limits(**limits), local=local, proxied=proxied)
 
 
 @contextlib.contextmanager
@@ -254,6 +261,11 @@ def test_documents_are_forgotten() -> None:
     first, second, third = (kept.add(f"{i}.txt", "zu", b"%d" % i) for i in range(3))
     assert [found and found.content for found in map(kept.get, (first, second, third))] == [None, b"1", b"2"]
     assert kept.get(second).name == "1.zu.txt"
+    assert (
+        kept.get(kept.add("a\\..\\b.vtt", "zu", b"")).name
+        == kept.get(kept.add("../b.vtt", "zu", b"")).name
+        == "b.zu.vtt"
+    )
     now = 11.0
     assert kept.get(second) is kept.get(third) is None
 
@@ -277,6 +289,47 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
             assert asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code == 200
     with client(guard(tokenizer, engine, local=False)) as asking:
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
+
+
+def test_at_home_a_proxy_changes_nothing_for_requests_that_it_has_not_forwarded(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
+    forwarded = {"X-Forwarded-For": "192.0.2.1"}
+    with client(guard(tokenizer, engine, proxied=True)) as asking:
+
+        def status(**headers: str) -> int:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return asking.post("/translate", json=WORDED, headers=named).status_code
+
+        assert status(Host="mt.example", **forwarded) == status(Host="localhost") == 200
+        assert status(Host="mt.example", Origin="https://mt.example", **forwarded) == 200
+        assert status(Host="mt.example") == status(Host="evil.example") == 421
+        assert status(Host="mt.example", Origin="https://evil.example", **forwarded) == 403
+        assert status(Host="localhost", Sec_Fetch_Site="cross-site") == 403
+
+
+def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [add_key(tmp_path / "keys", name) for name in ("one", "two")]
+    known, compared = read_keys(tmp_path / "keys"), []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append(other)
+        return one == other
+
+    monkeypatch.setattr("hmac.compare_digest", compare)
+    for key, owner in zip([*keys, "none"], ["one", "two", None], strict=True):
+        compared.clear()
+        assert known.owner(key) == owner and len(compared) == 2  # an early end would tell which key is near
+
+
+@given(st.recursive(st.text('[]{}"\\'), lambda inner: st.lists(inner) | st.dictionaries(st.text("[{"), inner)))
+def test_depth_is_counted_outside_of_strings(value: object) -> None:
+    def depth(value: object) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+        return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+    body = json.dumps(value).encode()
+    assert [_is_deeper(body, limit) for limit in range(5)] == [depth(value) > limit for limit in range(5)]
 
 
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:

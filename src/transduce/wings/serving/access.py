@@ -9,8 +9,9 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import PurePath
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -27,6 +28,7 @@ from transduce.wings.serving.service import Service
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
+MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 << 10
 MAX_KEY_BODY_BYTES = 64 << 10  # larger bodies are not searched for a key
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
@@ -74,11 +76,22 @@ class AccessControl:
     """ASGI middleware that checks requests before they reach the application."""
 
     def __init__(
-        self, app: ASGIApp, service: Service, keys: Keys, limits: Limits, *, open_paths: set[str], local: bool
+        self,
+        app: ASGIApp,
+        service: Service,
+        keys: Keys,
+        limits: Limits,
+        *,
+        open_paths: set[str],
+        local: bool,
+        proxied: bool,
     ):
-        """`open_paths` need no key and have no rate limit. If `local` is true, only requests to localhost succeed."""
+        """`open_paths` need no key and have no rate limit. If `local` is true, only requests to localhost succeed.
+
+        If `proxied` is true, so do requests that a proxy has forwarded.
+        """
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
-        self._open, self._local = open_paths, local
+        self._open, self._local, self._proxied = open_paths, local, proxied
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
         self._uploads = 0
 
@@ -117,9 +130,14 @@ class AccessControl:
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if self._local and not is_local(name):
+        if len(headers) > MAX_HEADERS or sum(map(len, chain.from_iterable(headers.raw))) > MAX_HEADER_BYTES:
+            raise HTTPException(
+                431, f"The request has over {MAX_HEADERS} headers or {MAX_HEADER_BYTES:,} bytes of them."
+            )
+        forwarded = self._proxied and "x-forwarded-for" in headers  # a web page can't set this header
+        if self._local and not forwarded and not is_local(name):
             raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
-        if self._local and post and headers.get("sec-fetch-site") == "cross-site":
+        if self._local and post and _is_cross_site(headers, name):
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
             sentence = "Send either Content-Length or Transfer-Encoding, not both."
@@ -230,6 +248,19 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return False
+
+
+def _is_cross_site(headers: Headers, host: str) -> bool:
+    """Whether a web page of another site has sent a request to `host`."""
+    if headers.get("sec-fetch-site") == "cross-site":
+        return True
+    try:
+        origin = urlsplit(headers["origin"]).hostname or ""
+    except KeyError:  # not a web page, or an old browser
+        return False
+    except ValueError:
+        return True
+    return origin != host and not (is_local(origin) and is_local(host))
 
 
 def is_local(host: str) -> bool:

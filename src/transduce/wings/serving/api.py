@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import PurePath
+from pathlib import PureWindowsPath
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -59,7 +59,7 @@ class Downloads:
 
     def add(self, name: str, target: str, content: bytes) -> str:
         """Store a translated document and return its secret name. `name` is the name of the uploaded file."""
-        path = PurePath(name)
+        path = PureWindowsPath(name)  # splits at both kinds of slashes
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
         self._expire()
@@ -75,8 +75,10 @@ class Downloads:
         self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}
 
 
-def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool) -> AccessControl:
-    """Create the server's ASGI application. If `local` is true, the application accepts only requests to localhost."""
+def application(
+    models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool, proxied: bool = False
+) -> AccessControl:
+    """Create the server's ASGI application. `local` and `proxied` are those of AccessControl."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -102,7 +104,7 @@ def application(models: dict[Direction, Served], keys: Keys, limits: Limits, *, 
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
     open_paths = {"/health", *_add_page(app)}
-    return AccessControl(app, service, keys, limits, open_paths=open_paths, local=local)
+    return AccessControl(app, service, keys, limits, open_paths=open_paths, local=local, proxied=proxied)
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:

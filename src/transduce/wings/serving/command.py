@@ -77,7 +77,7 @@ def serve(
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
     served = by_direction(_load_all(models, engine))
-    app = application(served, owners, limits, local=local and not proxy)
+    app = application(served, owners, limits, local=local, proxied=bool(proxy))
     for direction, model in served.items():
         log(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import re
 import select
 import socket
 import time
@@ -27,6 +28,7 @@ except ImportError:  # Windows
 
 OTHER_FILES = 100  # open files that are not connections: libraries, uploads
 ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
+BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop the rest
 
 
@@ -79,6 +81,7 @@ class _Deadlines(H11Protocol):
     limits: ClassVar[Limits]
     is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
     _client_state: Any = None
+    _last_byte = b""
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
 
@@ -92,6 +95,11 @@ class _Deadlines(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
+        is_head, text = self.conn.their_state is h11.IDLE, self._last_byte + data.partition(b"\r\n\r\n")[0]
+        self._last_byte = data[-1:]
+        if is_head and BARE_LINE_FEED.search(text):  # a proxy may understand such a request in another way
+            self.send_400_response("Each line of the headers must end in CR LF.")
+            return
         super().data_received(data)
         if self.is_last and self.cycle:  # uvicorn then closes the connection after the response, and says so in it
             self.cycle.scope["headers"] = [*self.cycle.scope["headers"], CLOSE_HEADER]

@@ -18,6 +18,7 @@ from transduce.wings.serving.limits import Limits
 # Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
 # otherwise the search would restart at each quotation mark and take quadratic time.
 JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
 MAX_NAME_CHARACTERS = 64  # of a language or a content type
@@ -123,7 +124,7 @@ def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
 
 
 def _json(body: bytes, depth: int) -> dict[str, Any]:
-    if _depth(body) > depth:
+    if _is_deeper(body, depth):
         raise UserError(f"The JSON exceeds {depth} levels of nesting.")
     try:
         fields = json.loads(body.decode("utf-8-sig"))
@@ -140,13 +141,14 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     return fields
 
 
-def _depth(body: bytes) -> int:
-    """The nesting depth of JSON, measured by the brackets outside strings."""
-    deepest = depth = 0
-    for bracket in re.findall(rb"[\[\]{}]", JSON_STRINGS.sub(b"", body)):
+def _is_deeper(body: bytes, limit: int) -> bool:
+    """Whether JSON is nested deeper than `limit`, measured by the brackets outside strings."""
+    depth = 0
+    for bracket in JSON_STRINGS.sub(b"", body).translate(None, NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+        if depth > limit:
+            return True
+    return False
 
 
 def _form(content: bytes) -> dict[str, Any]:
