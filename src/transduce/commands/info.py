@@ -10,7 +10,7 @@ from rich.filesize import decimal
 
 from transduce.config.schema import flatten
 from transduce.config.settings import DEFAULT
-from transduce.decoding.registry import EXPORT_FORMATS
+from transduce.decoding.registry import ENGINE_CHOICE, EXPORT_FORMATS
 from transduce.system.console import print_table
 from transduce.training.card import figures, vocabulary
 
@@ -57,6 +57,8 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
     if description.finished:
+        if not config.data.symbols:
+            facts.append(("engine", resolve_name(ENGINE_CHOICE)(folder, config)))
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
         facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))

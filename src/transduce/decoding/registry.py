@@ -11,6 +11,7 @@ ENGINES = {
     "int8": "transduce.wings.int8:open_engine",  # our own search with 8-bit matrix products
     "ctranslate2": "transduce.wings.ct2.engine:open_engine",
 }
+ENGINE_CHOICE = "transduce.wings.ct2.engine:choice"  # folder, config -> text about the engine that "auto" chooses
 AUTOMATIC = ("ctranslate2", "torch")  # "auto" uses the first of these engines that returns no Refusal
 EXPORT_ENGINES = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"}  # by a file of the export
 if TYPE_CHECKING:

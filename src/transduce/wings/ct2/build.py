@@ -4,46 +4,41 @@ import contextlib
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from statistics import mean, stdev
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.alignment_layer import alignment_layer
+from transduce.decoding.repetition import find_loops
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Sentences, length_penalty
-from transduce.preparation.prepared import is_prepared, open_prepared
+from transduce.preparation.prepared import VALID_FILE, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
+from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
     CHECK_FILE,
     MAX_POSITIONS,
     WORSE,
+    Check,
     CTranslate2Engine,
     EngineError,
+    Loss,
     read_compute_type,
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import refuse_config
 from transduce.wings.phrasebook.examples import held_out
 
-CHECK_SENTENCES = 128
-TOLERANCE = 0.05  # maximum of Check.worse (length-penalised nats)
+CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
 ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presumed dead
-
-
-class Check(NamedTuple):
-    """How an engine's translations compare with those of our own search."""
-
-    compute_type: str  # "": no type was accurate enough
-    sentences: int
-    same: int  # sentences that both engines translate to the same tokens
-    worse: float  # mean difference of our model's scores, our search minus the engine; NaN without sentences
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
@@ -80,9 +75,13 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     """Write the fastest engine that is accurate enough, and its `Check`, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
-    sentences = _sentences(own, [pair.source for pair in held_out(folder, CHECK_SENTENCES)])
+    pairs = _fitting(own, held_out(folder, CHECK_SENTENCES))
+    valid = folder / model_folder.DATA / VALID_FILE  # else the pairs are from another domain, or in other languages
+    references = [pair.target for pair in pairs] if valid.is_file() and valid.stat().st_size else None
+    sources = [pair.source for pair in pairs]
+    sentences = Sentences(sources, model.tokenizer.encode_source(sources), list(range(len(sources))))
     expected = own.search(own.engine, sentences, 1)
-    check, layer = Check("", 0, 0, math.nan), alignment_layer(model)
+    check, layer = Check("", 0, 0, Loss(math.nan, 0.0), None), alignment_layer(model)
     shortlist = _shortlist(folder, config, model.tokenizer) if config.decode.shortlist else None
     for compute_type in COMPUTE_TYPES:
         try:
@@ -94,19 +93,17 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
         except (RuntimeError, ValueError, EngineError) as error:  # this processor can't compute in this type
             log(f"CTranslate2, {compute_type}: {error}")
             continue
-        check = compare(own, sentences, expected, found)
-        log(
-            f"{engine.name}: {check.same} of {check.sentences} sentences get the same translation as from torch; "
-            f"the average score of the translations is {check.worse:.4f} lower than with torch"
-        )
-        if check.worse <= TOLERANCE:
+        check = compare(own, sentences, expected, found, references)
+        log(f"{engine.name}: {check}")
+        if check.is_good():
             check = check._replace(compute_type=compute_type)
             break
     else:
         log("No CTranslate2 conversion is accurate enough, so torch is used.")
         for file in out.iterdir():  # a rejected engine is never loaded
             file.unlink()
-    (out / CHECK_FILE).write_text(to_json(check._asdict()), encoding="utf-8")
+    facts = {"compute_type": check.compute_type, "comparison": str(check)}
+    (out / CHECK_FILE).write_text(to_json(facts), encoding="utf-8")
 
 
 def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortlist:
@@ -119,23 +116,39 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 
 
-def _sentences(translator: Translator, texts: list[str]) -> Sentences:
-    """Encode the texts that are short enough for both our own search and CTranslate2."""
-    sources = translator.tokenizer.encode_source(texts)
+def _fitting(translator: Translator, pairs: list[Pair]) -> list[Pair]:
+    """The pairs whose sources are short enough for both our own search and CTranslate2."""
+    lengths = translator.lengths([pair.source for pair in pairs])
     positions = translator.engine.max_positions or MAX_POSITIONS
-    fitting = [i for i, source in enumerate(sources) if len(source) < positions]
-    return Sentences(texts, sources, list(range(len(texts)))).select(fitting)
+    return [pair for pair, length in zip(pairs, lengths, strict=True) if length < positions]
 
 
-def compare(own: Translator, sentences: Sentences, expected: NBestLists, found: NBestLists) -> Check:
+def compare(
+    own: Translator,
+    sentences: Sentences,
+    expected: NBestLists,
+    found: NBestLists,
+    references: Sequence[str] | None = None,
+) -> Check:
     """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
-    scores, rows = [], []
-    for n_best_lists in (expected, found):
-        tokens = [hypotheses[0].tokens if hypotheses else [] for hypotheses in n_best_lists]
-        log_probs = own.forced(own.engine, own.engine.log_probs, sentences.sources, tokens)
+    from sacrebleu.metrics.chrf import CHRF  # here, because only the first translation with a model needs it
+
+    loops = {*find_loops(sentences.sources, expected), *find_loops(sentences.sources, found)}
+    chosen = [i for i in range(len(sentences.texts)) if i not in loops]
+    sources = [sentences.sources[i] for i in chosen]
+    rows = [[list(lists[i][0].tokens) if lists[i] else [] for i in chosen] for lists in (expected, found)]
+    scores, chrf = [], []
+    for tokens in rows:
+        log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]
         scores.append([log_prob / penalty for log_prob, penalty in zip(log_probs, penalties, strict=True)])
-        rows.append(tokens)
-    losses = [ours - theirs for ours, theirs in zip(*scores, strict=True)]
+        pairs = zip(own.tokenizer.decode(tokens), [references[i] for i in chosen] if references else [], strict=False)
+        chrf.append([CHRF().sentence_score(text, [reference]).score for text, reference in pairs])
     same = sum(ours == theirs for ours, theirs in zip(*rows, strict=True))
-    return Check("", len(losses), same, sum(losses) / len(losses) if losses else math.nan)
+    return Check("", len(chosen), same, _loss(*scores), _loss(*chrf) if references else None)
+
+
+def _loss(ours: Sequence[float], theirs: Sequence[float]) -> Loss:
+    losses = [one - other for one, other in zip(ours, theirs, strict=True)]
+    error = 2 * stdev(losses) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+    return Loss(mean(losses) if losses else math.nan, error)

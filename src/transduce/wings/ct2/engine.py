@@ -17,11 +17,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
+from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
 from transduce.system.console import log
 from transduce.system.digests import cache_folder, digest
@@ -29,18 +29,54 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
+from transduce.wings.formats import refuse_config
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
 CHECK_FILE = "check.json"  # in the folder of a converted model: its comparison with our own search
-CACHE_FORMAT = 2  # engines in another format are rebuilt
+# What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
+MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
+MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
+CACHE_FORMAT = 3  # engines in another format are rebuilt
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
 BUILD = "transduce.wings.ct2.build:build_and_open"  # imported only to build an engine, because it needs torch
 WORSE = Refusal("its translations are worse than those of our own search")
 Pieces = tuple[str, ...]  # ids as text
+
+
+class Loss(NamedTuple):
+    """The mean over sentences of a score of our own search, minus that of an engine."""
+
+    mean: float
+    error: float  # two standard errors
+
+    def is_at_most(self, limit: float, max_error: float) -> bool:
+        """Whether the loss may be at most `limit`. A mean that is NaN may not."""
+        return self.mean - min(self.error, max_error) <= limit
+
+
+class Check(NamedTuple):
+    """How an engine's translations compare with those of our own search. Loops are not compared."""
+
+    compute_type: str  # "": no type was good enough
+    sentences: int
+    same: int  # sentences that both engines translate to the same tokens
+    score: Loss  # of our model's scores
+    chrf: Loss | None  # against the references, if there are any
+
+    def __str__(self) -> str:
+        what = f"{self.same} of {self.sentences} sentences get the same translation as from torch"
+        if self.chrf:
+            return f"{what}, and chrF differs by {-self.chrf.mean:+z.2f} ± {self.chrf.error:.2f}"
+        return f"{what}, and our model's scores differ by {-self.score.mean:+z.4f} ± {self.score.error:.4f}"
+
+    def is_good(self) -> bool:
+        """Whether neither chrF nor the model's scores are certainly lower. The scores reveal faulty conversions."""
+        is_likely = self.score.is_at_most(MAX_SCORE_LOSS, MAX_SCORE_ERROR)
+        return is_likely and (not self.chrf or self.chrf.is_at_most(MAX_CHRF_LOSS, MAX_CHRF_ERROR))
 
 
 class EngineError(UserError):
@@ -74,6 +110,21 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
     if not model.required:
         log(f"The fast engine is not used: {refusal.reason}")
     return refusal
+
+
+def choice(folder: Path, config: RunConfig) -> str:
+    """The engine that translates with a model by default, and how it was chosen."""
+    if find_spec("ctranslate2") is None:
+        return "torch; faster: pip install 'transduce[fast]'"
+    if why := refuse_config("ctranslate2", config):
+        return f"torch, since CTranslate2 can't run the model: {why.reason}"
+    try:
+        found = json.loads((cached(folder, shortlist=config.decode.shortlist) / CHECK_FILE).read_bytes())
+        compute_type, comparison = found["compute_type"], found["comparison"]
+    except (OSError, UserError, ValueError, LookupError, TypeError):
+        return "chosen at the first translation"
+    name = f"CTranslate2, {compute_type}" if compute_type else "torch, since CTranslate2 is worse"
+    return f"{name}: {comparison}"
 
 
 def cached(folder: Path, *, shortlist: bool) -> Path:
