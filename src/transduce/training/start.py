@@ -210,8 +210,8 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
     divisor = size_table.FINE_TUNING_DIVISOR if fine_tuning else 1
     if config.train.objective == "mrt":  # with 16 samples, an update takes about 25 times as long
         per_epoch, divisor = max(1, per_epoch // 10), size_table.MINIMUM_RISK_DIVISOR
-    from_scratch = not fine_tuning and not config.data.symbols
-    has_schedule = "train.learning_rate" in settings  # its warm-up stays, and it gets no cool-down
+    has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
+    from_scratch = not fine_tuning and not config.data.symbols and not has_schedule
     automatic = size_table.training_options(
         facts.pairs,
         per_epoch,
@@ -220,7 +220,7 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         warmup=settings.get("train.warmup", 0),
         rate_divisor=divisor,
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
-        cooldown=from_scratch and not has_schedule,
+        cooldown=from_scratch,
     )
     interval = per_epoch
     if from_scratch:

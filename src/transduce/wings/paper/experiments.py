@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from transduce import model_folder
 from transduce.config.schema import RunConfig, flatten
-from transduce.config.size_table import SMALL
+from transduce.config.size_table import FROM_SCRATCH, SMALL
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.system.console import log
 from transduce.system.digests import digest
@@ -30,7 +30,7 @@ from transduce.training.run import train
 RECORD = ".experiment.json"
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 PLAIN_OPTIONS = {  # training and search as in the paper, also with a small corpus
-    **{name: flatten(RunConfig())[name] for name in (*SMALL, "train.cooldown")},
+    **{name: flatten(RunConfig())[name] for name in (*FROM_SCRATCH, *SMALL, "train.cooldown")},
     **{f"decode.{name}": value for name, value in PLAIN_SEARCH.items()},
 }
 CACHE_VERSION = 1  # of the files that `cached` writes; increase it if the computation changes

@@ -28,7 +28,7 @@ from transduce.wings.serving.service import Service
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
-MAX_HEADERS, MAX_HEADER_BYTES = 100, 16 << 10
+MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 MAX_KEY_BODY_BYTES = 64 << 10  # larger bodies are not searched for a key
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
@@ -130,9 +130,9 @@ class AccessControl:
         headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if len(headers) > MAX_HEADERS or sum(map(len, chain.from_iterable(headers.raw))) > MAX_HEADER_BYTES:
+        if len(headers) > MAX_HEADERS or sum(map(len, chain.from_iterable(headers.raw))) > MAX_BYTES_OF_HEADERS:
             raise HTTPException(
-                431, f"The request has over {MAX_HEADERS} headers or {MAX_HEADER_BYTES:,} bytes of them."
+                431, f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them."
             )
         forwarded = self._proxied and "x-forwarded-for" in headers  # a web page can't set this header
         if self._local and not forwarded and not is_local(name):
