@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
+CONFIDENCE = "confidence.json"
+NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES)  # to translate
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names
@@ -64,7 +66,7 @@ def describe(folder: Path | str) -> Description:
     config = read_config(folder)
     finished = (folder / MANIFEST).exists()
     if finished:
-        verify(folder, hashes=True, but=(CARD, METRICS, WEIGHTS))
+        verify(folder, hashes=True, but=(*NOT_NEEDED, WEIGHTS))
         if not (folder / WEIGHTS).exists():
             raise UserError(f"{folder} is an export without {WEIGHTS}. Give the model folder that was exported.")
         verify(folder, only=WEIGHTS)
@@ -85,7 +87,8 @@ def read_config(folder: Path) -> RunConfig:
     try:
         sources = json.loads((folder / SOURCES).read_bytes())
     except ValueError:
-        raise UserError(f"{folder / SOURCES} is damaged. Delete it, or replace it by another copy.") from None
+        log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
+        return config
     return dataclasses.replace(config, sources=sources)
 
 

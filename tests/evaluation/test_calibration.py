@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.decoding.confidence import CONFIDENCE_FILE, Confidence, features
+from transduce.decoding.confidence import Confidence, features
 from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit
+from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 
 RANDOM = np.random.default_rng(1)
@@ -65,10 +66,10 @@ def test_features_by_hand():
 def test_a_file_keeps_it(tmp_path):
     confidence = fit(VALUES, CHRF)
     assert Confidence.load(tmp_path) is None
-    (tmp_path / CONFIDENCE_FILE).write_text(confidence.to_json())
+    (tmp_path / CONFIDENCE).write_text(confidence.to_json())
     assert Confidence.load(tmp_path) == confidence
     values = dataclasses.asdict(confidence)
     for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1})):
-        (tmp_path / CONFIDENCE_FILE).write_text(damaged)
+        (tmp_path / CONFIDENCE).write_text(damaged)
         with pytest.raises(UserError, match=r"confidence\.json is damaged"):
             Confidence.load(tmp_path)

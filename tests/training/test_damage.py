@@ -14,16 +14,17 @@ from transduce.decoding.loading import load
 from transduce.preparation.prepared import open_prepared
 from transduce.system import digests
 from transduce.system.errors import UserError
+from transduce.system.files import read_manifest
 from transduce.training.run import train
 
 TEXTS = ["ba ce di", "fo gu"]
-NOT_NEEDED = ("metrics.json", "README.md", "journal.jsonl", "checkpoints/", "data/")  # to translate
+NOT_NEEDED = (*model_folder.NOT_NEEDED, "journal.jsonl", "checkpoints/", "data/")  # to translate
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("damage")
-    for seed, (name, count) in enumerate({"train": 60, "valid": 8}.items()):
+    for seed, (name, count) in enumerate({"train": 60, "valid": 100}.items()):  # enough to estimate the confidence
         write_texts(folder, name, count, seed)
     given = {"data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}]}
     given |= {"data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")), "train.steps": 4}
@@ -44,7 +45,13 @@ def cut_short(content: bytes) -> bytes:
 
 
 def translations(folder: Path) -> list[str]:
-    return [translation.text for translation in load(folder, engine="torch").translate(TEXTS)]
+    found = load(folder, engine="torch").translate(TEXTS)
+    assert all(translation.confidence for translation in found) or not is_whole(folder / model_folder.CONFIDENCE)
+    return [translation.text for translation in found]
+
+
+def is_whole(file: Path) -> bool:
+    return digests.digest(file) == read_manifest(file.parent)[file.name].sha256
 
 
 def corpus(folder: Path) -> object:

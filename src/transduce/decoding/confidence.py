@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 
-CONFIDENCE_FILE = "confidence.json"
 FEATURES = (
     "mean log-probability of the target tokens",
     "logarithm of the number of target tokens",
@@ -44,7 +44,7 @@ class Confidence:
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """The estimate of a model, or None if its folder has none. Raises UserError if the file is damaged."""
-        path = folder / CONFIDENCE_FILE
+        path = folder / CONFIDENCE
         try:
             content = json.loads(path.read_bytes()).items()
             values: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in content}
@@ -55,7 +55,7 @@ class Confidence:
             raise UserError(f"{path} is damaged. Delete it, or replace it by another copy.") from None
 
     def to_json(self) -> str:
-        """The content of CONFIDENCE_FILE."""
+        """The content of CONFIDENCE."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     def probability(self, values: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import verify
+from transduce.system.files import MANIFEST, verify
 from transduce.system.machine import cores, keep_memory
 from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.tokenizer import Tokenizer
@@ -72,14 +72,25 @@ def load(
         fallback=fallback,
         language=data.source,
         max_length=data.max_length,
-        confidence=Confidence.load(paths[0]) if len(paths) == 1 else None,
+        confidence=_confidence(paths[0]) if len(paths) == 1 else None,
     )
+
+
+def _confidence(folder: Path) -> Confidence | None:
+    """The estimate of a model's confidence, or None with a warning if its file is damaged."""
+    try:
+        if (folder / MANIFEST).exists():
+            verify(folder, hashes=True, only=model_folder.CONFIDENCE)
+        return Confidence.load(folder)
+    except UserError as error:
+        log(f"Warning: {error} The model can be used, but translations have no confidence.")
+        return None
 
 
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
-        verify(paths[0], hashes=True, remember=True, but=(model_folder.CARD, model_folder.METRICS))
+        verify(paths[0], hashes=True, remember=True, but=model_folder.NOT_NEEDED)
         config, descriptions = model_folder.read_config(paths[0]), []
     else:
         descriptions = [model_folder.describe(path) for path in paths]

@@ -8,7 +8,6 @@ import torch
 
 from transduce import model_folder
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
-from transduce.decoding.confidence import CONFIDENCE_FILE
 from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate
 from transduce.evaluation.perplexity import Validation
@@ -65,7 +64,7 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     if pairs:
         metrics["test"] = test(model_folder.Bundle(out, config, prepared.tokenizer, model), pairs)
     card = model_card(config, metrics)
-    more = {CONFIDENCE_FILE: confidence.to_json()} if confidence else {}
+    more = {model_folder.CONFIDENCE: confidence.to_json()} if confidence else {}
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card, more)
     return model_folder.read_metrics(out)
 
