@@ -18,7 +18,7 @@ from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, publish, to_json, verify, write_text
+from transduce.system.files import MANIFEST, publish, read_manifest, to_json, verify, write_text
 from transduce.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -67,12 +67,13 @@ def describe(folder: Path | str) -> Description:
     finished = (folder / MANIFEST).exists()
     if finished:
         verify(folder, hashes=True, but=(*NOT_NEEDED, WEIGHTS))
-        if not (folder / WEIGHTS).exists():
+        if WEIGHTS not in read_manifest(folder):
             raise UserError(f"{folder} is an export without {WEIGHTS}. Give the model folder that was exported.")
         verify(folder, only=WEIGHTS)
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
         weights, metrics = newest_intact(folder) / WEIGHTS, {}
+        log(f"Warning: {folder} has no {MANIFEST}: it is unfinished or damaged. Its newest checkpoint is used.")
     return Description(config, weights, finished, metrics, weights.stat().st_size)
 
 

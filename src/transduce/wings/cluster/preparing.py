@@ -183,6 +183,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
     if not path.exists():
         return False
     verify(path)
+    verify(path, hashes=True, only=DONE)
     if _read_json(path / DONE)["plan"] != plan.key:
         raise UserError(f"{path} does not belong to the plan in {path.parent}. Remove this shard.")
     return True

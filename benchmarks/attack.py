@@ -1,0 +1,239 @@
+"""Damages the files of every kind of folder, one at a time, and tries to go on with the folder.
+
+    python benchmarks/attack.py --minutes 10 [--seed 1]
+
+A small model of a toy language is trained, exported, and split into shards. Then the script repeats the following steps
+with random choices: copy a folder, damage one of its files, and run a command on the folder. The outcome is
+  named      the command ends with one sentence, or warns of damage to the folder
+  harmless   the command succeeds, and its result is the same as without damage
+  silent     the command succeeds with another result: a defect
+  traceback  the command ends in another way: a defect
+The table counts the outcomes. All defects are listed. The exit status is 1 if there are any.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import io
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+OUTCOMES = ("named", "harmless", "silent", "traceback")
+WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+TINY = [
+    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "train.threads=1", "train.precision=float32"),
+    *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
+]
+
+
+class Case(NamedTuple):
+    """A kind of folder, and a command that reads it."""
+
+    name: str
+    folder: Path
+    run: Callable[[Path], str]  # damaged copy of the folder -> what must not change; raises SystemExit
+
+
+def command(*arguments: object) -> str:
+    """Run a command of transduce in this process. Returns its standard output."""
+    from transduce import cli
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        cli.main([*map(str, arguments)])
+    return out.getvalue()
+
+
+def content(*files: Path) -> str:
+    """The hash of the content of files and folders, without the files that hold times."""
+    paths = [path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])]
+    parts = [path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".json", ".jsonl", ".md")]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def prepare_cases(place: Path) -> list[Case]:
+    """Make one folder of each kind."""
+    draw, source, target = random.Random(0), place / "train.ka", place / "train.zu"
+    lines = [draw.choices([*WORDS], k=draw.randint(2, 6)) for _ in range(400)]
+    source.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+    target.write_text("".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8")
+    short = place / "short.txt"
+    short.write_text("".join(source.read_text(encoding="utf-8").splitlines(keepends=True)[:8]), encoding="utf-8")
+    corpus = ("--train", source, target, "--from", "ka", "--to", "zu", "data.holdout=120")
+    command("train", *corpus, "--out", place / "finished", *TINY, "train.steps=60")
+    command("prepare", *corpus, "--out", place / "prepared", "data.vocab_size=300")
+    command("export", place / "finished", "--to", "onnx", "--out", place / "onnx")
+    shards = place / "shards"
+    for shard in (1, 2):
+        command("translate", place / "finished", "--input", short, "--output", shards, "--shard", f"{shard}/2")
+    unfinished = place / "unfinished"
+    shutil.copytree(place / "finished", unfinished)
+    for name in ("manifest.json", "model.safetensors", "metrics.json"):
+        (unfinished / name).unlink()
+    prepared_shards = place / "prepared-shards"
+    for shard in (1, 2):
+        command("prepare", *corpus, "--out", prepared_shards, "data.vocab_size=300", "--shard", f"{shard}/2")
+
+    def translated(folder: Path, *options: str) -> str:
+        return command("translate", folder, "--input", short, "decode.beam_size=2", *options)
+
+    def merged(folder: Path) -> str:
+        out = folder.parent / "merged"
+        command("join", folder, "--output", out)
+        for shard in (1, 2):
+            command("prepare", *corpus, "--out", folder, "data.vocab_size=300", "--shard", f"{shard}/2")
+        command("join", folder, "--output", out)
+        return content(out)
+
+    def engine(folder: Path) -> str:
+        with cache(folder):
+            return translated(place / "finished")
+
+    def resumed(folder: Path) -> str:
+        command("train", *corpus, "--out", folder, *TINY, "train.steps=64")
+        return content(folder / "model.safetensors")
+
+    def trained(folder: Path) -> str:
+        out = folder.parent / "out"
+        command("train", "--train", folder, "--out", out, *TINY, "train.steps=3")
+        return content(out / "model.safetensors")
+
+    with cache(place / "cache"):
+        translated(place / "finished")
+    return [
+        Case("model: translate", place / "finished", translated),
+        Case("model: torch", place / "finished", lambda path: translated(path, "--engine", "torch")),
+        Case("model: info", place / "finished", lambda path: str(bool(command("info", path)))),
+        Case("model: average", place / "finished", lambda path: averaged(path)),
+        Case("training: resume", place / "finished", resumed),
+        Case("unfinished: translate", unfinished, translated),
+        Case("corpus: train", place / "prepared", trained),
+        Case("engine: translate", place / "cache", engine),
+        Case("onnx: translate", place / "onnx", translated),
+        Case("shards: join", shards, joined),
+        Case("shards of a corpus: join twice", prepared_shards, merged),
+    ]
+
+
+@contextlib.contextmanager
+def cache(folder: Path) -> Iterator[None]:
+    """Let a folder be the user's cache."""
+    before, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], str(folder)
+    try:
+        yield
+    finally:
+        os.environ["XDG_CACHE_HOME"] = before
+
+
+def averaged(path: Path) -> str:
+    out = path.parent / "average"
+    command("average", path, "--last", 2, "--out", out)
+    return content(out / "model.safetensors")
+
+
+def joined(path: Path) -> str:
+    out = path.parent / "joined.txt"
+    command("join", path, "--output", out)
+    return out.read_text(encoding="utf-8")
+
+
+def flip(data: bytes, draw: random.Random) -> bytes:
+    i = draw.randrange(len(data))
+    return data[:i] + bytes([data[i] ^ 1 << draw.randrange(8)]) + data[i + 1 :]
+
+
+def zero(data: bytes, draw: random.Random) -> bytes:
+    i = draw.randrange(len(data))
+    return data[:i] + bytes(len(data[i : i + 512])) + data[i + 512 :]
+
+
+def truncate(data: bytes, draw: random.Random) -> bytes:
+    return data[: draw.randrange(len(data))]
+
+
+def extend(data: bytes, draw: random.Random) -> bytes:
+    return data + draw.randbytes(draw.randint(1, 64))
+
+
+def damage(folder: Path, draw: random.Random) -> tuple[str, str]:
+    """Damage a random file. Returns the kind of damage and the file's name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    path, kind = draw.choice(files), draw.choice(["flip", "zero", "truncate", "extend", "delete", "exchange"])
+    if kind == "delete":
+        path.unlink()
+    elif kind == "exchange":
+        other = draw.choice(files)
+        one, two = path.read_bytes(), other.read_bytes()
+        path.write_bytes(two)
+        other.write_bytes(one)
+    else:
+        path.write_bytes(globals()[kind](path.read_bytes(), draw))
+    return kind, path.relative_to(folder).as_posix()
+
+
+def outcome(case: Case, expected: str, draw: random.Random) -> tuple[str, str]:
+    """Damage a copy of the folder and run the command. Returns the outcome and its description."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "copy"
+        shutil.copytree(case.folder, folder)
+        kind, name = damage(folder, draw)
+        what, said = f"{case.name}, {kind} {name}", io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                result = case.run(folder)
+        except SystemExit as end:
+            last = said.getvalue().strip().splitlines()[-1:]
+            if not end.code:
+                return "traceback", f"{what}: exit status 0"
+            named = last and last[0].startswith("transduce: ") and "Traceback" not in said.getvalue()
+            return ("named", what) if named else ("traceback", f"{what}: {last}")
+        except Exception:
+            return "traceback", f"{what}: {traceback.format_exc().strip().splitlines()[-1]}"
+        if result == expected:
+            return "harmless", what
+        return ("named" if f"Warning: {folder}" in said.getvalue() else "silent"), what
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    draw, counts, defects = random.Random(arguments.seed), Counter[tuple[str, str]](), []
+    with tempfile.TemporaryDirectory() as temporary:
+        os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "own-cache")
+        cases = prepare_cases(Path(temporary))
+        expected = {}
+        for case in cases:
+            with tempfile.TemporaryDirectory() as copy:
+                shutil.copytree(case.folder, Path(copy) / "copy")
+                expected[case.name] = case.run(Path(copy) / "copy")
+        print(f"{len(cases)} kinds of folders", flush=True)
+        end = time.monotonic() + 60 * arguments.minutes
+        while time.monotonic() < end:
+            case = draw.choice(cases)
+            found, what = outcome(case, expected[case.name], draw)
+            counts[case.name, found] += 1
+            if found in ("silent", "traceback"):
+                defects.append(f"{found}: {what}")
+                print(defects[-1], flush=True)
+    print(f"| folder and command | cases | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
+    for case in cases:
+        row = [counts[case.name, each] for each in OUTCOMES]
+        print(f"| {case.name} | {sum(row)} | {' | '.join(map(str, row))} |")
+    print(f"seed {arguments.seed}, {sum(counts.values()):,} cases, {len(defects)} defects")
+    sys.exit(bool(defects))
+
+
+if __name__ == "__main__":
+    main()
