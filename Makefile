@@ -2,6 +2,7 @@
 # make test       format, lint, types and the tests that take seconds
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
+# make attack     damage the files of every kind of folder for MINUTES=10 minutes, and list what is not noticed
 # make docs       build the documentation: site/index.html
 #
 # Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
@@ -18,8 +19,9 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) $(PIP_ARGS)
 FAST := -m "not slow"
+MINUTES ?= 10
 
-.PHONY: demo test test-all lint pytest docs clean
+.PHONY: demo test test-all lint pytest attack docs clean
 
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
@@ -36,6 +38,9 @@ lint: .venv/installed-dev
 
 pytest: .venv/installed-dev | lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
+
+attack: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
 
 docs: .venv/installed-docs
 	$(BIN)/python docs/generate.py build/docs
