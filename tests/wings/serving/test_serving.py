@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -327,6 +328,18 @@ HOSTILE = {
     "no document": (request("POST", "/translate_file", b"{}", "application/json"), 400),
     "a blank sentence's attention": (request("POST", "/attention", b'{"q": " ", "source": "ka", "target": "zu"}'), 400),
 }
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_requests_of_a_connection_may_arrive_in_any_pieces(server: Server, size: int) -> None:
+    body = b'\n{"q":\n"ka",\n\n"source": "ka", "target": "zu"}\r\n\r\n\n'
+    asked = [get("/health"), request("POST", "/translate", body, "application/json"), get("/health"), FINE]
+    with server.connect() as connection:
+        for content in asked:
+            for i in range(0, len(content), size):
+                connection.sendall(content[i : i + size])
+                time.sleep(0.001)  # so that most pieces arrive alone
+            assert receive(connection).status == 200
 
 
 @pytest.mark.parametrize("content, status", HOSTILE.values(), ids=HOSTILE)

@@ -81,7 +81,7 @@ class _Deadlines(H11Protocol):
     limits: ClassVar[Limits]
     is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
     _client_state: Any = None
-    _last_byte = b""
+    _head = b""  # the last bytes of headers that have not ended
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
 
@@ -95,11 +95,12 @@ class _Deadlines(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        is_head, text = self.conn.their_state is h11.IDLE, self._last_byte + data.partition(b"\r\n\r\n")[0]
-        self._last_byte = data[-1:]
-        if is_head and BARE_LINE_FEED.search(text):  # a proxy may understand such a request in another way
-            self.send_400_response("Each line of the headers must end in CR LF.")
-            return
+        if self.conn.their_state is h11.IDLE:
+            seen, (head, end, _) = len(self._head), (self._head + data).partition(b"\r\n\r\n")
+            self._head = b"" if end else head[-3:]
+            if BARE_LINE_FEED.search(head, min(seen, 1)):  # a proxy may understand such a request in another way
+                self.send_400_response("Each line of the headers must end in CR LF.")
+                return
         super().data_received(data)
         if self.is_last and self.cycle:  # uvicorn then closes the connection after the response, and says so in it
             self.cycle.scope["headers"] = [*self.cycle.scope["headers"], CLOSE_HEADER]
