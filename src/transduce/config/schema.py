@@ -185,7 +185,9 @@ class TrainConfig:
     )
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")
-    validate_every: int = option(0, "updates between validations; 0: one epoch, or more in a small corpus", unit="updates")
+    validate_every: int = option(
+        0, "updates between validations; 0: one epoch, or more in a small corpus", unit="updates"
+    )
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
         5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
