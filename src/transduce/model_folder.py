@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
+from transduce.system.cache import remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, publish, read_manifest, to_json, verify, write_text
@@ -73,7 +74,6 @@ def describe(folder: Path | str) -> Description:
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
         weights, metrics = newest_intact(folder) / WEIGHTS, {}
-        log(f"Warning: {folder} has no {MANIFEST}: it is unfinished or damaged. Its newest checkpoint is used.")
     return Description(config, weights, finished, metrics, weights.stat().st_size)
 
 
@@ -151,7 +151,10 @@ def load_network(description: Description, device: "torch.device | str" = "cpu")
     """Build a model's network in eval mode with its trained weights. Raises UserError if the weights are damaged."""
     from transduce.model.build import build, load_weights
 
-    verify(description.weights.parent, hashes=True, remember=True, only=WEIGHTS)
+    folder = description.weights.parent
+    if not description.finished:
+        log(f"Warning: {folder.parent.parent} has no {MANIFEST}: it is unfinished or damaged. {folder.name} is used.")
+    verify(folder, hashes=True, digest=remembered_digest, only=WEIGHTS)
     model = build(description.config.model)
     load_weights(model, description.weights)
     return model.to(device).eval()

@@ -369,6 +369,8 @@ def test_one_loop_does_not_condemn_an_engine(trained):
     looped = [[Hypothesis(-99.0, again)], *ours[1:]]
     assert building.compare(own, sentences, ours, ours, targets).is_good()
     assert building.compare(own, sentences, ours, looped, targets).is_good()
+    many = [[Hypothesis(-99.0, again)] if i < 3 else best for i, best in enumerate(ours)]
+    assert not building.compare(own, sentences, ours, many, targets).is_good()
     other = [[hypotheses[0]] for hypotheses in [*ours[1:], ours[0]]]
     assert not building.compare(own, sentences, ours, other, targets).is_good()
     assert not building.compare(own, sentences, ours, other).is_good()

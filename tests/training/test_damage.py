@@ -12,9 +12,9 @@ from transduce import model_folder
 from transduce.commands.info import info
 from transduce.decoding.loading import load
 from transduce.preparation.prepared import open_prepared
-from transduce.system import digests
+from transduce.system import cache
 from transduce.system.errors import UserError
-from transduce.system.files import read_manifest
+from transduce.system.files import digest, read_manifest
 from transduce.training.run import train
 
 TEXTS = ["ba ce di", "fo gu"]
@@ -51,7 +51,7 @@ def translations(folder: Path) -> list[str]:
 
 
 def is_whole(file: Path) -> bool:
-    return digests.digest(file) == read_manifest(file.parent)[file.name].sha256
+    return digest(file) == read_manifest(file.parent)[file.name].sha256
 
 
 def corpus(folder: Path) -> object:
@@ -106,15 +106,15 @@ def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, mon
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(digests, "MIN_REMEMBERED_BYTES", 0)
+    monkeypatch.setattr(cache, "MIN_REMEMBERED_BYTES", 0)
     weights = folder / "model.safetensors"
     translations(folder)
     assert not (tmp_path / "cache").exists()  # the file changed just now
-    monkeypatch.setattr(digests, "RECENT_NANOSECONDS", -(10**18))
+    monkeypatch.setattr(cache, "RECENT_NANOSECONDS", -(10**18))
     translations(folder)
-    memory = tmp_path / "cache" / "transduce" / digests.DIGESTS_FILE
+    memory = tmp_path / "cache" / "transduce" / cache.DIGESTS_FILE
     status, content = weights.stat(), memory.read_text()
-    memory.write_text(content.replace(digests.digest(weights), 64 * "0"))
+    memory.write_text(content.replace(digest(weights), 64 * "0"))
     with pytest.raises(UserError, match="SHA-256"):  # so the memory was believed
         translations(folder)
     memory.write_text("damaged")

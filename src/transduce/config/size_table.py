@@ -3,7 +3,7 @@
 Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
 row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba (benchmarks/results/
 small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates. The patience is
-for fine-tuning and for parsers.
+for trainings without a cool-down.
 """
 
 import math

@@ -18,6 +18,7 @@ from transduce import model_folder
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Ids, Seq2Seq, make_batch
 from transduce.preparation.prepared import VALID_FILE
+from transduce.system.files import MANIFEST
 from transduce.text.pairs import Pair, read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -45,7 +46,7 @@ def source_attentions(model: Seq2Seq) -> list[nn.Module]:
 
 def alignment_layer(model: model_folder.Bundle) -> int:
     """The index of the decoder layer whose attention aligns words."""
-    recorded = model_folder.read_metrics(model.folder) if (model.folder / model_folder.METRICS).is_file() else {}
+    recorded = model_folder.read_metrics(model.folder) if (model.folder / MANIFEST).exists() else {}
     if ALIGNMENT_LAYER in recorded:
         return int(recorded[ALIGNMENT_LAYER])
     held_out = model.folder / model_folder.DATA / VALID_FILE

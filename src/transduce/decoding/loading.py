@@ -13,6 +13,7 @@ from transduce.decoding.confidence import Confidence
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
+from transduce.system.cache import remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
@@ -90,7 +91,7 @@ def _confidence(folder: Path) -> Confidence | None:
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
-        verify(paths[0], hashes=True, remember=True, but=model_folder.NOT_NEEDED)
+        verify(paths[0], hashes=True, digest=remembered_digest, but=model_folder.NOT_NEEDED)
         config, descriptions = model_folder.read_config(paths[0]), []
     else:
         descriptions = [model_folder.describe(path) for path in paths]

@@ -48,7 +48,7 @@ def is_loop(source: Sequence[Hashable], target: Sequence[Hashable]) -> bool:
 
 
 def find_loops(sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence[Hypothesis]]) -> list[int]:
-    """The indices of the sentences whose best translation is a loop."""
+    """The indices of the sentences that have a loop as their best translation."""
     return [i for i, best in enumerate(n_best_lists) if best and is_loop(sources[i], best[0].tokens)]
 
 

@@ -67,4 +67,4 @@ def prepare(
         write_valid(aside, whole.held_out)
         decisions = Decisions(files, len(whole.held_out), whole.dropped, whole.cleaning)
         write_facts(aside, data, decisions, time.monotonic() - began)
-    return open_prepared(folder)
+    return open_prepared(folder, hashes=False)

@@ -99,7 +99,10 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
-    """Open a prepared corpus. Raises UserError if a file is missing or damaged; if not `hashes`, only sizes tell."""
+    """Open a prepared corpus. Raises UserError if a file is missing or damaged.
+
+    If `hashes` is false, only the sizes of the files are checked.
+    """
     size = sum(entry.size for entry in read_manifest(folder).values())
     if hashes and size > LARGE_BYTES:
         log(f"Checking {folder} for damage ({decimal(size)}) …")

@@ -10,6 +10,7 @@ The manifest is written last, so a folder without a manifest is incomplete.
 
 import errno
 import glob
+import hashlib
 import json
 import math
 import os
@@ -17,12 +18,11 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from transduce.system.digests import digest, remembered_digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 
@@ -141,13 +141,24 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
     raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
-def verify(
-    folder: Path | str, *, hashes: bool = False, remember: bool = False, but: Collection[str] = (), only: str = ""
-) -> None:
-    """Check the sizes of the files in a folder's manifest, and their SHA-256 if `hashes` is true.
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """The hexadecimal digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
-    If `remember` is true, a large file is not read again unless it changed. The files named in `but` are not checked.
-    If `only` is not empty, no other file is checked. Raises UserError for the first missing or damaged file.
+
+def verify(
+    folder: Path | str,
+    *,
+    hashes: bool = False,
+    digest: Callable[[Path], str] = digest,
+    but: Collection[str] = (),
+    only: str = "",
+) -> None:
+    """Check the sizes of the files in a folder's manifest, and their SHA-256, by `digest`, if `hashes` is true.
+
+    The files named in `but` are not checked. If `only` is not empty, no other file is checked. Raises UserError for the
+    first missing or damaged file.
     """
     for name, entry in read_manifest(folder).items():
         if name in but or (only and name != only):
@@ -158,7 +169,7 @@ def verify(
             raise UserError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
             raise UserError(f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}")
-        if hashes and (remembered_digest(path) if remember else digest(path)) != entry.sha256:
+        if hashes and digest(path) != entry.sha256:
             raise UserError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
 
 
@@ -196,7 +207,7 @@ def _error_number(error: BaseException) -> int:
     """The number of an operating system's error, or 0."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    # Libraries written in Rust, such as safetensors, raise their own exceptions, whose messages contain the number.
+    # Libraries written in Rust, such as safetensors, raise other exceptions. Their messages contain the number.
     number = re.search(r"\(os error (\d+)\)", str(error))
     return int(number[1]) if number else 0
 

@@ -43,7 +43,8 @@ def announcement(
         f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
         f"{trial.padding:.1%} padding; {trial.updates_per_epoch:,} updates per epoch" + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
-        f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}" + why("train.steps"),
+        f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}"
+        + ("" if train.minutes else why("train.steps")),
         _time_line(config, trial),
         *(f"Warning     {text}" for text in _warnings(prepared, settings, config, trial)),
     ]

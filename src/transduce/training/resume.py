@@ -73,15 +73,18 @@ def continued(settings: Settings, out: Path) -> Continued:
 
 
 def resume(
-    going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE
+    going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE, *, hashes: bool = True
 ) -> tuple[Training, Prepared]:
-    """Restore the newest intact checkpoint, and mark the model as unfinished if options changed."""
+    """Restore the newest intact checkpoint, and mark the model as unfinished if options changed.
+
+    If `hashes` is false, the prepared corpus was checked just now.
+    """
     config = going.config
     for name, (was, now) in going.changes.items():
         harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
         log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; this affects what the training learns."))
     torch.set_num_threads(ranks.threads(config.train.threads))
-    prepared = open_data(config.data, going.text, out, hashes=ranks.first)
+    prepared = open_data(config.data, going.text, out, hashes=hashes)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)

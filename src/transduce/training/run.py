@@ -112,7 +112,7 @@ def lead(
     ranks.agree(to_toml(going.config))
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
-            training, prepared = resume(going, out, journal, device, ranks)
+            training, prepared = resume(going, out, journal, device, ranks, hashes=is_begun)
         reason = run_loop(training, stop)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         log(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
@@ -133,7 +133,7 @@ def follow(
             raise UserError(f"{out} is not the folder that rank 0 writes to; choose a folder that all machines share.")
         config = configure(read_recipe(toml, "rank 0"))
         text = configure({name: settings[name] for name in TEXT if name in settings}).data
-        training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks)
+        training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False)
         if run_loop(training, stop) == "interrupted":
             return Result(out, "interrupted", {})
         ranks.agree(None)

@@ -146,26 +146,27 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
 
 def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     """Merge all shards into the new folder `out`. Raises UserError if a shard is missing or damaged."""
+    require_all(folder, missing(folder, plan, READ_ROUND), " of the first round")
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
+    read, encoded = ([shard_folder(folder, name, each) for each in plan.all()] for name in (READ_ROUND, ENCODED_ROUND))
+    for path in (folder / AGGREGATE, *encoded):
+        verify(path, hashes=True)
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
-    rounds = [shard_folder(folder, round, shard) for round in (READ_ROUND, ENCODED_ROUND) for shard in plan.all()]
-    for path in (folder / AGGREGATE, *rounds):
-        verify(path, hashes=True)
     with write_folder(out) as aside:
         for path in (folder / AGGREGATE).iterdir():
             if path.name.startswith("tokenizer") or path.name == VALID_FILE:
                 shutil.copyfile(path, aside / path.name)
         for number in range(len(data.corpora)):
-            parts = [shard_folder(folder, ENCODED_ROUND, shard) / _corpus(number) for shard in plan.all()]
+            parts = [path / _corpus(number) for path in encoded]
             write_store(store_path(aside, number), chain.from_iterable(map(_encoded, parts)))
             for part in parts:
                 left_out = _cleaning(_read_json(part / CLEANING))
                 for rule, count in left_out.counts.items():
                     cleaning.add(rule, count, left_out.lines[rule])
-        seconds = sum(_read_json(path / DONE)["seconds"] for path in (*rounds, folder / AGGREGATE))
+        seconds = sum(_read_json(path / DONE)["seconds"] for path in (*read, *encoded, folder / AGGREGATE))
         write_facts(aside, data, Decisions(**decisions | {"cleaning": cleaning}), seconds)
-    return open_prepared(out)
+    return open_prepared(out, hashes=False)
 
 
 def missing(folder: Path, plan: Plan, round: str) -> list[Shard]:

@@ -14,9 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
-from transduce.system.files import to_json, write_text
+from transduce.system.files import digest, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
 PLAN_FORMAT = 1  # plans with another format are refused

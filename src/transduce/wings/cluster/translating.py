@@ -21,9 +21,8 @@ from transduce.commands.translate import Flags, LineFormat, written
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, remove_leftovers, to_json, write_file, write_text
+from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary

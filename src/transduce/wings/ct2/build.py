@@ -19,7 +19,6 @@ from transduce.preparation.prepared import VALID_FILE, is_prepared, open_prepare
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
-from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
@@ -75,13 +74,13 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     """Write the fastest engine that is accurate enough, and its `Check`, to the folder `out`."""
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
-    pairs = _fitting(own, held_out(folder, CHECK_SENTENCES))
-    valid = folder / model_folder.DATA / VALID_FILE  # else the pairs are from another domain, or in other languages
-    references = [pair.target for pair in pairs] if valid.is_file() and valid.stat().st_size else None
-    sources = [pair.source for pair in pairs]
-    sentences = Sentences(sources, model.tokenizer.encode_source(sources), list(range(len(sources))))
+    pairs = held_out(folder, CHECK_SENTENCES)
+    sentences = _sentences(own, [pair.source for pair in pairs])
+    valid = folder / model_folder.DATA / VALID_FILE  # else the pairs are of another domain, or in other languages
+    has_references = valid.is_file() and valid.stat().st_size > 0
+    references = [pairs[i].target for i in sentences.numbers] if has_references else None
     expected = own.search(own.engine, sentences, 1)
-    check, layer = Check("", 0, 0, Loss(math.nan, 0.0), None), alignment_layer(model)
+    chosen, comparison, layer = "", "", alignment_layer(model)
     shortlist = _shortlist(folder, config, model.tokenizer) if config.decode.shortlist else None
     for compute_type in COMPUTE_TYPES:
         try:
@@ -94,15 +93,16 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             log(f"CTranslate2, {compute_type}: {error}")
             continue
         check = compare(own, sentences, expected, found, references)
-        log(f"{engine.name}: {check}")
+        comparison = str(check)
+        log(f"{engine.name}: {comparison}")
         if check.is_good():
-            check = check._replace(compute_type=compute_type)
+            chosen = compute_type
             break
     else:
         log("No CTranslate2 conversion is accurate enough, so torch is used.")
         for file in out.iterdir():  # a rejected engine is never loaded
             file.unlink()
-    facts = {"compute_type": check.compute_type, "comparison": str(check)}
+    facts = {"compute_type": chosen, "comparison": comparison}
     (out / CHECK_FILE).write_text(to_json(facts), encoding="utf-8")
 
 
@@ -116,11 +116,12 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 
 
-def _fitting(translator: Translator, pairs: list[Pair]) -> list[Pair]:
-    """The pairs whose sources are short enough for both our own search and CTranslate2."""
-    lengths = translator.lengths([pair.source for pair in pairs])
+def _sentences(translator: Translator, texts: list[str]) -> Sentences:
+    """Encode the texts, without those that are too long for our own search or for CTranslate2."""
+    sources = translator.tokenizer.encode_source(texts)
     positions = translator.engine.max_positions or MAX_POSITIONS
-    return [pair for pair, length in zip(pairs, lengths, strict=True) if length < positions]
+    fitting = [i for i, source in enumerate(sources) if len(source) < positions]
+    return Sentences(texts, sources, list(range(len(texts)))).select(fitting)
 
 
 def compare(
@@ -133,19 +134,20 @@ def compare(
     """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
     from sacrebleu.metrics.chrf import CHRF  # here, because only the first translation with a model needs it
 
-    loops = {*find_loops(sentences.sources, expected), *find_loops(sentences.sources, found)}
-    chosen = [i for i in range(len(sentences.texts)) if i not in loops]
-    sources = [sentences.sources[i] for i in chosen]
-    rows = [[list(lists[i][0].tokens) if lists[i] else [] for i in chosen] for lists in (expected, found)]
-    scores, chrf = [], []
+    ours, theirs = (set(find_loops(sentences.sources, lists)) for lists in (expected, found))
+    compared = [i for i in range(len(sentences.texts)) if i not in ours | theirs]
+    sources = [sentences.sources[i] for i in compared]
+    rows = [[lists[i][0].tokens if lists[i] else [] for i in compared] for lists in (expected, found)]
+    scores, chrf, metric = [], [], CHRF()
     for tokens in rows:
         log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]
         scores.append([log_prob / penalty for log_prob, penalty in zip(log_probs, penalties, strict=True)])
-        pairs = zip(own.tokenizer.decode(tokens), [references[i] for i in chosen] if references else [], strict=False)
-        chrf.append([CHRF().sentence_score(text, [reference]).score for text, reference in pairs])
-    same = sum(ours == theirs for ours, theirs in zip(*rows, strict=True))
-    return Check("", len(chosen), same, _loss(*scores), _loss(*chrf) if references else None)
+        if references:
+            texts = zip(own.tokenizer.decode(tokens), compared, strict=True)
+            chrf.append([metric.sentence_score(text, [references[i]]).score for text, i in texts])
+    same = sum(one == other for one, other in zip(*rows, strict=True))
+    return Check(len(compared), len(theirs - ours), same, _loss(*scores), _loss(*chrf) if chrf else None)
 
 
 def _loss(ours: Sequence[float], theirs: Sequence[float]) -> Loss:

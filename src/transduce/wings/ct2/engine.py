@@ -23,10 +23,10 @@ import numpy as np
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
+from transduce.system.cache import cache_folder, remembered_digest
 from transduce.system.console import log
-from transduce.system.digests import cache_folder, digest
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, verify
+from transduce.system.files import MANIFEST, digest, verify
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
 from transduce.wings.formats import refuse_config
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.25  # a search ends with PATIENCE x beam_size hypotheses; 99 % of translations equal ours (1.0: 98 %)
 CHECK_FILE = "check.json"  # in the folder of a converted model: its comparison with our own search
+MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
 # What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
@@ -59,22 +60,28 @@ class Loss(NamedTuple):
 
 
 class Check(NamedTuple):
-    """How an engine's translations compare with those of our own search. Loops are not compared."""
+    """How an engine's translations compare with those of our own search. Sentences with loops are not compared."""
 
-    compute_type: str  # "": no type was good enough
     sentences: int
+    more_loops: int  # sentences that only the engine translates by a loop
     same: int  # sentences that both engines translate to the same tokens
     score: Loss  # of our model's scores
     chrf: Loss | None  # against the references, if there are any
 
     def __str__(self) -> str:
         what = f"{self.same} of {self.sentences} sentences get the same translation as from torch"
+        what += f", {self.more_loops} more become loops" if self.more_loops else ""
         if self.chrf:
             return f"{what}, and chrF differs by {-self.chrf.mean:+z.2f} ± {self.chrf.error:.2f}"
         return f"{what}, and our model's scores differ by {-self.score.mean:+z.4f} ± {self.score.error:.4f}"
 
     def is_good(self) -> bool:
-        """Whether neither chrF nor the model's scores are certainly lower. The scores reveal faulty conversions."""
+        """Whether the engine has few loops and neither chrF nor the model's scores are certainly lower.
+
+        The scores reveal faulty conversions.
+        """
+        if self.more_loops > max(1, MAX_LOOPS * self.sentences):
+            return False
         is_likely = self.score.is_at_most(MAX_SCORE_LOSS, MAX_SCORE_ERROR)
         return is_likely and (not self.chrf or self.chrf.is_at_most(MAX_CHRF_LOSS, MAX_CHRF_ERROR))
 
@@ -118,13 +125,16 @@ def choice(folder: Path, config: RunConfig) -> str:
         return "torch; faster: pip install 'transduce[fast]'"
     if why := refuse_config("ctranslate2", config):
         return f"torch, since CTranslate2 can't run the model: {why.reason}"
+    if has_gpu():
+        return "torch, on the GPU"
     try:
         found = json.loads((cached(folder, shortlist=config.decode.shortlist) / CHECK_FILE).read_bytes())
         compute_type, comparison = found["compute_type"], found["comparison"]
     except (OSError, UserError, ValueError, LookupError, TypeError):
         return "chosen at the first translation"
-    name = f"CTranslate2, {compute_type}" if compute_type else "torch, since CTranslate2 is worse"
-    return f"{name}: {comparison}"
+    if not comparison:
+        return "torch, since CTranslate2 can't run on this processor"
+    return f"{f'CTranslate2, {compute_type}' if compute_type else 'torch, since CTranslate2 is worse'}: {comparison}"
 
 
 def cached(folder: Path, *, shortlist: bool) -> Path:
@@ -137,7 +147,7 @@ def read_compute_type(place: Path) -> str | None:
     """A cached engine's compute type, "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
         if place.exists():
-            verify(place, hashes=True, remember=True)
+            verify(place, hashes=True, digest=remembered_digest)
             return str(json.loads((place / CHECK_FILE).read_text(encoding="utf-8"))["compute_type"])
     except (UserError, OSError, LookupError, TypeError, ValueError):
         with contextlib.suppress(OSError):  # another process may be deleting the engine

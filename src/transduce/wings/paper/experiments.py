@@ -21,9 +21,8 @@ from transduce.config.schema import RunConfig, flatten
 from transduce.config.size_table import FROM_SCRATCH, SMALL
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.system.console import log
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, to_json, write_text
+from transduce.system.files import MANIFEST, digest, to_json, write_text
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
 

@@ -137,7 +137,8 @@ class AccessControl:
         forwarded = self._proxied and "x-forwarded-for" in headers  # a web page can't set this header
         if self._local and not forwarded and not is_local(name):
             raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
-        if self._local and post and _is_cross_site(headers, name):
+        foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
+        if self._local and post and foreign:
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
             sentence = "Send either Content-Length or Transfer-Encoding, not both."
@@ -250,17 +251,12 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-def _is_cross_site(headers: Headers, host: str) -> bool:
-    """Whether a web page of another site has sent a request to `host`."""
-    if headers.get("sec-fetch-site") == "cross-site":
-        return True
+def _has_foreign_origin(headers: Headers) -> bool:
+    """Whether a web page that is not on this machine has sent a request."""
     try:
-        origin = urlsplit(headers["origin"]).hostname or ""
-    except KeyError:  # not a web page, or an old browser
-        return False
+        return "origin" in headers and not is_local(urlsplit(headers["origin"]).hostname or "")
     except ValueError:
         return True
-    return origin != host and not (is_local(origin) and is_local(host))
 
 
 def is_local(host: str) -> bool:

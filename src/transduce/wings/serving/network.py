@@ -159,7 +159,7 @@ class _Server(uvicorn.Server):
     """A server that answers all requests that have arrived before SIGINT or SIGTERM, and exits with status 0."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept the connections that wait and read their requests. Then let uvicorn close what is idle."""
+        """Accept the waiting connections and read their requests. Then close the connections that have none."""
         protocol: type[_Deadlines] = self.config.http_protocol_class  # type: ignore[assignment]
         protocol.is_last = True
         end = time.monotonic() + ACCEPT_SECONDS

@@ -21,10 +21,9 @@ from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.loading import load
 from transduce.preparation.passes import check_corpora
 from transduce.system.console import log
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, to_json, write_text
+from transduce.system.files import MANIFEST, digest, to_json, write_text
 from transduce.system.journal import Value
 from transduce.text.holdout import normalised
 from transduce.text.pairs import Origin, Pair, read_pairs

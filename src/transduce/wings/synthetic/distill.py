@@ -10,8 +10,8 @@ from transduce.config.schema import DataConfig
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared
-from transduce.system.digests import digest
 from transduce.system.file_lock import file_lock
+from transduce.system.files import digest
 from transduce.system.journal import Value
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair

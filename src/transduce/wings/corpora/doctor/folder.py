@@ -11,10 +11,9 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
-from transduce.system.files import ASIDE, MANIFEST, read_manifest
+from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.machine import Fact
 from transduce.wings.formats import formats, refuse
 

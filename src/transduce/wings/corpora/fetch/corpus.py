@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import remove_leftovers, to_json, verify, write_folder
+from transduce.system.files import digest, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side

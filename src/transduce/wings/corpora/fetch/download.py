@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from transduce.system.console import Display, log, transfer_line
-from transduce.system.digests import digest
 from transduce.system.errors import UserError
-from transduce.system.files import write_error
+from transduce.system.files import digest, write_error
 from transduce.wings.corpora.fetch.table import Download
 
 TIMEOUT_SECONDS = 30.0  # without receiving a byte

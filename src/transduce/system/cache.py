@@ -1,6 +1,5 @@
-"""Hashes files, and remembers the hashes of large files in the user's cache."""
+"""The user's cache, and the hashes of large files that it remembers."""
 
-import hashlib
 import json
 import os
 import time
@@ -8,16 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from transduce.system.errors import UserError
+from transduce.system.files import digest, write_text
 
-DIGESTS_FILE = "digests.json"  # in the cache folder: path -> its identity and SHA-256
+DIGESTS_FILE = "digests.json"  # path -> its identity and SHA-256
 MIN_REMEMBERED_BYTES, MAX_REMEMBERED = 1 << 20, 1000
 RECENT_NANOSECONDS = 2 * 10**9
 
 
-def digest(path: Path, algorithm: str = "sha256") -> str:
-    """The hexadecimal digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
+def cache_folder() -> Path:
+    """The folder of the user's cache. Raises UserError if the user's home folder is unknown."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
+    except RuntimeError as error:
+        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
 
 
 def remembered_digest(path: Path) -> str:
@@ -39,20 +41,10 @@ def remembered_digest(path: Path) -> str:
     # A file may change twice within the resolution of its times, so a file that changed just now is not remembered.
     if _identity(path) == before and time.time_ns() - before[-1] > RECENT_NANOSECONDS:
         known = dict(list(known.items())[1 - MAX_REMEMBERED :]) | {name: [*before, found]}
-        aside = memory.with_name(f".{DIGESTS_FILE}-{os.getpid()}")
-        with suppress(OSError):
+        with suppress(UserError, OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
-            aside.write_text(json.dumps(known, indent=1), encoding="utf-8")
-            aside.replace(memory)
+            write_text(memory, json.dumps(known, indent=1))
     return found
-
-
-def cache_folder() -> Path:
-    """The folder of the user's cache. Raises UserError if the user's home folder is unknown."""
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
-    except RuntimeError as error:
-        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
 
 
 def _identity(path: Path) -> list[int]:
