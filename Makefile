@@ -40,7 +40,7 @@ pytest: .venv/installed-dev | lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
 
 attack: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack.py --minutes $(MINUTES)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/damage.py --minutes $(MINUTES)
 
 docs: .venv/installed-docs
 	$(BIN)/python docs/generate.py build/docs

@@ -1,6 +1,6 @@
 """Damages the files of every kind of folder, one at a time, and tries to go on with the folder.
 
-    python benchmarks/attack.py --minutes 10 [--seed 1]
+    python benchmarks/attack/damage.py --minutes 10 [--seed 1]
 
 A small model of a toy language is trained, exported, and split into shards. Then the script repeats the following steps
 with random choices: copy a folder, damage one of its files, and run a command on the folder. The outcome is
@@ -13,7 +13,6 @@ The table counts the outcomes. All defects are listed. The exit status is 1 if t
 
 import argparse
 import contextlib
-import hashlib
 import io
 import os
 import random
@@ -23,17 +22,13 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from toy import TINY, cache, command, content, write_corpus
+
 OUTCOMES = ("named", "harmless", "silent", "traceback")
-WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
-TINY = [
-    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "train.threads=1", "train.precision=float32"),
-    *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
-]
 
 
 class Case(NamedTuple):
@@ -44,29 +39,9 @@ class Case(NamedTuple):
     run: Callable[[Path], str]  # damaged copy of the folder -> what must not change; raises SystemExit
 
 
-def command(*arguments: object) -> str:
-    """Run a command of transduce in this process. Returns its standard output."""
-    from transduce import cli
-
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        cli.main([*map(str, arguments)])
-    return out.getvalue()
-
-
-def content(*files: Path) -> str:
-    """The hash of the content of files and folders, without the files that hold times."""
-    paths = [path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])]
-    parts = [path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".json", ".jsonl", ".md")]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-
 def prepare_cases(place: Path) -> list[Case]:
     """Make one folder of each kind."""
-    draw, source, target = random.Random(0), place / "train.ka", place / "train.zu"
-    lines = [draw.choices([*WORDS], k=draw.randint(2, 6)) for _ in range(400)]
-    source.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
-    target.write_text("".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8")
+    source, target = write_corpus(place)
     short = place / "short.txt"
     short.write_text("".join(source.read_text(encoding="utf-8").splitlines(keepends=True)[:8]), encoding="utf-8")
     corpus = ("--train", source, target, "--from", "ka", "--to", "zu", "data.holdout=120")
@@ -123,16 +98,6 @@ def prepare_cases(place: Path) -> list[Case]:
         Case("shards: join", shards, joined),
         Case("shards of a corpus: join twice", prepared_shards, merged),
     ]
-
-
-@contextlib.contextmanager
-def cache(folder: Path) -> Iterator[None]:
-    """Let a folder be the user's cache."""
-    before, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], str(folder)
-    try:
-        yield
-    finally:
-        os.environ["XDG_CACHE_HOME"] = before
 
 
 def averaged(path: Path) -> str:

@@ -1,0 +1,52 @@
+"""A toy language, a tiny model of it, and commands that run in this process: for the attacks in this folder."""
+
+import contextlib
+import hashlib
+import io
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+TINY = [
+    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
+    *("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "train.threads=1", "train.precision=float32"),
+    *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
+]
+
+
+def write_corpus(place: Path, pairs: int = 400) -> tuple[Path, Path]:
+    """Write a parallel corpus of the toy language. Returns its two files."""
+    draw, source, target = random.Random(0), place / "train.ka", place / "train.zu"
+    lines = [draw.choices([*WORDS], k=draw.randint(2, 6)) for _ in range(pairs)]
+    source.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
+    target.write_text("".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8")
+    return source, target
+
+
+def command(*arguments: object) -> str:
+    """Run a command of transduce in this process. Returns its standard output."""
+    from transduce import cli
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        cli.main([*map(str, arguments)])
+    return out.getvalue()
+
+
+def content(*files: Path) -> str:
+    """The hash of the content of files and folders, without the files that hold times."""
+    paths = [path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])]
+    parts = [path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".json", ".jsonl", ".md")]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+@contextlib.contextmanager
+def cache(folder: Path) -> Iterator[None]:
+    """Let a folder be the user's cache."""
+    before, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], str(folder)
+    try:
+        yield
+    finally:
+        os.environ["XDG_CACHE_HOME"] = before
