@@ -3,6 +3,7 @@
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
 # make attack     damage the files of every kind of folder for MINUTES=10 minutes, and list what is not noticed
+# make audit      look up known vulnerabilities and licences of what is installed, and list it in build/sbom.json
 # make docs       build the documentation: site/index.html
 #
 # Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
@@ -21,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 FAST := -m "not slow"
 MINUTES ?= 10
 
-.PHONY: demo test test-all lint pytest attack docs clean
+.PHONY: demo test test-all lint pytest attack audit docs clean
 
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
@@ -41,6 +42,12 @@ pytest: .venv/installed-dev | lint
 
 attack: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/damage.py --minutes $(MINUTES)
+
+audit: .venv/installed-audit
+	@mkdir -p build
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-file build/sbom.json
+	$(BIN)/pip-licenses --from=mixed --partial-match --fail-on=GPL --summary
+	$(BIN)/pip-audit --skip-editable --progress-spinner off
 
 docs: .venv/installed-docs
 	$(BIN)/python docs/generate.py build/docs
@@ -63,6 +70,11 @@ clean:
 .venv/installed-docs: .venv/installed
 	@echo "Installing what the documentation needs ..."
 	@$(INSTALL) -e ".[docs]"
+	@touch $@
+
+.venv/installed-audit: .venv/installed-dev
+	@echo "Installing what audits the installed packages ..."
+	@$(INSTALL) -e ".[audit]"
 	@touch $@
 
 .venv/bin/python:

@@ -11,16 +11,25 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A folder with what the wheel holds, as pip would unpack it."""
-    folder = tmp_path_factory.mktemp("wheel")
+def build(folder: Path) -> Path:
+    """Build the wheel into a folder."""
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel):
+    """A folder with what the wheel holds, as pip would unpack it."""
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
+        archive.extractall(wheel.parent / "site")
+    return wheel.parent / "site"
 
 
 def python(installed: Path, code: str, *arguments: str) -> str:
@@ -34,6 +43,11 @@ def python(installed: Path, code: str, *arguments: str) -> str:
 
 def transduce(installed: Path, *arguments: str) -> str:
     return python(installed, "from transduce.cli import main; main()", *arguments)
+
+
+def test_two_builds_have_the_same_bytes(wheel, tmp_path):
+    os.utime(ROOT / "src/transduce/__init__.py")
+    assert build(tmp_path).read_bytes() == wheel.read_bytes()
 
 
 def test_it_runs(installed):
