@@ -387,6 +387,13 @@ def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
     assert [each.confidence for each in scored] == pytest.approx([each.confidence for each in translations], abs=0.01)
     others = [(source, target) for source in SOURCES[:20] for target in targets[:20] if german(source) != target]
     assert sum(each.detached for each in translator.score(*zip(*others, strict=True))) > 0.95 * len(others)
+    for source, target, each in zip(SOURCES, targets, scored, strict=False):
+        right = {target[slice(*word.span)]: word.confidence for word in each.words}
+        assert [*right] == [*dict.fromkeys(target.split())] and all(0 <= value <= 1 for value in right.values())
+        wrong = next(word for word in WORDS.values() if word not in right)
+        (spoilt_one,) = translator.score([source], [target.replace(min(right, key=len), wrong, 1)])
+        by_word = {word.span: word.confidence for word in spoilt_one.words}
+        assert min(by_word.values()) < min(right.values())
     plain = Translator(TorchEngine([model]), tokenizer, CONFIG).translate(SOURCES[:1])
     assert plain[0].confidence is None and plain[0].text == targets[0]
     assert calibrate(model, tokenizer, pairs[:50], CONFIG) is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.decoding.confidence import Confidence, features
+from transduce.decoding.confidence import Confidence, Regression, features, word_features
 from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit
 from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
@@ -63,11 +63,21 @@ def test_features_by_hand():
     assert features(-6.0, 3, 6) == pytest.approx((-1.0, math.log(6), math.log(2)))
 
 
+def test_features_of_words_by_hand():
+    spans, log_probs = [(0, 3), (3, 5), (5, 5), (5, 11)], [-1.0, -2.0, -0.5, -0.25, -0.25]
+    assert word_features("Haus, weit", spans[:2], log_probs) == {(0, 4): (-2, -3, -0.8), (4, 5): (-2, -2, -0.8)}
+    assert word_features("Haus, weit", [], log_probs) == {}
+    assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.25, -0.8)
+
+
 def test_a_file_keeps_it(tmp_path):
     confidence = fit(VALUES, CHRF)
     assert Confidence.load(tmp_path) is None
     (tmp_path / CONFIDENCE).write_text(confidence.to_json())
     assert Confidence.load(tmp_path) == confidence
+    of_words = Regression((0.0,) * 3, (1.0,) * 3, (0.1, 0.2, 0.3), 0.5, 100, 0.9, 0.1)
+    (tmp_path / CONFIDENCE).write_text(dataclasses.replace(confidence, words=of_words).to_json())
+    assert Confidence.load(tmp_path) == dataclasses.replace(confidence, words=of_words)
     values = dataclasses.asdict(confidence)
     for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1})):
         (tmp_path / CONFIDENCE).write_text(damaged)

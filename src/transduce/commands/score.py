@@ -17,7 +17,8 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
         source: A text file, one sentence per line.
         target: The translations of the source, line by line.
         json: Print a JSON object per line: log_prob, num_tokens, score (log_prob / length penalty),
-            confidence (the probability that the translation is good), and detached (hardly about the source).
+            confidence (the probability that the translation is good), detached (hardly about the source), and
+            words (the span of each word, and the probability that the word is right).
     """
     options = parse_assignments(assignments)
     from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help
@@ -26,4 +27,5 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
     pairs = list(read_pairs([source, target]))
     translator = load(model, options, engine="auto" if export_engine(model) else "torch")
     for scored in translator.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
-        print(json_format.dumps(scored._asdict()) if json else f"{scored.log_prob:.4f}")
+        words = [word._asdict() for word in scored.words]
+        print(json_format.dumps(scored._asdict() | {"words": words}) if json else f"{scored.log_prob:.4f}")

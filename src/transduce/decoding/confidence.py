@@ -1,8 +1,8 @@
-"""Estimates the probability that a translation is good, from its own probability and its length.
+"""Estimates the probability that a translation is good, and that each of its words is right.
 
 Training fits a logistic regression to the translations of held-out pairs. A translation counts as good if its chrF is
 at least the median of these translations. A translation is called detached if it fits its source so badly that hardly
-any translation of held-out text does.
+any translation of held-out text does. A word counts as right if the reference contains it.
 """
 
 import json
@@ -12,13 +12,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from transduce.decoding.types import Scored, WordConfidence, length_penalty
+from transduce.decoding.words import words
 from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
+from transduce.tokens.spans import Span
 
 FEATURES = (
     "mean log-probability of the target tokens",
     "logarithm of the number of target tokens",
     "logarithm of the number of target tokens per source token",
+)
+WORD_FEATURES = (
+    "lowest log-probability of the word's pieces",
+    "log-probability of the word",
+    "mean log-probability of the target tokens",
 )
 
 
@@ -27,28 +35,51 @@ def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[f
     return log_prob / target_tokens, math.log(target_tokens), math.log(target_tokens / source_tokens)
 
 
+def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
+    """The WORD_FEATURES of each word, from the spans of the text's pieces and the log-probabilities of its tokens."""
+    mean, found = sum(log_probs) / len(log_probs), dict[Span, tuple[float, ...]]()
+    for begin, end in words(text, {first for first, _ in spans}):
+        pieces = [each for (first, last), each in zip(spans, log_probs, strict=False) if first < end and last > begin]
+        if pieces:
+            found[begin, end] = min(pieces), sum(pieces), mean
+    return found
+
+
 @dataclass(frozen=True)
-class Confidence:
-    """A logistic regression on FEATURES, with the figures of its cross-validation."""
+class Regression:
+    """A logistic regression, with the figures of its cross-validation."""
 
     means: tuple[float, ...]  # of the features
     scales: tuple[float, ...]  # their standard deviations
     weights: tuple[float, ...]  # of the standardised features
     bias: float
-    min_chrf: float  # of a good translation: the median of the held-out translations
-    min_log_prob: float  # mean over the tokens; a translation below it is detached
-    pairs: int  # held-out pairs that the regression was fitted to
+    pairs: int  # held-out pairs that it was fitted to
     area: float  # under the ROC curve, cross-validated
     calibration_error: float  # expected, in ten bins, cross-validated
+
+    def probability(self, values: Sequence[float]) -> float:
+        """The probability that a translation or a word with these features is good."""
+        standardised = ((x - mean) / scale for x, mean, scale in zip(values, self.means, self.scales, strict=True))
+        logit = self.bias + sum(weight * x for weight, x in zip(self.weights, standardised, strict=True))
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
+
+
+@dataclass(frozen=True)
+class Confidence(Regression):
+    """A logistic regression on FEATURES, one on WORD_FEATURES, and what counts as good."""
+
+    min_chrf: float  # of a good translation: the median of the held-out translations
+    min_log_prob: float  # mean over the tokens; a translation below it is detached
+    words: Regression | None = None
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """The estimate of a model, or None if its folder has none. Raises UserError if the file is damaged."""
         path = folder / CONFIDENCE
         try:
-            content = json.loads(path.read_bytes()).items()
-            values: dict[str, Any] = {name: tuple(each) if isinstance(each, list) else each for name, each in content}
-            return cls(**values)
+            values: dict[str, Any] = json.loads(path.read_bytes(), object_hook=_tuples)
+            of_words = values.pop("words", None)
+            return cls(**values, words=of_words and Regression(**of_words))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, AttributeError):
@@ -58,22 +89,42 @@ class Confidence:
         """The content of CONFIDENCE."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
-    def probability(self, values: Sequence[float]) -> float:
-        """The probability that a translation with these features is good."""
-        standardised = ((x - mean) / scale for x, mean, scale in zip(values, self.means, self.scales, strict=True))
-        logit = self.bias + sum(weight * x for weight, x in zip(self.weights, standardised, strict=True))
-        return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
-
     def is_detached(self, values: Sequence[float]) -> bool:
         """Whether a translation with these features has hardly anything to do with its source."""
         return values[0] < self.min_log_prob
 
 
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in values.items()}
+
+
 def estimate(
-    confidence: Confidence | None, log_prob: float, source: Sequence[int], target: Sequence[int]
+    confidence: Confidence | None, log_prob: float, source_tokens: int, target_tokens: int
 ) -> tuple[float | None, bool]:
-    """The probability that a translation is good, and whether it is detached, from its ids without EOS."""
+    """The probability that a translation is good, and whether it is detached. The token counts include EOS."""
     if not confidence:
         return None, False
-    values = features(log_prob, len(source) + 1, len(target) + 1)
+    values = features(log_prob, source_tokens, target_tokens)
     return confidence.probability(values), confidence.is_detached(values)
+
+
+def scored_translation(
+    confidence: Confidence | None,
+    source: Sequence[int],
+    log_probs: Sequence[float],
+    alpha: float,
+    text: str,
+    spans: Sequence[Span],
+) -> Scored:
+    """The probability of a translation and the estimates of its quality, from the log-probabilities of its tokens.
+
+    `alpha` is the strength of the length penalty. `spans` holds the spans of the tokens in `text`, or nothing if the
+    words have no estimates.
+    """
+    log_prob, length = sum(log_probs), len(log_probs)
+    of_words = tuple[WordConfidence, ...]()
+    if confidence and confidence.words:
+        found = word_features(text, spans, log_probs)
+        of_words = tuple(WordConfidence(span, confidence.words.probability(each)) for span, each in found.items())
+    estimates = estimate(confidence, log_prob, len(source) + 1, length)
+    return Scored(log_prob, length, log_prob / length_penalty(length, alpha), *estimates, of_words)

@@ -51,7 +51,7 @@ def rank(
         translations = []
         for text, (score, tokens) in distinct.items():
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
-            probability, detached = estimate(confidence, log_prob, source, tokens)
+            probability, detached = estimate(confidence, log_prob, len(source) + 1, len(tokens) + 1)
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
             reasons[UNTRANSLATED] = is_copy(sentences.texts[i], text)
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)

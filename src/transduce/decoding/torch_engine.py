@@ -95,11 +95,10 @@ class TorchEngine:
             torch.set_num_threads(threads)
         yield from n_best_lists
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """Compute ln p(target | source) of each pair by forced decoding in one batch."""
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Compute the log-probabilities of the tokens by forced decoding in one batch."""
         log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
-        sums: list[float] = log_probs.double().sum(dim=1).tolist()
-        return sums
+        return [row[: len(target) + 1] for row, target in zip(log_probs.tolist(), targets, strict=True)]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """Attention of targets to sources by forced decoding, averaged over the models with source attention."""

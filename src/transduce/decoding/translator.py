@@ -15,7 +15,7 @@ from typing import Any
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
-from transduce.decoding.confidence import Confidence, estimate
+from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
@@ -34,7 +34,6 @@ from transduce.decoding.types import (
     Term,
     Translation,
     TranslationOptions,
-    length_penalty,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -174,7 +173,7 @@ class Translator:
         has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
         is true. Raises UserError as `translate` does, and if there are more or fewer targets than sources.
         """
-        sources, targets = _as_list(sources, count(1)), _as_list(targets, count(1))
+        sources, targets = _as_list(sources, count(1)), (given := _as_list(targets, count(1)))
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
         if self.tokenizer.has_placeholder_tokens and not masked:
@@ -187,10 +186,10 @@ class Translator:
         self._check_lengths("Target", target_ids, [i + 1 for i in places])
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
-        for place, source, target, log_prob in zip(places, source_ids, target_ids, log_probs, strict=True):
-            length = len(target) + 1
-            score = log_prob / length_penalty(length, self.config.length_penalty)
-            scored[place] = Scored(log_prob, length, score, *estimate(self.confidence, log_prob, source, target))
+        for place, source, target, each in zip(places, source_ids, target_ids, log_probs, strict=True):
+            text, alpha = targets[place], self.config.length_penalty
+            spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []  # else it was masked
+            scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored
 
     @phase("text")

@@ -103,6 +103,13 @@ class Plan(Protocol):
         ...
 
 
+class WordConfidence(NamedTuple):
+    """The probability that a word of a translation is right."""
+
+    span: Span  # in the translation, in code points
+    confidence: float
+
+
 class Scored(NamedTuple):
     """The probability of a translation by forced decoding."""
 
@@ -111,6 +118,7 @@ class Scored(NamedTuple):
     score: float  # log_prob / length penalty, comparable with Translation.score
     confidence: float | None = None  # as in Translation
     detached: bool = False
+    words: tuple[WordConfidence, ...] = ()  # empty if the model has no estimate for words
 
 
 class Sentences(NamedTuple):
@@ -199,8 +207,11 @@ class Engine(Protocol):
         """For each request, yield lists of at most n_best translations, one list per sentence."""
         ...
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """ln p(target and EOS | source) of pairs of similar length. `sources` and `targets` lack BOS and EOS."""
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """The log-probability of each token of each target, and of EOS, given its source.
+
+        The pairs have similar lengths. `sources` and `targets` lack BOS and EOS.
+        """
         ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":

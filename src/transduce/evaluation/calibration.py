@@ -1,16 +1,20 @@
-"""Fits the confidence of a model to its translations of held-out pairs."""
+"""Fits the confidence of a model, in translations and in their words, to its translations of held-out pairs."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
 
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.confidence import Confidence, features
+from transduce.decoding.confidence import Confidence, Regression, features, word_features
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import length_penalty
+from transduce.decoding.types import Translation, length_penalty
+from transduce.decoding.words import words
 from transduce.model.seq2seq import Seq2Seq
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -31,14 +35,37 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
     sources, metric = [pair.source for pair in pairs], CHRF()
-    translations = Translator(TorchEngine([model]), tokenizer, config).translate_sentences(sources)
+    translator = Translator(TorchEngine([model]), tokenizer, config)
+    translations = translator.translate_sentences(sources)
     values, chrf = [], []
     for pair, ids, translation in zip(pairs, tokenizer.encode_source(sources), translations, strict=True):
         length = len(translation.tokens) + 1
         log_prob = translation.score * length_penalty(length, config.length_penalty)
         values.append(features(log_prob, len(ids) + 1, length))
         chrf.append(metric.sentence_score(translation.text, [pair.target]).score)
-    return fit(np.array(values), np.array(chrf))
+    confidence = fit(np.array(values), np.array(chrf))
+    return confidence and replace(confidence, words=fit_words(translator, pairs, translations))
+
+
+def fit_words(translator: Translator, pairs: Sequence[Pair], translations: Sequence[Translation]) -> Regression | None:
+    """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
+
+    Returns None if all words are right, or all are wrong.
+    """
+    texts, tokenizer = [each.text for each in translations], translator.tokenizer
+    sources, targets = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target(texts)
+    log_probs = translator.forced(translator.engine, translator.engine.log_probs, sources, targets)
+    values, is_right, folds = [], [], []
+    for i, (pair, text, target, each) in enumerate(zip(pairs, texts, targets, log_probs, strict=True)):
+        missing = Counter(pair.target[begin:end] for begin, end in words(pair.target, ()))
+        for (begin, end), found in word_features(text, tokenizer.target.spans_in(text, target), each).items():
+            values.append(found)
+            is_right.append(missing[text[begin:end]] > 0)
+            missing[text[begin:end]] -= 1
+            folds.append(i % FOLDS)
+    if len(set(is_right)) < 2:
+        return None
+    return Regression(**_fit(np.array(values), np.array(is_right), np.array(folds)), pairs=len(pairs))
 
 
 def fit(values: Floats, chrf: Floats) -> Confidence | None:
@@ -50,25 +77,31 @@ def fit(values: Floats, chrf: Floats) -> Confidence | None:
     is_good = chrf >= min_chrf
     if is_good.all():
         return None
+    return Confidence(
+        **_fit(values, is_good, np.arange(len(values)) % FOLDS),
+        pairs=len(values),
+        min_chrf=min_chrf,
+        min_log_prob=float(np.quantile(values[:, 0], DETACHED_SHARE)),
+    )
+
+
+def _fit(values: Floats, is_good: NDArray[np.bool_], folds: NDArray[np.int_]) -> dict[str, Any]:
+    """Fit a logistic regression, and cross-validate it over the folds. Returns attributes of Regression."""
     means, scales = values.mean(axis=0), values.std(axis=0) + 1e-9
     inputs = np.column_stack(((values - means) / scales, np.ones(len(values))))
-    folds = np.arange(len(values)) % FOLDS
     held_out = np.empty(len(values))
     for fold in range(FOLDS):
         weights = _regression(inputs[folds != fold], is_good[folds != fold])
         held_out[folds == fold] = _logistic(inputs[folds == fold] @ weights)
     *weights, bias = _regression(inputs, is_good).tolist()
-    return Confidence(
-        means=tuple(means.tolist()),
-        scales=tuple(scales.tolist()),
-        weights=tuple(weights),
-        bias=bias,
-        min_chrf=min_chrf,
-        min_log_prob=float(np.quantile(values[:, 0], DETACHED_SHARE)),
-        pairs=len(values),
-        area=area_under_curve(held_out, is_good),
-        calibration_error=calibration_error(held_out, is_good),
-    )
+    return {
+        "means": tuple(means.tolist()),
+        "scales": tuple(scales.tolist()),
+        "weights": tuple(weights),
+        "bias": bias,
+        "area": area_under_curve(held_out, is_good),
+        "calibration_error": calibration_error(held_out, is_good),
+    }
 
 
 def area_under_curve(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:

@@ -146,7 +146,7 @@ def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
     search, engine = picture.search, TorchEngine([model])
     source = tokenizer.encode_source([SENTENCE])[0]
     for each in search.complete:
-        (log_prob,) = engine.log_probs([source], [search.path(each)])
+        log_prob = sum(*engine.log_probs([source], [search.path(each)]))
         assert each.log_prob == pytest.approx(log_prob, abs=1e-3)
         assert each.score == pytest.approx(log_prob / length_penalty(each.length, CONFIG.length_penalty), abs=1e-3)
         assert len(search.path(each)) == each.length - 1

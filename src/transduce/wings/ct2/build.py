@@ -142,7 +142,7 @@ def compare(
     for tokens in rows:
         log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]
-        scores.append([log_prob / penalty for log_prob, penalty in zip(log_probs, penalties, strict=True)])
+        scores.append([sum(each) / penalty for each, penalty in zip(log_probs, penalties, strict=True)])
         if references:
             texts = zip(own.tokenizer.decode(tokens), compared, strict=True)
             chrf.append([metric.sentence_score(text, [references[i]]).score for text, i in texts])

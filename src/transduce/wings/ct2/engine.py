@@ -255,7 +255,7 @@ class CTranslate2Engine:
             sources = [request.sources[i] for i, _ in unscored]
             scored = self.log_probs(sources, [list(map(int, pieces)) for _, pieces in unscored])
             for (i, pieces), log_prob in zip(unscored, scored, strict=True):
-                log_probs[i][pieces] = log_prob
+                log_probs[i][pieces] = sum(log_prob)
         n_best_lists: NBestLists = []
         for each in log_probs:
             # The penalty is that of decoding.types.length_penalty, with EOS counted.
@@ -264,9 +264,9 @@ class CTranslate2Engine:
             n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
         return n_best_lists
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         results = self._translator.score_batch(_pieces(sources, [EOS]), _pieces(targets), max_input_length=0)
-        return [sum(result.log_probs) for result in results]
+        return [result.log_probs for result in results]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """Attention by forced decoding, because CTranslate2 4.8 returns a wrong first row after beam search."""

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.config.schema import PAD, DecodeConfig, ModelConfig
+from transduce.config.schema import DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
 from transduce.model.seq2seq import make_batch, source_tensor
@@ -123,14 +123,12 @@ class OnnxEngine:
                 selector=request.selector(config.beam_size) if request.selector else None,
             )
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """The log-probability of each target, given its source."""
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """The log-probability of each token of each target, and of EOS, given its source."""
         step, batch = self._stepper(sources), make_batch(sources, targets)
-        sums = torch.zeros(len(sources), dtype=torch.float64)
-        for before, tokens in zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True):
-            log_probs = step(before).gather(1, tokens[:, None])[:, 0]
-            sums += log_probs.masked_fill(tokens == PAD, 0.0)
-        return [float(each) for each in sums]
+        steps = zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True)
+        rows = torch.stack([step(before).gather(1, tokens[:, None])[:, 0] for before, tokens in steps], dim=1).tolist()
+        return [row[: len(target) + 1] for row, target in zip(rows, targets, strict=True)]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """Raises NotImplementedError, since the graphs return no attention."""
