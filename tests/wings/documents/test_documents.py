@@ -246,13 +246,19 @@ def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
 TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
+WITH_SIGNS = XLIFF1.replace(">Close", ">2 > 1: Close")
 PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
 ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("a2.xliff", XLIFF2), ("a.tmx", TMX)]
+    ("name", "content"),
+    [
+        *(("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("c.xlf", WITH_SIGNS), ("a2.xliff", XLIFF2)),
+        ("a.tmx", TMX),
+    ],
 )
+@example(said=["a ]]> b"])
 @given(said=st.lists(ODD, min_size=1, max_size=5))
 def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:
     document = read(name, content)
@@ -336,6 +342,12 @@ def test_only_what_lacks_a_translation_is_filled() -> None:
     ]
     assert read("a.po", filled).texts == []
     assert len(read("a.po", PO, redo=True).texts) == 5
+
+
+def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
+    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
+    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
+    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
 
 
 PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'

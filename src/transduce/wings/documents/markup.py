@@ -107,4 +107,4 @@ def speller(fragment: str) -> Callable[[str], str]:
             if character is not None and len(character) == 1 and character != " ":
                 table[character] = entity.group()
     translation = str.maketrans(table)
-    return lambda text: text.translate(translation)
+    return lambda text: text.translate(translation).replace("]]>", "]]&gt;")  # XML forbids "]]>" in text
