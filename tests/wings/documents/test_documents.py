@@ -620,6 +620,16 @@ def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
     assert (plan.sentences, made.text) == (["See", "for more."], f"See {address} for more.")
 
 
+def test_a_sentence_is_not_cut_inside_a_placeholder() -> None:
+    def lengths(texts: Sequence[str]) -> list[int]:
+        return list(map(len, texts))
+
+    text = "Open all files {{ x }} and close them"
+    plan = Plan([text], "en", lengths=lengths, max_length=24)
+    [made] = plan.assemble(by(str.swapcase, plan.sentences))
+    assert (made.text, LONG in made.flags) == ("oPEN ALL FILES {{ x }} AND CLOSE THEM", False)
+
+
 def test_what_is_never_short_enough_is_left_and_flagged() -> None:
     plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), max_length=3)
     assert plan.sentences == []

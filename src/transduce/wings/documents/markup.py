@@ -98,9 +98,7 @@ def decoded(entity: str) -> str | None:
 def speller(fragment: str) -> Callable[[str], str]:
     """Return a function that escapes text for markup, with the entities that `fragment` uses."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
-    table = (
-        {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-    )
+    table = {"&": "&amp;", "<": "&lt;"} | ({} if any(">" in text for text in texts) else {">": "&gt;"})
     for text in texts:
         for entity in ENTITY.finditer(text):
             character = decoded(entity.group())
