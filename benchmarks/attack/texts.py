@@ -88,14 +88,7 @@ LONG_LINES: dict[str, Callable[[Draw], str]] = {
     "many sentences": lambda draw: " ".join(words(draw) + draw.choice([".", "?", "。", ""]) for _ in range(300)),
 }
 NOT_UTF8 = [
-    b"\xed\xa0\x80",
-    b"\xed\xbf\xbf",
-    b"\xff",
-    b"\xc0\xaf",
-    b"\xe4\xbd",
-    b"\xf4\x90\x80\x80",
-    b"\x80",
-    b"k\xe9",
+    *(b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xff", b"\xc0\xaf", b"\xe4\xbd", b"\xf4\x90\x80\x80", b"\x80", b"k\xe9"),
     b"\xff\xfek\0",
 ]
 
@@ -164,8 +157,9 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first file")
     arguments = parser.parse_args()
-    counts, defects, files = Counter[tuple[str, str]](), list[str](), 0
+    counts, defects = Counter[tuple[str, str]](), list[str]()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
@@ -177,26 +171,25 @@ def main() -> None:
         engines = {name: load(place / folder, options, engine=name) for name, folder in ENGINES.items()}
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
         end = time.monotonic() + 60 * arguments.minutes
-        while files < arguments.files and time.monotonic() < end:
-            data = hostile_file(random.Random(f"{arguments.seed} {files}"))
-            for name, translator in engines.items():
-                draw = random.Random(f"{arguments.seed} {files} {name}")
+        for number in range(arguments.first, arguments.first + arguments.files):
+            data = hostile_file(random.Random(f"{arguments.seed} {number}"))
+            for name, translator in engines.items() if time.monotonic() < end else ():
+                draw = random.Random(f"{arguments.seed} {number} {name}")
                 try:
                     found = check(translator, place / ENGINES[name], place, data, draw)
                 except Exception as error:
                     found, reason = "defect", str(error) or traceback.format_exc()
                     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-                    defects.append(f"{translator.engine.name}, file {files}: {kind}{reason[:300]!r}")
+                    defects.append(f"{translator.engine.name}, file {number}: {kind}{reason[:300]!r}")
                     print(defects[-1], flush=True)
                 counts[translator.engine.name, found] += 1
-            files += 1
-            if files % 500 == 0:
-                print(f"{files:,} files", flush=True)
+            if number % 500 == 499:
+                print(f"file {number + 1:,}", flush=True)
     print(f"| engine | files | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
     for translator in engines.values():
         row = [counts[translator.engine.name, each] for each in OUTCOMES]
         print(f"| {translator.engine.name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(f"seed {arguments.seed}, {files:,} files, {len(defects)} defects")
+    print(f"seed {arguments.seed}, {sum(counts.values()):,} translated files, {len(defects)} defects")
     sys.exit(bool(defects))
 
 
