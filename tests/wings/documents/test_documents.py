@@ -522,6 +522,19 @@ def test_attributes_within_a_text_are_translated() -> None:
     assert """<img alt="&quot;DE&quot; dog">""" in filled
 
 
+def test_names_of_attributes_are_those_that_browsers_read() -> None:
+    page = """<hr =title="one"><hr x<title="two"><hr 'title="three"><hr title = "four">"""
+    assert read("a.html", page).texts == ["four"]
+
+
+def test_a_tag_inside_an_attribute_is_not_taken_for_another_tag() -> None:
+    page = """<p>See <a title='an <img alt="a dog">'>it</a> or <img alt="a dog">.</p>"""
+    document = read("a.html", page)
+    translations = [document.texts[0], 'ein <img alt="a dog">', "ein Hund"]
+    expected = """<p>See <a title='ein <img alt="a dog">'>it</a> or <img alt="ein Hund">.</p>"""
+    assert document.write(translations).decode() == expected
+
+
 # -- subtitles and lines ----------------------------------------------------------------------------------
 
 

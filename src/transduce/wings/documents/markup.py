@@ -19,7 +19,7 @@ NO_TAG = re.compile(  # comments, CDATA, instructions and declarations
     re.DOTALL,
 )
 MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
-ATTRIBUTE_PATTERN = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
+ATTRIBUTE_PATTERN = re.compile(r"""(=?[^\s=>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
 VOID_ELEMENTS = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )  # HTML's elements without content
