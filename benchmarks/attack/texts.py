@@ -1,6 +1,6 @@
 """Translates files of hostile lines with every engine.
 
-    python benchmarks/attack/texts.py --files 10000 --minutes 60 [--seed 1]
+    python benchmarks/attack/texts.py --files 10000 --minutes 60 [--seed 1] [--first 0]
 
 A small model of a toy language is trained and exported. Each engine opens it once. Then the script repeats the
 following steps: write a file of random hostile lines (see LINES), translate it with each engine through the function of
@@ -172,8 +172,10 @@ def main() -> None:
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
         end = time.monotonic() + 60 * arguments.minutes
         for number in range(arguments.first, arguments.first + arguments.files):
+            if time.monotonic() > end:
+                break
             data = hostile_file(random.Random(f"{arguments.seed} {number}"))
-            for name, translator in engines.items() if time.monotonic() < end else ():
+            for name, translator in engines.items():
                 draw = random.Random(f"{arguments.seed} {number} {name}")
                 try:
                     found = check(translator, place / ENGINES[name], place, data, draw)
