@@ -5,8 +5,16 @@ import hashlib
 import io
 import os
 import random
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from transduce.commands.translate import Call, LineFormat
+from transduce.decoding.translator import Translator
+from transduce.system.errors import UserError
 
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
 TINY = [
@@ -14,6 +22,7 @@ TINY = [
     *("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "train.threads=1", "train.precision=float32"),
     *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
 ]
+PLAIN_LINES = LineFormat()
 
 
 def write_corpus(place: Path, pairs: int = 400) -> tuple[Path, Path]:
@@ -50,3 +59,45 @@ def cache(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.environ["XDG_CACHE_HOME"] = before
+
+
+@dataclass(frozen=True)
+class LoadedCall(Call):
+    """The arguments of `transduce translate`, with a model that is loaded already."""
+
+    loaded: Translator
+
+    @contextlib.contextmanager
+    def translator(self) -> Iterator[Translator]:
+        yield self.loaded
+
+
+def loaded_call(
+    loaded: Translator, folder: Path, file: Path, output: Path, form: LineFormat = PLAIN_LINES, *, redo: bool = False
+) -> LoadedCall:
+    """A call of `transduce translate` for one file. `folder` is the model's."""
+    return LoadedCall((folder,), str(file), output, {}, "auto", form, None, redo, False, "", "", None, loaded)
+
+
+def attempt(run: Callable[[Any], None], call: LoadedCall, seconds: int) -> str | None:
+    """Run a command's function. Returns the message if the command refuses its input.
+
+    Raises TimeoutError after `seconds` of computing, and AssertionError if the message is no sentence or if a refused
+    input leaves an output.
+    """
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"no result after {seconds} s of computing")
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            run(call)
+    except UserError as error:
+        assert "\n" not in str(error) and str(error).endswith((".", "?")), f"no sentence: {error}"
+        assert not call.output.exists(), f"an output beside the message {error}"
+        return str(error)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return None

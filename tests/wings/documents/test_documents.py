@@ -246,13 +246,19 @@ def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
 TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
+WITH_SIGNS = XLIFF1.replace(">Close", ">2 > 1: Close")
 PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
 ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("a2.xliff", XLIFF2), ("a.tmx", TMX)]
+    ("name", "content"),
+    [
+        *(("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("c.xlf", WITH_SIGNS), ("a2.xliff", XLIFF2)),
+        ("a.tmx", TMX),
+    ],
 )
+@example(said=["a ]]> b"])
 @given(said=st.lists(ODD, min_size=1, max_size=5))
 def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:
     document = read(name, content)
@@ -336,6 +342,12 @@ def test_only_what_lacks_a_translation_is_filled() -> None:
     ]
     assert read("a.po", filled).texts == []
     assert len(read("a.po", PO, redo=True).texts) == 5
+
+
+def test_flags_belong_to_the_next_message_even_if_it_is_obsolete() -> None:
+    obsolete = '#, fuzzy\n#~ msgid "Old"\n#~ msgstr "Alt"\n\n'
+    assert read("a.po", f'{obsolete}msgid "New"\nmsgstr ""\n').texts == ["New"]
+    assert read("a.po", f'{obsolete}#, fuzzy\nmsgid "New"\nmsgstr ""\n').texts == []
 
 
 PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
@@ -510,6 +522,19 @@ def test_attributes_within_a_text_are_translated() -> None:
     assert """<img alt="&quot;DE&quot; dog">""" in filled
 
 
+def test_names_of_attributes_are_those_that_browsers_read() -> None:
+    page = """<hr =title="one"><hr x<title="two"><hr 'title="three"><hr title = "four">"""
+    assert read("a.html", page).texts == ["four"]
+
+
+def test_a_tag_inside_an_attribute_is_not_taken_for_another_tag() -> None:
+    page = """<p>See <a title='an <img alt="a dog">'>it</a> or <img alt="a dog">.</p>"""
+    document = read("a.html", page)
+    translations = [document.texts[0], 'ein <img alt="a dog">', "ein Hund"]
+    expected = """<p>See <a title='ein <img alt="a dog">'>it</a> or <img alt="ein Hund">.</p>"""
+    assert document.write(translations).decode() == expected
+
+
 # -- subtitles and lines ----------------------------------------------------------------------------------
 
 
@@ -606,6 +631,16 @@ def test_a_placeholder_that_is_too_long_is_taken_out() -> None:
     plan = Plan([f"See {address} for more."], "en", lengths=lengths, max_length=30)
     [made] = plan.assemble(by(str, plan.sentences))
     assert (plan.sentences, made.text) == (["See", "for more."], f"See {address} for more.")
+
+
+def test_a_sentence_is_not_cut_inside_a_placeholder() -> None:
+    def lengths(texts: Sequence[str]) -> list[int]:
+        return list(map(len, texts))
+
+    text = "Open all files {{ x }} and close them"
+    plan = Plan([text], "en", lengths=lengths, max_length=24)
+    [made] = plan.assemble(by(str.swapcase, plan.sentences))
+    assert (made.text, LONG in made.flags) == ("oPEN ALL FILES {{ x }} AND CLOSE THEM", False)
 
 
 def test_what_is_never_short_enough_is_left_and_flagged() -> None:

@@ -252,6 +252,15 @@ def test_what_is_added_is_written_like_the_rest() -> None:
     assert len(read_document(content.encode(), "a.tmx", "en", "de", redo=True).texts) == 3
 
 
+def test_a_segment_may_be_a_section_of_characters() -> None:
+    content = memory([[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]])
+    document = read_document(content.encode(), "a.tmx", "en", "de")
+    assert (document.texts, document.kinds) == (["a & b", "c <b>d</b>"], ["plain", "preserved"])
+    filled = document.write(["A & B", "]]>"]).decode()
+    assert '<tuv xml:lang="de"><seg><![CDATA[A & B]]></seg></tuv>' in filled
+    assert "<![CDATA[]]]]><![CDATA[>]]></seg>" in filled
+
+
 # -- XLIFF and PO -----------------------------------------------------------------------------------------
 
 XLIFF = """<xliff version="1.2"><file source-language="en" target-language="de-DE"><body>

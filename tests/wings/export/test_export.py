@@ -360,12 +360,14 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
         transduce.load(tmp_path / "out")
 
 
-def test_onnx_knows_any_length(models, tmp_path):
+def test_onnx_knows_long_texts_and_splits_longer_ones(models, tmp_path):
     export(models("post"), "onnx", tmp_path / "out")
     text = " ".join(reverse_texts(300, seed=7)[0])
     own, exported = transduce.load(models("post"), engine="torch"), transduce.load(tmp_path / "out")
     scores = [each.score([text], ["zu fe"])[0].log_prob for each in (own, exported)]
     assert len(own.tokenizer.encode_source([text])[0]) > 1100 and scores[1] == pytest.approx(scores[0], abs=1e-2)
+    one, long, other = exported.translate_lines(["ka lo", "mi nu, " * 3000, "so ya"])  # memory grows with the square
+    assert "split" in long.flags and [one, other] == exported.translate(["ka lo", "so ya"])
 
 
 def test_a_package_for_argos_holds_what_it_reads(models, tmp_path):

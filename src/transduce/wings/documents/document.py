@@ -15,6 +15,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
+from transduce.wings.documents.markup import pieces
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF32_LE: "utf-32-le",
@@ -53,7 +54,6 @@ class Document:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts to translate."""
         return [slot.text for slot in self.slots]
 
     @cached_property
@@ -103,12 +103,13 @@ class Document:
 
     def _with_attributes(self, number: int, final: list[str]) -> str:
         """The final text of a slot, including the translated attributes of its tags."""
-        new = final[number]
+        new, tags = final[number], dict[str, str]()
         for (begin, end), attributes in self._attributes.get(number, {}).items():
             slots = ((self.slots[i], final[i]) for i in attributes)
             replaced = [(slot, text if text == slot.present else slot.write(text)) for slot, text in slots]
-            new = new.replace(self.content[begin:end], self._spliced(begin, end, replaced), 1)
-        return new
+            tags[self.content[begin:end]] = self._spliced(begin, end, replaced)
+        found = [new[piece.begin : piece.end] for piece in pieces(new, html=True)] if tags else [new]
+        return "".join(tags.get(piece, piece) for piece in found)
 
     def _encodable(self, text: str, slot: Slot) -> str:
         """Replace characters outside the codec by character references; raises UserError in plain text."""

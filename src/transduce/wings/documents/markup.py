@@ -19,7 +19,7 @@ NO_TAG = re.compile(  # comments, CDATA, instructions and declarations
     re.DOTALL,
 )
 MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
-ATTRIBUTE_PATTERN = re.compile(r"""([^\s"'=<>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
+ATTRIBUTE_PATTERN = re.compile(r"""(=?[^\s=>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
 VOID_ELEMENTS = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )  # HTML's elements without content
@@ -98,13 +98,11 @@ def decoded(entity: str) -> str | None:
 def speller(fragment: str) -> Callable[[str], str]:
     """Return a function that escapes text for markup, with the entities that `fragment` uses."""
     texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
-    table = (
-        {"&": "&amp;", "<": "&lt;"} if any(">" in text for text in texts) else {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-    )
+    table = {"&": "&amp;", "<": "&lt;"} | ({} if any(">" in text for text in texts) else {">": "&gt;"})
     for text in texts:
         for entity in ENTITY.finditer(text):
             character = decoded(entity.group())
             if character is not None and len(character) == 1 and character != " ":
                 table[character] = entity.group()
     translation = str.maketrans(table)
-    return lambda text: text.translate(translation)
+    return lambda text: text.translate(translation).replace("]]>", "]]&gt;")  # XML forbids "]]>" in text

@@ -135,7 +135,8 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
             if message.line:
                 yield _complete(message, name)
                 message = _Message()
-            message.is_fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            is_flag = line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
+            message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith("#~")  # an obsolete message
             string = None
         line_begin += len(line) + 1
     if message.line:

@@ -20,9 +20,10 @@ from transduce.wings.documents.xml import (
     Element,
     Unit,
     UnitReader,
+    as_content,
     decode_xml,
     indentation,
-    without_illegal,
+    source_text,
 )
 from transduce.wings.inline.events import ENTITY
 from transduce.wings.inline.placeholders import mask
@@ -98,7 +99,7 @@ def read_tmx(file: DocumentFile) -> Document:
                 slots.append(_existing_target(unit.unit, spoken, written))
         elif one := choose_languages(codes, unit.origin, source):
             slots.append(_new_target(text, unit.unit, unit.variants[codes.index(one[0])], language))
-    slots = [slot for slot in slots if mask(slot.text, markup=True).text.strip()]
+    slots = [slot for slot in slots if mask(slot.text, markup=slot.kind != "plain").text.strip()]
     return Document(file.name, text, codec, tuple(slots))
 
 
@@ -194,11 +195,12 @@ def _spelling(units: Sequence[_Memory], target: str) -> str:
 
 def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
     begin, end, _ = unit.fill(written.segment, "")
+    text, kind = source_text(spoken.content, preserve=True)
 
     def write(translation: str) -> str:
-        return unit.fill(written.segment, without_illegal(translation))[2]
+        return unit.fill(written.segment, as_content(translation, spoken.content))[2]
 
-    return Slot(spoken.content, written.content, unit.line, begin, end, write, "preserved")
+    return Slot(text, written.content, unit.line, begin, end, write, kind)
 
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
@@ -208,7 +210,8 @@ def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"
 
     def write(translation: str) -> str:
-        content = f"<{segment}>{without_illegal(translation)}</{segment}>"
+        content = f"<{segment}>{as_content(translation, spoken.content)}</{segment}>"
         return f'{before}<{variant} {key}="{language}">{content}</{variant}>'
 
-    return Slot(spoken.content, "", unit.line, end, end, write, "preserved")
+    said, kind = source_text(spoken.content, preserve=True)
+    return Slot(said, "", unit.line, end, end, write, kind)

@@ -1,6 +1,5 @@
 """Reads the units of XLIFF files, versions 1.0 to 1.2 and 2.x."""
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -8,21 +7,19 @@ from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language
-from transduce.wings.documents.markup import pieces
 from transduce.wings.documents.xml import (
     Element,
     Unit,
     UnitReader,
+    as_content,
     decode_xml,
     indentation,
-    without_illegal,
+    source_text,
 )
-from transduce.wings.inline.events import ENTITY
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 UNTRANSLATED_STATES = ("new", "needs-translation")  # of a target, in 1.x
-WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 
 
 class _Segment(NamedTuple):
@@ -68,8 +65,7 @@ def read_translated_xliff(content: Iterable[bytes], name: str, source: str, targ
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
-    cdata = WHOLE_CDATA.fullmatch(content)
-    return mask(cdata["text"] if cdata else content, markup=True, preserve=kind != "markup").text
+    return mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup").text
 
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
@@ -90,21 +86,12 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
         spoken = children.get("source")
         if spoken is None or unit.attributes.get("translate") == "no":
             continue
-        text, kind = _source_text(unit.text(spoken), preserve=unit.attributes.get("xml:space") == "preserve")
+        text, kind = source_text(unit.text(spoken), preserve=unit.attributes.get("xml:space") == "preserve")
         before_target = children.get("seg-source", spoken)
         if text.strip():
             yield _Segment(unit, spoken, children.get("target"), before_target, text, kind)
     if not is_xliff:
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
-
-
-def _source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
-    """The text of a source element and the text's kind; white space is unchanged if `preserve` is true."""
-    if cdata := WHOLE_CDATA.fullmatch(content):
-        text = cdata["text"]
-        is_html = ENTITY.search(text) or any(piece.kind != "text" for piece in pieces(text, html=True))
-        return text, "preserved" if is_html else "plain"
-    return (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
@@ -113,16 +100,10 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     new_name = source.full_name.removesuffix("source") + "target"
     new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"
     before = "" if target else indentation(text, unit.character(source.begin))
-    is_cdata = WHOLE_CDATA.fullmatch(unit.text(source))
 
     def write(translation: str) -> str:
-        content = without_illegal(translation)
-        if is_cdata:
-            content = f"<![CDATA[{content.replace(']]>', ']]]]><![CDATA[>')}]]>"
+        content = as_content(translation, unit.text(source))
         return unit.fill(target, content)[2] if target else f"{before}{new_tag}{content}</{new_name}>"
 
-    if target:
-        begin, end, _ = unit.fill(target, "")
-    else:
-        begin = end = unit.end(segment.before_target)
+    begin, end = unit.fill(target, "")[:2] if target else [unit.end(segment.before_target)] * 2
     return Slot(segment.text, segment.translation, unit.line, begin, end, write, segment.kind)

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from transduce.system.errors import UserError
+from transduce.text.formats import TextKind
 from transduce.wings.documents.document import decode, decode_pieces
+from transduce.wings.documents.markup import pieces
+from transduce.wings.inline.events import ENTITY
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
@@ -19,6 +22,7 @@ MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
+WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of expat
 
@@ -190,9 +194,19 @@ def indentation(text: str, place: int) -> str:
     return match.group() if match else ""
 
 
-def without_illegal(text: str) -> str:
-    """The text without the characters that XML forbids."""
-    return ILLEGAL_CHARACTER.sub("", text)
+def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
+    """The text of a source element and the text's kind; white space is unchanged if `preserve` is true."""
+    if cdata := WHOLE_CDATA.fullmatch(content):
+        text = cdata["text"]
+        is_html = ENTITY.search(text) or any(piece.kind != "text" for piece in pieces(text, html=True))
+        return text, "preserved" if is_html else "plain"
+    return (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
+
+
+def as_content(translation: str, source: str) -> str:
+    """The content of a target: without characters that XML forbids, and in CDATA if the source's content is CDATA."""
+    text = ILLEGAL_CHARACTER.sub("", translation)
+    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>" if WHOLE_CDATA.fullmatch(source) else text
 
 
 def _declared(content: bytes) -> str | None:

@@ -23,6 +23,7 @@ from transduce.model.seq2seq import make_batch, source_tensor
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
+from transduce.wings.ct2.engine import max_positions
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
@@ -81,7 +82,7 @@ class OnnxEngine:
     """An engine with an `onnxruntime.InferenceSession` for each of the two graphs."""
 
     name = "ONNX Runtime"
-    supports: frozenset[Feature] = frozenset({"constraints", "positions"})  # the graphs return no attention
+    supports: frozenset[Feature] = frozenset({"constraints"})  # the graphs return no attention
 
     def __init__(self, folder: Path, config: ModelConfig, threads: int):
         """Raises UserError if onnxruntime isn't installed or can't read the graphs."""
@@ -98,7 +99,7 @@ class OnnxEngine:
             )
         except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
-        self.max_positions = config.max_positions if config.positions == "learned" else None
+        self.max_positions: int | None = max_positions(config)  # the memory of attention grows with its square
         # The decoder's inputs that grow with each step, (r, h, t, d), with r = 1 and t = 0.
         self._empty: Arrays = {
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)

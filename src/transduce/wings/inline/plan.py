@@ -17,6 +17,7 @@ from transduce.wings.inline.placeholder_removal import without_words
 from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
 from transduce.wings.inline.placeholders import (
     Masked,
+    Patch,
     cut,
     in_place,
     intact,
@@ -24,6 +25,7 @@ from transduce.wings.inline.placeholders import (
     mask,
     moved,
     original,
+    weave,
     whole_words,
 )
 from transduce.wings.inline.placing import copied, restore
@@ -135,10 +137,14 @@ class Plan:
     def _text(self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]) -> _Text:
         """Split a text into parts, and add the masked texts of the parts to `self.sentences`."""
         spell = speller(text) if kind != "plain" else str
+        # A cut must not be inside a placeholder.
+        uncut = weave(
+            masked.text, [Patch(word.begin, word.end, "_" * (word.end - word.begin)) for word in masked.words]
+        )
         spans, in_parts = list[Span](), set[int]()  # in_parts: where the parts of too long sentences begin
         for begin, end in sentences:
             if masked.text[begin:end] in long and self._lengths and self._max_length:
-                shorter = shorten(masked.text, (begin, end), self._lengths, self._max_length)
+                shorter = shorten(uncut, (begin, end), self._lengths, self._max_length)
                 in_parts |= {begin for begin, _ in shorter}
                 spans += shorter
             else:
@@ -157,9 +163,7 @@ class Plan:
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
-        flags: tuple[str, ...] = (LONG,)
-        if forms:
-            flags = (IN_PARTS,) if in_parts else ()
+        flags: tuple[str, ...] = (LONG,) if not forms else (IN_PARTS,) if in_parts else ()
         return _Part(source, list(zip(forms, range(first, first + len(forms)), strict=True)), flags)
 
     def _assembled(self, text: _Text, translations: Sequence[Translation]) -> Translation:
