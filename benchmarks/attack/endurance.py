@@ -6,9 +6,9 @@ The server translates with a small model of a toy language and has a file of key
 batches, HTML, documents, downloads, pages, requests with mistakes, and wrong keys. Other requests are broken off. A
 request that should succeed is *answered* with the translation of its own sentences. A request with a mistake or a wrong
 key is *refused* with the status that it should have. Everything else is a defect: another answer or none. The process
-is measured twenty times, while no connection is open. Compared with the first tenth of the requests, it is a defect if
-resident memory has grown by more than 5 %, or the number of threads or open files at all. All defects are listed. The
-exit status is 1 if there are any.
+is measured twenty times, while no connection is open. After the first tenth of the requests, memory may grow by
+5 %, and the number of open files not at all. Python starts the threads of a pool when it needs them, so the number of
+threads may grow until the pool is complete. All defects are listed. The exit status is 1 if there are any.
 """
 
 import argparse
@@ -39,6 +39,7 @@ from wire import (
 )
 
 CLIENTS, MEASUREMENTS, MAX_GROWTH = 64, 20, 0.05
+MAX_THREADS = 3 + min(32, (os.cpu_count() or 1) + 4)  # main, engine, long documents, and asyncio's pool
 OPTIONS = ("--limit=limits.per_key=999999999",)
 WEIGHTS = {"translation": 45, "html": 6, "file": 8, "page": 12, "mistake": 15, "wrong_key": 7, "broken": 7}
 PAGES = ("/", "/page.js", "/docs", "/openapi.json", "/languages", "/frontend/settings", "/metrics", "/health")
@@ -192,7 +193,7 @@ async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) ->
     growth = last["KiB"] / first["KiB"] - 1
     tally.check(growth <= MAX_GROWTH, "", f"memory grew by {growth:.1%}")
     tally.check(last["files"] <= first["files"], "", f"open files: {first['files']}, then {last['files']}")
-    tally.check(last["threads"] <= first["threads"], "", f"threads: {first['threads']}, then {last['threads']}")
+    tally.check(last["threads"] <= MAX_THREADS, "", f"{last['threads']} threads, but only {MAX_THREADS} are needed")
     del tally.counts[""]
     print(f"memory after the first tenth: {growth:+.1%}")
 
