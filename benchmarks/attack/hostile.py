@@ -46,20 +46,11 @@ HEADS = [
 ]  # fmt: skip
 CHUNKS = (
     *(b"0x2\r\n{}\r\n0\r\n\r\n", b"+2\r\n{}\r\n0\r\n\r\n", b" 2\r\n{}\r\n0\r\n\r\n", b"2\n{}\r\n0\r\n\r\n"),
-    *(
-        b"2\r\n{}XX0\r\n\r\n",
-        b"2\r\n{}\n0\r\n\r\n",
-        b"2\r\n{}0\r\n\r\n",
-        b"-1\r\n{}\r\n0\r\n\r\n",
-        b"2_0\r\n{}\r\n0\r\n\r\n",
-    ),
-    *(
-        b"2;a=\0\r\n{}\r\n0\r\n\r\n",
-        b"\r\n2\r\n{}\r\n0\r\n\r\n",
-        b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n",
-        b"2;\n\r\n{}\r\n0\r\n\r\n",
-    ),
+    *(b"2\r\n{}XX0\r\n\r\n", b"2\r\n{}\n0\r\n\r\n", b"2\r\n{}0\r\n\r\n", b"2_0\r\n{}\r\n0\r\n\r\n"),
+    *(b"-1\r\n{}\r\n0\r\n\r\n", b"\r\n2\r\n{}\r\n0\r\n\r\n", b"2;\n\r\n{}\r\n0\r\n\r\n"),
+    *(b"2\r\n{}\r\n0\r\n\n", b"2\r\n{}\r\n0\r\nX-A: a\n\n", b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n"),
 )
+
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "127.9.9.9", "LocalHost")
 FOREIGN = (
