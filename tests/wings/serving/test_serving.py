@@ -300,6 +300,9 @@ HOSTILE = {
     "headers that arrive at once": (get("/health", f"X-A: {'a' * 20_000}"), 431),
     "lines without CR": (get("/health").replace(b"\r\n", b"\n"), 400),
     "a line without CR": (get("/health", "X-A: a\nContent-Length: 5"), 400),
+    "a line that goes on": (get("/health", "X-A: a", " Content-Length: 5"), 400),
+    "a trailer without CR": (FINE[:-2] + b"X-A: a\n\n", 400),
+    "no trailer, without CR": (FINE[:-2] + b"\n", 400),
     "a page of another site": (FINE.replace(b"\r\n", b"\r\nOrigin: http://evil.example\r\n", 1), 403),
     "a page without a site": (FINE.replace(b"\r\n", b"\r\nOrigin: null\r\n", 1), 403),
     "a page of no site": (FINE.replace(b"\r\n", b"\r\nOrigin: http://[evil\r\n", 1), 403),
@@ -340,6 +343,15 @@ def test_requests_of_a_connection_may_arrive_in_any_pieces(server: Server, size:
                 connection.sendall(content[i : i + size])
                 time.sleep(0.001)  # so that most pieces arrive alone
             assert receive(connection).status == 200
+
+
+def test_requests_that_arrive_together_are_checked_one_by_one(server: Server) -> None:
+    for first in (get("/health"), FINE):
+        for second in (get("/health").replace(b"\r\n", b"\n"), get("/health", "X-A: a", " b")):
+            with server.connect() as connection:
+                connection.sendall(first + second)
+                both = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert re.findall(rb"HTTP/1.1 (\d+)", both) == [b"200", b"400"]
 
 
 @pytest.mark.parametrize("content, status", HOSTILE.values(), ids=HOSTILE)
@@ -539,6 +551,20 @@ def test_too_many_connections(model: Path) -> None:
         for connection in connections[2:]:
             connection.close()
         wait_for(lambda: server.get("/health").status == 200)
+
+
+def test_connections_beyond_those_that_may_wait_are_refused_at_once(model: Path) -> None:
+    with (
+        serving(model, model.parent / "beyond.log", "--limit=limits.connections=1") as server,
+        contextlib.ExitStack() as held,
+    ):
+        for _ in range(2):
+            held.enter_context(server.connect())
+        for _ in range(3):
+            with server.connect() as beyond:  # sends nothing
+                answer = receive(beyond)
+                assert (answer.status, answer.headers["retry-after"], answer.error[:8]) == (503, "1", "Too many")
+                assert is_closed(beyond)
 
 
 def test_more_connections_than_the_system_allows(model: Path) -> None:

@@ -141,8 +141,7 @@ class AccessControl:
         if self._local and post and foreign:
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
-            sentence = "Send either Content-Length or Transfer-Encoding, not both."
-            raise HTTPException(400, sentence, {"Connection": "close"})
+            raise HTTPException(400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"})
         limit = self._limits.document if path == UPLOAD else self._limits.body
         length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)

@@ -2,11 +2,11 @@
 
 import asyncio
 import gc
-import json
 import logging
 import re
 import select
 import socket
+import sys
 import time
 from dataclasses import replace
 from types import FrameType
@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import h11
 import uvicorn
+from h11._receivebuffer import ReceiveBuffer
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from transduce.system.console import log
 from transduce.wings.serving.limits import Limits
@@ -28,8 +29,9 @@ except ImportError:  # Windows
 
 OTHER_FILES = 100  # open files that are not connections: libraries, uploads
 ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
-BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
-CONNECTIONS_PER_LIMIT = 3  # serve N connections, answer 503 to the next N, drop the rest
+HEADERS_END = re.compile(rb"\A\r\n|\r\n\r\n|\n[ \t]|\n(?<!\r\n)")  # or a line that is continued or ends in a bare LF
+CONNECTIONS_PER_LIMIT = 3  # serve N connections, read a request of the next N to answer 503, close the rest
+TOO_MANY = JSONResponse({"error": "Too many connections. Try later."}, 503, {"Retry-After": "1", "Connection": "close"})
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
@@ -59,7 +61,6 @@ def _connections(wanted: int) -> int:
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
     """Return uvicorn's configuration. X-Forwarded-For headers are trusted only from `proxies`."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
-
     return uvicorn.Config(
         app,
         http=type("Protocol", (_Deadlines,), {"limits": limits}),
@@ -75,32 +76,36 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
     )
 
 
+class _Headers(ReceiveBuffer):
+    """Checks the lines of headers and trailers. A proxy may understand what h11 accepts in another way."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        found = HEADERS_END.search(self._data, max(0, self._multiple_lines_search - 1))
+        if found and not found[0].endswith(b"\r\n"):
+            raise h11.LocalProtocolError("each line of the headers must end in CR LF and can't be continued")
+        return super().maybe_extract_lines()
+
+
 class _Deadlines(H11Protocol):
     """A connection with time limits for receiving the headers and the body, and for sending the response."""
 
     limits: ClassVar[Limits]
     is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
     _client_state: Any = None
-    _head = b""  # the last bytes of headers that have not ended
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.conn._receive_buffer = _Headers()
         transport.set_write_buffer_limits(0)  # pause_writing is called as soon as the client does not read
         if len(self.connections) > self.limits.connections:
-            self.app = _full
-        if len(self.connections) > 2 * self.limits.connections:  # too many to answer 503
-            transport.abort()
+            self.app = TOO_MANY
+        if len(self.connections) > 2 * self.limits.connections:  # too many to read their requests
+            self._refuse(TOO_MANY)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        if self.conn.their_state is h11.IDLE:
-            seen, (head, end, _) = len(self._head), (self._head + data).partition(b"\r\n\r\n")
-            self._head = b"" if end else head[-3:]
-            if BARE_LINE_FEED.search(head, min(seen, 1)):  # a proxy may understand such a request in another way
-                self.send_400_response("Each line of the headers must end in CR LF.")
-                return
         super().data_received(data)
         if self.is_last and self.cycle:  # uvicorn then closes the connection after the response, and says so in it
             self.cycle.scope["headers"] = [*self.cycle.scope["headers"], CLOSE_HEADER]
@@ -128,9 +133,14 @@ class _Deadlines(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request with status 400, unless a response has begun. Closes the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            body = json.dumps({"error": msg}).encode()
-            head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-            self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+            self._refuse(JSONResponse({"error": f"{msg[:-1]}: {sys.exc_info()[1]}."}, 400, {"Connection": "close"}))
+        self.transport.close()
+
+    def _refuse(self, response: JSONResponse) -> None:
+        """Send a response without a request, and close the connection."""
+        status = b"%d %s" % (response.status_code, STATUS_PHRASES[response.status_code])
+        headers = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
+        self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n%s" % (status, headers, response.body))
         self.transport.close()
 
     def _watch(self) -> None:
@@ -147,12 +157,6 @@ class _Deadlines(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-async def _full(scope: Any, receive: Any, send: Any) -> None:
-    """Answer 503 because the server has too many connections."""
-    headers = {"Retry-After": "1", "Connection": "close"}
-    await JSONResponse({"error": "Too many connections. Try again later."}, 503, headers)(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
