@@ -2,7 +2,7 @@
 # make test       format, lint, types and the tests that take seconds
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
-# make attack     damage the files of every kind of folder for MINUTES=10 minutes, and list what is not noticed
+# make attack     damage files and kill commands, for MINUTES=10 minutes each, and list what goes wrong
 # make docs       build the documentation: site/index.html
 #
 # Nothing but make and Python 3.11 or newer is needed; everything else is installed into .venv. Variables:
@@ -41,6 +41,7 @@ pytest: .venv/installed-dev | lint
 
 attack: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/damage.py --minutes $(MINUTES)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/kills.py --minutes $(MINUTES)
 
 docs: .venv/installed-docs
 	$(BIN)/python docs/generate.py build/docs
