@@ -2,7 +2,7 @@
 # make test       format, lint, types and the tests that take seconds
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
-# make attack     damage the files of every kind of folder for MINUTES=10 minutes, and list what is not noticed
+# make attack     damage files, kill commands, and send hostile texts, documents and requests, for MINUTES=10 each
 # make audit      look up known vulnerabilities and licences of what is installed, and list it in build/sbom.json
 # make docs       build the documentation: site/index.html
 #
@@ -41,7 +41,8 @@ pytest: .venv/installed-dev | lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
 
 attack: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/damage.py --minutes $(MINUTES)
+	for attack in damage kills texts documents server; do \
+		OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/$$attack.py --minutes $(MINUTES) || exit 1; done
 
 audit: .venv/installed-audit
 	@mkdir -p build

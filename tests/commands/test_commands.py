@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import multiprocessing
 import os
 import re
 import shlex
@@ -23,7 +24,7 @@ import torch
 from safetensors.torch import load_file
 
 import transduce
-from command_line import run
+from command_line import die, run
 from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
@@ -33,6 +34,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system.errors import UserError
+from transduce.system.files import verify
 from transduce.text.plain import write_lines
 from transduce.wings.demo.command import next_steps
 from transduce.wings.synthetic.distill import distill
@@ -290,6 +292,27 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     with pytest.raises(UserError, match="nope"):
         distill(translator, [place / "one"], missing, tmp_path / "a/b/c")
     assert not (tmp_path / "a").exists()
+
+
+def killed(folder: Path, pattern: str, change: int, *arguments: object) -> None:
+    """Run a command in another process, which `die` kills."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.wings.synthetic.distill"])
+    process = processes.Process(target=die, args=(change, list(map(str, arguments)), folder, pattern))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(place, tmp_path, capsys):
+    command = ["distill", place / "one", "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"]
+    command += ["--out", tmp_path / "data"]
+    killed(tmp_path, "data", 2, *command)
+    assert (tmp_path / ".data.translations.jsonl").exists()
+    status, _, said = run(capsys, *command)
+    assert status == 2 and f"{tmp_path / 'data'} exists already" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    open_prepared(tmp_path / "data")
 
 
 # -- translate --------------------------------------------------------------------------------------------
@@ -647,6 +670,15 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     assert output(capsys, "translate", tmp_path / "two", "--input", tmp_path / "in.txt").count("\n") == 1
 
 
+def test_an_average_that_was_killed_is_made_again(place, tmp_path, capsys):
+    command = ["average", place / "one", "--last", 2, "--out", tmp_path / "two"]
+    killed(tmp_path, "**/README.md", 1, *command)
+    output(capsys, *command)
+    assert [path.name for path in tmp_path.iterdir()] == ["two"]
+    assert not [*(tmp_path / "two").glob(".*")]
+    verify(tmp_path / "two", hashes=True)
+
+
 def test_info_of_a_finished_training(place, capsys):
     facts, _, sources = output(capsys, "info", place / "one").partition("\n\n")
     printed = dict(line.split("  ", 1) for line in facts.splitlines())
@@ -744,7 +776,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
     "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
     "average one --last 2": "average needs --out",
-    "average one --out two": "two already exists. Choose another folder with --out.",
+    "average one --out two --last 2": "two exists already and is never overwritten. Choose another name, or remove it.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",
     "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last.",
     "average data --out x": "data is not a model folder",

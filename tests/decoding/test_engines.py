@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -30,6 +29,7 @@ from transduce.model_folder import describe
 from transduce.preparation.prepared import open_prepared
 from transduce.system import machine
 from transduce.system.errors import UserError
+from transduce.system.file_lock import file_lock
 from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
@@ -426,10 +426,14 @@ def test_who_was_first_is_believed(trained, cache):
 
 
 def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
-    for name, age in {".abc.aside-1": 2 * building.ABANDONED_SECONDS, ".abc.aside-2": 0}.items():
+    for name in (".abc.aside-1", ".abc.aside-2"):
         (cache / name).mkdir(parents=True)
         (cache / name / "model.bin").touch()
-        os.utime(cache / name, (time.time() - age,) * 2)
+    with file_lock(cache / ".abc.aside-2.lock", "busy"):
+        transduce.load(trained)
+        assert sorted(path.name for path in cache.glob(".*")) == [".abc.aside-2", ".abc.aside-2.lock"]
+    [kept] = cache.glob("[!.]*")
+    (cache / f".{kept.name}.aside-3.lock").touch()  # of a process that was killed when the engine was complete
     transduce.load(trained)
     assert [path.name for path in cache.glob(".*")] == [".abc.aside-2"]
 

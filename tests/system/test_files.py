@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce.system.errors import UserError
-from transduce.system.files import publish, read_manifest, remove_leftovers, verify, write_folder, write_text
+from transduce.system.files import (
+    publish,
+    read_manifest,
+    remove_leftovers,
+    verify,
+    write_file,
+    write_folder,
+    write_text,
+)
 
 OLD = {"config.toml": b"old", "weights": b"o" * 10_000}
 NEW = {"config.toml": b"newer", "weights": b"n" * 20_000, "deep/er/notes": b""}
@@ -130,7 +139,10 @@ def test_publishing_replaces_what_it_names_and_nothing_else(tmp_path):
     assert not remove_leftovers(tmp_path)
 
 
-@pytest.mark.parametrize("death", ["os._exit(9)", "os.kill(os.getpid(), signal.SIGKILL)"])
+DEATHS = ["os._exit(9)", "os.kill(os.getpid(), signal.SIGKILL)"]
+
+
+@pytest.mark.parametrize("death", DEATHS)
 def test_a_process_killed_while_writing_leaves_a_leftover(death, tmp_path):
     code = f"with write_folder(sys.argv[1]) as aside:\n (aside / 'weights').write_bytes(b'w' * 100)\n {death}"
     assert python(code, tmp_path / "folder").returncode in (9, -signal.SIGKILL)
@@ -147,12 +159,36 @@ def test_what_was_left_goes_when_the_same_is_written_again_and_nobody_writes_to_
         with write_folder(tmp_path / "folder"):
             assert aside.is_dir()
     (tmp_path / "folder").rename(tmp_path / ".folder.aside-left")
-    for name in ("other", "new", "folder"):
+    for name in ("other", "folder"):
         assert (tmp_path / ".folder.aside-left").is_dir()
-        os.utime(tmp_path / ".folder.aside-left", None if name == "new" else (0, 0))
         with write_folder(tmp_path / name):
             pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "new", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "other"]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_the_same_command_at_once_removes_what_a_killed_process_left(death, is_complete, tmp_path):
+    """Also the lock that remains if a process is killed just after it has renamed what it wrote."""
+    when = f"os.unlink = lambda _: {death}" if is_complete else ""
+    for write, name in (("write_file", "text"), ("write_folder", "folder")):
+        code = f"{when}\nwith {write}(sys.argv[1]) as aside:\n {'pass' if is_complete else death}"
+        assert python(code, tmp_path / name).returncode in (9, -signal.SIGKILL)
+        assert (tmp_path / name).exists() == is_complete
+    assert len([*tmp_path.glob(".*.lock")]) == 2
+    write_text(tmp_path / "text", "")
+    with suppress(UserError), write_folder(tmp_path / "folder"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "text"]
+
+
+def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
+    with write_file(tmp_path / "text") as file:
+        write_text(tmp_path / "text", "another one's")
+        assert not remove_leftovers(tmp_path, sole_writer=True)
+        file.write(b"ours")
+    assert (tmp_path / "text").read_bytes() == b"ours"
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 # Kill a process at its n-th system call that changes something, as seen by the interpreter's audit hooks.

@@ -120,6 +120,8 @@ def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp
     assert learnt(out) == learnt(straight)
     assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 121, 10)]
     assert digests(out) == digests(straight)
+    (out / ".killed.aside-1").mkdir()  # as if it had been killed when the model was complete
+    cli.main(arguments(corpus, out, **RANDOM))
     assert not [path for folder in (out, out / "checkpoints") for path in folder.glob(".*")]
     assert not [*out.glob("checkpoints/damaged-*")]
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from transduce.system.errors import UserError
+from transduce.system.files import write_folder
 
 
 def average(model: Path, /, *, out: Path, last: int = 5) -> None:
@@ -23,8 +24,6 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
 
     if last < 1:
         raise UserError(f"--last must be at least 1, not {last}.")
-    if out.exists():
-        raise UserError(f"{out} already exists. Choose another folder with --out.")
     config = model_folder.read_config(model)
     # The other checkpoints, saved at an interruption or because they were the best, don't belong in an average.
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
@@ -35,10 +34,11 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
         raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}. Lower --last.")
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
-    known = model_folder.describe(model).metrics
-    metrics |= {ALIGNMENT_LAYER: known[ALIGNMENT_LAYER]} if ALIGNMENT_LAYER in known else {}
+    known = model_folder.describe(model)
+    metrics |= {ALIGNMENT_LAYER: known.metrics[ALIGNMENT_LAYER]} if ALIGNMENT_LAYER in known.metrics else {}
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
-    weights = model_folder.average(checkpoints[-last:])
-    model_folder.publish_model(out, config, Tokenizer.load(model), weights, metrics, text)
+    with write_folder(out, known.size) as aside:
+        weights = model_folder.average(checkpoints[-last:])
+        model_folder.fill(aside, config, Tokenizer.load(model), weights, metrics, text)
     print(f"{out}: the average of the checkpoints at steps {names}")

@@ -1,11 +1,11 @@
 """Writes folders and files atomically, and checks folders against their manifests.
 
     name/                  the finished folder, with the size and SHA-256 of each file in manifest.json
-    .name.aside-3f9c/      the staging folder while it is being written
-    .name.aside-3f9c.lock  the lock of the staging folder, held by the process that writes
+    .name.aside-3f9c/      the staging folder (or the temporary file) while it is being written
+    .name.aside-3f9c.lock  its lock, held by the process that writes
 
 The manifest is written last, so a folder without a manifest is incomplete.
-`remove_leftovers` removes the staging folders of killed processes.
+`remove_leftovers` removes the staging folders and temporary files of killed processes.
 """
 
 import errno
@@ -17,9 +17,8 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -29,7 +28,6 @@ from transduce.system.file_lock import LOCK, file_lock
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
 ASIDE = ".aside-"
-GRACE_SECONDS = 60.0  # before an unlocked staging folder is removed
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a used-up quota, a file over `ulimit -f`
 
 
@@ -47,8 +45,8 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
     `needed` is the expected size in bytes, or 0 if unknown. Raises UserError if `path` exists or can't be written.
     """
     path = Path(path)
+    remove_leftovers(path.parent, path.name)
     _check_absent(path)
-    remove_leftovers(path.parent, GRACE_SECONDS, path.name)
     with _staging_folder(path.parent, path, needed) as aside:
         yield aside
         _write_manifest(aside)
@@ -94,22 +92,24 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     `needed` is the expected size in bytes, or 0 if unknown. Raises UserError if `path` can't be written.
     """
     path = Path(path)
+    remove_leftovers(path.parent, path.name)
     aside = _aside(path.parent, path.name)
-    try:
-        with aside.open("wb") as file:
-            try:
-                yield file
-            finally:
-                needed = max(needed, file.tell())
-        _sync(aside)
-        aside.replace(path)
-        _sync(path.parent)
-    except BaseException as error:
-        with suppress(OSError):
-            aside.unlink()
-        if isinstance(error, OSError):
-            raise write_error(path, needed, error) from error
-        raise
+    with _lock(aside, path) if path.parent.is_dir() else nullcontext():
+        try:
+            with aside.open("wb") as file:
+                try:
+                    yield file
+                finally:
+                    needed = max(needed, file.tell())
+            _sync(aside)
+            aside.replace(path)
+            _sync(path.parent)
+        except BaseException as error:
+            with suppress(OSError):
+                aside.unlink()
+            if isinstance(error, OSError):
+                raise write_error(path, needed, error) from error
+            raise
 
 
 def to_json(value: Any) -> str:
@@ -173,28 +173,22 @@ def verify(
             raise UserError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
 
 
-def remove_leftovers(parent: Path | str, age: float = 0.0, name: str = "") -> list[Path]:
+def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = False) -> list[Path]:
     """Remove the temporary files and folders that killed processes left in `parent`, and return their paths.
 
-    Skips files and folders that changed in the last `age` seconds. An `age` of 0 is safe only if no other process
-    writes to `parent`. If `name` is not empty, only temporary versions of that file or folder are removed.
+    Skips what another process is writing. If the file system has no locks, nothing is removed, unless `sole_writer`
+    says that no other process writes to `parent`. A `name` restricts this to temporary versions of that file or folder.
     """
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
-        lock = path.with_name(path.name + LOCK)
-        with suppress(OSError, UserError):  # another process may remove it or write to it
-            changed = (path if os.path.lexists(path) else lock).lstat().st_mtime
-            if age and time.time() - changed < age:
-                continue
-            with file_lock(lock, f"{path} is being written.") as is_held:
-                if age and not is_held:  # without locks, another process may still be writing
-                    continue
+        with suppress(OSError, UserError), _lock(path, path) as is_held:  # another process may remove it or write to it
+            if is_held or sole_writer:
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 else:
                     path.unlink(missing_ok=True)
-            removed.append(path)
+                removed.append(path)
     return removed
 
 
@@ -216,7 +210,7 @@ def _error_number(error: BaseException) -> int:
 def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
     """Yield a hidden, locked folder in `parent`, and remove it if the block raises."""
     aside = _aside(parent, path.name)
-    with file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."):
+    with _lock(aside, path):
         try:
             aside.mkdir(parents=True)
         except OSError as error:
@@ -233,6 +227,11 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
 
 def _aside(parent: Path, name: str) -> Path:
     return parent / f".{name}{ASIDE}{secrets.token_hex(4)}"
+
+
+def _lock(aside: Path, path: Path) -> AbstractContextManager[bool]:
+    """Lock a temporary version of `path`, so that `remove_leftovers` knows that a process is writing it."""
+    return file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later.")
 
 
 def _check_absent(path: Path) -> None:

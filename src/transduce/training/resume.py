@@ -19,7 +19,7 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, remove_leftovers
+from transduce.system.files import MANIFEST
 from transduce.system.journal import Journal
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
@@ -89,9 +89,6 @@ def resume(
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
     optimizer = make_optimizer(wrapped_model.parameters(), config.train)
-    if ranks.first:
-        for folder in (out, out / model_folder.CHECKPOINTS):
-            remove_leftovers(folder)
     state = load_newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:

@@ -13,7 +13,7 @@ from transduce.config.settings import Settings
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST
+from transduce.system.files import MANIFEST, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
@@ -94,6 +94,8 @@ def lead(
             "as the model to start from.",
             option="init",
         )
+    for folder in (out, out / model_folder.CHECKPOINTS) if is_begun else ():
+        remove_leftovers(folder, sole_writer=True)
     going = continued(settings, out) if is_begun else None
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")

@@ -105,7 +105,7 @@ def clear(out: Path) -> None:
         ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
-    remove_leftovers(out)
+    remove_leftovers(out, sole_writer=True)
     for name in names - {model_folder.DATA, model_folder.BACK_TRANSLATION}:
         shutil.rmtree(out / name) if name == model_folder.CHECKPOINTS else (out / name).unlink()
 

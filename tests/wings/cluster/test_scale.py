@@ -261,7 +261,9 @@ def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int,
     aggregate_shards(folder, plan)
     for number in numbers:
         encode_shard(folder, plan, Shard(number, count))
+    (folder / ".aggregate.aside-1.lock").touch()  # of a process that was killed when the folder was complete
     merge_prepared(folder, plan, out)
+    assert not [*folder.glob(".*")]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -37,7 +37,7 @@ from transduce.preparation.prepared import (
 )
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
-from transduce.system.files import verify, write_folder
+from transduce.system.files import remove_leftovers, verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
 from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
@@ -153,6 +153,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
         verify(path, hashes=True)
     decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
+    remove_leftovers(folder)
     with write_folder(out) as aside:
         for path in (folder / AGGREGATE).iterdir():
             if path.name.startswith("tokenizer") or path.name == VALID_FILE:

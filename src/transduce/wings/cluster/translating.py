@@ -184,7 +184,7 @@ def join_translations(folder: Path, output: Path) -> Joined:
                 raise UserError(f"{path} is damaged: its content has changed. Remove it and run its shard again.")
             flags.extend(record.flags)
             engines[record.engine] = None
-    remove_leftovers(folder)
+    remove_leftovers(folder, sole_writer=True)
     return Joined(plan.lengths[0], tuple(engines), flags)
 
 

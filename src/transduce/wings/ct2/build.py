@@ -37,7 +37,6 @@ from transduce.wings.phrasebook.examples import held_out
 
 CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
-ABANDONED_SECONDS = 3600  # without a new file, after which a builder is presumed dead
 
 
 def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
@@ -60,7 +59,7 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
     """Build an engine in the cache; returns its compute type, or "" if no compute type is accurate enough."""
-    remove_leftovers(place.parent, ABANDONED_SECONDS)
+    remove_leftovers(place.parent)
     try:
         with write_folder(place) as aside:
             build(folder, config, aside, threads)

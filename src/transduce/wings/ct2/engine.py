@@ -26,7 +26,7 @@ from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestList
 from transduce.system.cache import cache_folder, remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, digest, verify
+from transduce.system.files import MANIFEST, digest, remove_leftovers, verify
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
 from transduce.wings.formats import refuse_config
@@ -107,6 +107,7 @@ def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
         place = cached(folder, shortlist=model.config.decode.shortlist)
         compute_type, threads = read_compute_type(place), model.threads or cores()
         if compute_type:
+            remove_leftovers(place.parent, place.name)
             return CTranslate2Engine(place, compute_type, model.config.model, threads)
         opened: CTranslate2Engine | Refusal = WORSE
         if compute_type is None:

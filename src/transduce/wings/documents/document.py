@@ -54,6 +54,7 @@ class Document:
 
     @cached_property
     def texts(self) -> list[str]:
+        """The texts to translate."""
         return [slot.text for slot in self.slots]
 
     @cached_property

@@ -9,7 +9,7 @@ from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepare import prepare
-from transduce.preparation.prepared import Prepared
+from transduce.preparation.prepared import Prepared, is_prepared
 from transduce.system.file_lock import file_lock
 from transduce.system.files import digest
 from transduce.system.journal import Value
@@ -57,6 +57,9 @@ def distill(
 
     with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."):
         begun = begin(path, call)
+        if is_prepared([str(out)]):  # an earlier call was killed when the corpus was complete
+            begun = iter(())  # closes the file
+            path.unlink(missing_ok=True)
         prepared = prepare(
             data,
             out,

@@ -88,7 +88,7 @@ def _downloads(out: Path) -> Path:
 
 def _clear(out: Path) -> None:
     """Remove temporary files of killed processes. If `out` exists, also remove its unused downloads."""
-    remove_leftovers(out.parent, name=out.name)
+    remove_leftovers(out.parent, out.name, sole_writer=True)
     downloads = _downloads(out)
     if out.exists() and downloads.exists():
         with suppress(UserError), file_lock(downloads / LOCK, f"{downloads} is in use."):
