@@ -46,8 +46,10 @@ AREAS = {
     "serving": ("wings/serving/",),
 }
 PLANTED = "planted by hand"
-TESTS = ("tokens", "text", "preparation", "evaluation", "model", "wings/serving", "decoding", "training", "test_api.py")
-TESTS += ("system", "commands", "config", "wings/documents")
+TESTS = [
+    *("tokens", "text", "preparation", "evaluation", "model", "wings/serving", "decoding", "training", "test_api.py"),
+    *("system", "commands", "config", "wings/documents"),
+]
 # Tests of programs in other processes, whose lines are not recorded: run if all other tests pass.
 SUBPROCESS_TESTS = {"transduce/wings/serving/": "tests/wings/serving/test_serving.py"}
 BROWSER_TESTS = ("test_page.py",)

@@ -98,8 +98,8 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]
             yield node, node.operand
         case ast.Constant(value=bool()):
             yield node, ast.Constant(not node.value)
-        case ast.Constant(value=int() | float()):
-            yield from ((node, ast.Constant(node.value + change)) for change in (1, -1))
+        case ast.Constant(value=int() | float() as number):
+            yield from ((node, ast.Constant(number + change)) for change in (1, -1))
         case ast.If() | ast.While() | ast.IfExp():
             yield node.test, ast.UnaryOp(ast.Not(), node.test)
         case ast.comprehension():
