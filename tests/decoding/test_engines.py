@@ -34,7 +34,7 @@ from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
 from transduce.wings.ct2 import shortlist
-from transduce.wings.ct2.engine import MAX_POSITIONS, CTranslate2Engine, choice
+from transduce.wings.ct2.engine import MAX_POSITIONS, Check, CTranslate2Engine, Loss, choice
 from transduce.wings.formats import refuse_config
 from transduce.wings.int8 import quantise
 
@@ -377,6 +377,27 @@ def test_one_loop_does_not_condemn_an_engine(trained):
     other = [[hypotheses[0]] for hypotheses in [*ours[1:], ours[0]]]
     assert not building.compare(own, sentences, ours, other, targets).is_good()
     assert not building.compare(own, sentences, ours, other).is_good()
+
+
+@pytest.mark.parametrize(
+    ("loops", "score", "chrf", "is_good"),
+    [
+        (0, Loss(0.04, 0.0), Loss(0.2, 0.0), True),
+        (2, Loss(-1.0, 0.0), Loss(-9.0, 0.0), True),
+        (3, Loss(0.0, 0.0), Loss(0.0, 0.0), False),
+        (0, Loss(0.1, 0.0), Loss(0.0, 0.0), False),
+        (0, Loss(0.1, 0.08), Loss(0.0, 0.0), True),  # the loss may be chance
+        (0, Loss(0.2, 9.0), Loss(0.0, 0.0), False),  # few sentences excuse little
+        (0, Loss(0.0, 0.0), Loss(0.5, 0.0), False),
+        (0, Loss(0.0, 0.0), Loss(1.2, 9.0), True),
+        (0, Loss(0.0, 0.0), Loss(2.0, 9.0), False),
+        (0, Loss(0.0, 0.0), None, True),
+        (0, Loss(0.1, 0.0), None, False),
+        (0, Loss(math.nan, 0.0), None, False),
+    ],
+)
+def test_how_much_worse_an_engine_may_be(loops, score, chrf, is_good):
+    assert Check(100, loops, 90, score, chrf).is_good() == is_good
 
 
 def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):

@@ -218,6 +218,15 @@ def test_the_score_of_a_translation_is_the_reported_one(model, tokenizer, alpha)
     assert all(bad.log_prob < good.log_prob - 1 for bad, good in zip(wrong, scores[1:], strict=True))
 
 
+def test_a_score_does_not_depend_on_the_pairs_beside_it(translator):
+    sources, targets = phrases(60, seed=5), phrases(60, seed=6)
+    alone = [translator.score([source], [target])[0] for source, target in zip(sources, targets, strict=True)]
+    together = translator.score(sources, targets)
+    assert len({each.num_tokens for each in alone}) > 2, "scores at other places would be the same"
+    assert [each.num_tokens for each in together] == [each.num_tokens for each in alone]
+    assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], abs=0.01)
+
+
 def test_alternatives_are_the_next_best(translator):
     [best] = translator.translate(["red house"], n_best=4)
     ranked = [best, *best.alternatives]

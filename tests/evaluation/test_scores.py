@@ -37,6 +37,14 @@ def test_chrf_by_hand():
     assert by_name(["ab"], ["ac"])["chrF2"].value == pytest.approx((50 + 0) / 2)
 
 
+def test_a_tokenised_text_is_scored_without_a_warning(caplog):
+    lines = ["the cat sat ."] * 100
+    assert by_name(lines, lines, tokenize="none")["BLEU"].value == pytest.approx(100)
+    assert not caplog.records
+    assert by_name(lines, lines)["BLEU"].value == pytest.approx(100)
+    assert "tokenized period" in caplog.text
+
+
 def test_a_perfect_output():
     found = by_name(REFERENCES, REFERENCES)
     assert [(name, round(s.value, 9), round(s.low, 4), round(s.high, 4)) for name, s in found.items()] == [

@@ -231,6 +231,46 @@ def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tm
     assert seen == {"none", "new"} | ({"old"} if write == "publish" else set())
 
 
+@pytest.mark.parametrize("write", ["write_text", "write_folder", "publish"])
+def test_each_step_is_on_the_disk_before_the_next_one(write, tmp_path, monkeypatch):
+    """Otherwise a power cut can leave a renamed file without content, or an old manifest beside new files."""
+    synced, changed = set(), set()  # inodes: of flushed files, and of folders whose changes are not flushed
+    sync, rename, unlink = os.fsync, os.rename, os.unlink
+
+    def record_sync(descriptor):
+        sync(descriptor)
+        synced.add(os.fstat(descriptor).st_ino)
+        changed.discard(os.fstat(descriptor).st_ino)
+
+    def record_rename(old, new):
+        moved = [Path(old), *Path(old).rglob("*")]
+        assert {path.stat().st_ino for path in moved} <= synced
+        assert not changed or (Path(new).name != "manifest.json" and not (tmp_path / "manifest.json").exists())
+        rename(old, new)
+        changed.add(Path(new).parent.stat().st_ino)
+
+    def record_unlink(path, *arguments, **keywords):
+        unlink(path, *arguments, **keywords)
+        if path == tmp_path / "manifest.json":
+            unlinked.append(path)
+            changed.add(tmp_path.stat().st_ino)
+
+    unlinked = []
+    if write == "publish":
+        with publish(tmp_path) as aside:
+            fill(aside, OLD)
+    for name, function in {"fsync": record_sync, "rename": record_rename, "replace": record_rename}.items():
+        monkeypatch.setattr(os, name, function)
+    monkeypatch.setattr(os, "unlink", record_unlink)
+    if write == "write_text":
+        write_text(tmp_path / "text", "new")
+    else:
+        with write_folder(tmp_path / "folder") if write == "write_folder" else publish(tmp_path) as aside:
+            fill(aside, NEW)
+    assert synced and not changed
+    assert bool(unlinked) == (write == "publish")
+
+
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_damage_is_found_and_named(data, tmp_path_factory):

@@ -27,7 +27,7 @@ from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
-from transduce.text.pairs import Origin, Pair, read_lines, read_pairs
+from transduce.text.pairs import Origin, Pair, are_line_aligned, read_lines, read_pairs
 from transduce.text.rules import Rules
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -224,6 +224,23 @@ def test_another_target_leaves_what_else_an_object_says(half):
 
 
 # -- what users get wrong ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (("a.txt", "b.txt.gz"), True),
+        (("a.tab", "b.en"), True),
+        (("a.txt",), False),
+        (("a.txt", "b.txt", "c.txt"), False),
+        (("a.txt", "b.tsv"), False),
+        (("a.tmx", "b.txt"), False),
+        (("a.html", "b.html"), False),
+        (("a.txt", "."), False),
+    ],
+)
+def test_which_files_are_aligned_by_their_lines(files: tuple[str, ...], expected: bool) -> None:
+    assert are_line_aligned(files) is expected
 
 
 def test_unequal_files_are_refused_with_both_counts(folder):

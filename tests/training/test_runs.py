@@ -249,6 +249,7 @@ def test_metrics_are_those_of_the_model(model, place):
 
 def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path):
     noisy = {"train__learning_rate": 3.0, "train__warmup": 40, "train__steps": 160, "train__save_every": 10}
+    noisy["train__keep_last"] = 8  # more than are averaged
     learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
     averages = []
     for name, changes in {"noisy": noisy, "learning": learning}.items():

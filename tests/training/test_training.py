@@ -529,12 +529,14 @@ def test_a_block_is_gone_on_with_where_it_was_left(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens_mixture, "BLOCK_PAIRS", 40)
     monkeypatch.setattr(tokens_mixture, "RUN_PAIRS", 7)
     task = training(tmp_path, reverse_rows(100, seed=1), MODEL, TRAIN, perplexities())
+    task.config = replace(task.config, data=replace(task.config.data, max_tokens=50))
     assert task.data.blocks == 3
     stream, states, seen = loop.updates(task), [], []
     while task.state.epoch < 2:
         seen.append([batch.tolist() for batch in next(stream)])
         states.append(replace(task.state))
         task.state.position += 1  # as `learn` does
+    assert max(state.position for state in states) > 2, "a block of one update shows nothing"
     for place, state in enumerate(states):
         task.state = replace(state)  # which moves along
         again = itertools.islice(loop.updates(task), 3)

@@ -114,7 +114,7 @@ def area_under_curve(probabilities: Floats, is_good: NDArray[np.bool_]) -> float
 def calibration_error(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:
     """The expected calibration error (Guo et al., 2017) in BINS bins of equal width."""
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, probabilities - is_good, minlength=BINS)  # sums over each bin
+    gaps = np.bincount(bins, probabilities - is_good)  # sums over each bin
     return float(np.abs(gaps).sum() / len(probabilities))
 
 

@@ -68,10 +68,10 @@ def publish(folder: Path | str, needed: int = 0) -> Iterator[Path]:
         _write_manifest(aside)
         (folder / MANIFEST).unlink(missing_ok=True)
         _sync(folder)
-        for name in _names(aside):
+        for name in (names := _names(aside)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (aside / name).replace(folder / name)
-        for changed in {(folder / name).parent for name in _names(aside)} | {folder}:
+        for changed in {folder / parent for name in names for parent in Path(name).parents}:
             _sync(changed)
         (aside / MANIFEST).replace(folder / MANIFEST)
         _sync(folder)

@@ -114,6 +114,6 @@ def _hashes(words: Rows) -> NDArray[np.uint64]:
     """A 64-bit hash of the ids of each word; the chance that two of a million words have the same hash is 3e-8."""
     starts = np.cumsum(words.lengths) - words.lengths
     places = np.arange(len(words.ids)) - np.repeat(starts, words.lengths)
-    powers = np.cumprod(np.full(words.lengths.max(initial=0), HASH_FACTOR, dtype=np.uint64))
+    powers = np.cumprod(np.full(words.lengths.max(), HASH_FACTOR, dtype=np.uint64))
     ids = (words.ids.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_FACTOR)
     return np.add.reduceat((ids ^ (ids >> np.uint64(29))) * powers[places], starts)

@@ -1,0 +1,243 @@
+"""Plants faults in the source, one at a time, and runs the fast tests that run the changed lines.
+
+    pip install coverage
+    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--folder build/mutants]
+
+First, the script records which lines of the package each fast test runs. Then it plants the faults of faults.toml, and
+`--count` random small changes (mutations.py), evenly over the areas, and only on lines that a test runs. It runs the
+ten quickest tests that run a changed line. If these pass, it runs up to 90 seconds of the others, those first that run
+little else. The outcome is
+  failed     a test failed: the fault is noticed
+  hung       the tests took too long: the fault is noticed
+  survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
+`--folder` keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can be interrupted
+and resumed. `--again` runs the survivors again. The exit status is 1 if faults survived for which no reason is given,
+or if tests fail without a fault.
+"""
+
+import argparse
+import compileall
+import json
+import os
+import py_compile
+import random
+import shutil
+import sys
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_tests
+from mutations import mutations
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+AREAS = {
+    "model": ("model/",),
+    "training": ("training/",),
+    "decoding": ("decoding/",),
+    "tokens": ("tokens/",),
+    "text, preparation": ("text/", "preparation/"),
+    "evaluation": ("evaluation/",),
+    "serving": ("wings/serving/",),
+}
+PLANTED = "planted by hand"
+TESTS = [
+    *("tokens", "text", "preparation", "evaluation", "model", "wings/serving", "decoding", "training", "test_api.py"),
+    *("system", "commands", "config", "wings/documents"),
+]
+# Tests of programs in other processes, whose lines are not recorded: run if all other tests pass.
+SUBPROCESS_TESTS = {"transduce/wings/serving/": "tests/wings/serving/test_serving.py"}
+BROWSER_TESTS = ("test_page.py",)
+QUICKEST = 10  # tests of the first run
+MORE_SECONDS = 90.0  # of the tests of the second run
+CONTROL_EVERY = 20  # faults between runs without a fault
+PASSED, FAILED, BROKEN = 0, (1, 2), (4, 5, 70)  # exit statuses: 2 is an error while collecting, 4 and 5 are ours
+
+
+class Fault(NamedTuple):
+    """A change of one place in a file of the package."""
+
+    area: str
+    file: str  # relative to src/
+    line: int
+    last_line: int
+    old: str  # the changed lines
+    new: str
+    content: bytes  # of the whole changed file
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}: {' '.join(self.old.split())} -> {' '.join(self.new.split())}"
+
+
+def planted(source: Path) -> Iterator[Fault]:
+    """The faults of faults.toml. Each `old` must occur once in its file."""
+    for each in tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8"))["planted"]:
+        text = (source / each["file"]).read_text(encoding="utf-8")
+        if text.count(each["old"]) != 1:
+            sys.exit(f"faults.toml: {each['old']!r} occurs {text.count(each['old'])} times in {each['file']}.")
+        line = text[: text.index(each["old"])].count("\n") + 1
+        content = text.replace(each["old"], each["new"]).encode()
+        last_line = line + each["old"].rstrip("\n").count("\n")
+        yield Fault(PLANTED, each["file"], line, last_line, each["old"], each["new"], content)
+
+
+def mutants(source: Path, area: str, lines: dict[str, set[int]], draw: random.Random) -> Iterator[Fault]:
+    """The mutants of an area in random order, at most one for each line that a test runs."""
+    paths = chain.from_iterable((source / "transduce" / folder).glob("*.py") for folder in AREAS[area])
+    faults, used = [], set()
+    for path in sorted(paths):
+        file, content = path.relative_to(source).as_posix(), path.read_bytes()
+        source_lines = content.decode().splitlines()
+        for each in mutations(content):
+            if not lines[file].isdisjoint(range(each.line, each.last_line + 1)):
+                changed = each.apply(content)
+                old = "\n".join(source_lines[each.line - 1 : each.last_line])
+                count = changed.count(b"\n") - content.count(b"\n") + each.last_line
+                new = "\n".join(changed.decode().splitlines()[each.line - 1 : count])
+                faults.append(Fault(area, file, each.line, each.last_line, old, new, changed))
+    draw.shuffle(faults)
+    for fault in faults:
+        if (fault.file, fault.line) not in used:
+            used.add((fault.file, fault.line))
+            yield fault
+
+
+class Campaign:
+    """The tests, the copy of the source, and the outcomes of a campaign."""
+
+    def __init__(self, folder: Path, end: float):
+        self.folder, self.source, self.end = folder.resolve(), folder.resolve() / "src", end
+        self.results = folder / "results.jsonl"
+        (folder / "lines").mkdir(parents=True, exist_ok=True)
+        original = folder / "original"
+        if not original.exists():
+            shutil.copytree(ROOT / "src", original, ignore=shutil.ignore_patterns("__pycache__"))
+            by_content = py_compile.PycInvalidationMode.CHECKED_HASH  # a fault may keep the size and the second
+            compileall.compile_dir(original, quiet=2, invalidation_mode=by_content)
+        shutil.rmtree(self.source, ignore_errors=True)  # it may hold the fault of a killed campaign
+        shutil.copytree(original, self.source)
+        written = self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
+        self.outcomes = {each["name"]: each for each in map(json.loads, written)}
+        self.tests: list[Test] = []
+
+    def record_lines(self) -> None:
+        """Record the lines of test files that have changed since their lines were recorded."""
+        paths = [ROOT / "tests" / name for name in TESTS]
+        for path in chain.from_iterable(sorted(path.rglob("test_*.py")) if path.is_dir() else [path] for path in paths):
+            name = path.relative_to(ROOT).as_posix()
+            place = self.folder / "lines" / (name.replace("/", ".") + ".json")
+            if path.name in BROWSER_TESTS:
+                continue
+            if (not place.exists() or place.stat().st_mtime < path.stat().st_mtime) and time.monotonic() < self.end:
+                record(self.source, name, place)
+                print(f"{name}: {len(read_tests(place))} tests", flush=True)
+            if place.exists():
+                self.tests += read_tests(place)
+        self.tests.sort(key=lambda test: test.alone)
+
+    def lines(self) -> dict[str, set[int]]:
+        """The lines of each file that any test runs."""
+        lines = defaultdict[str, set[int]](set)
+        for test in self.tests:
+            for file, numbers in test.lines.items():
+                lines[file] |= numbers
+        return lines
+
+    def run(self, fault: Fault) -> None:
+        """Run the tests of a fault's lines, and write down the outcome."""
+        changed = set(range(fault.line, fault.last_line + 1))
+        covering = [test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))]
+        functions = {test.name.partition("[")[0]: test for test in reversed(covering)}  # the quickest of each
+        first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
+        more: list[Test] = []
+        for test in sorted(
+            covering, key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values()))
+        ):
+            if test not in first and duration([*more, test]) < MORE_SECONDS:
+                more.append(test)
+        others = [name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)]
+        path = self.source / fault.file
+        original = path.read_bytes()
+        if len(self.outcomes) % CONTROL_EVERY == 0 and self.status([*names(first)], duration(first)) != PASSED:
+            sys.exit(f"Without a fault, tests fail: {self.folder / 'output.txt'}")
+        began, outcome, ran = time.monotonic(), "survived", 0
+        try:
+            path.write_bytes(fault.content)
+            for tests in filter(None, ([*names(first)], [*names(more)], others)):
+                ran += len(tests)
+                if (status := self.status(tests, duration([*first, *more]))) != PASSED:
+                    outcome = "hung" if status == TIMEOUT else "failed"
+                    break
+        finally:
+            path.write_bytes(original)
+        result = {"name": fault.name, "area": fault.area, "line": fault.line, "outcome": outcome, "tests": ran}
+        result["of"], result["seconds"] = len(covering), round(time.monotonic() - began, 1)
+        self.outcomes[fault.name] = result
+        with self.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result, ensure_ascii=False) + "\n")
+        if outcome == "survived":
+            print(f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}", flush=True)
+
+    def status(self, tests: list[str], seconds: float) -> int:
+        """Run tests until one fails. Returns pytest's exit status, or TIMEOUT."""
+        status = run_tests(self.source, ["-x", *tests], self.folder / "output.txt", 60 + 5 * seconds)
+        if status in BROKEN:
+            sys.exit(f"pytest can't run the tests: {self.folder / 'output.txt'}")
+        return status
+
+
+def names(tests: Iterable[Test]) -> Iterator[str]:
+    return (test.name for test in tests)
+
+
+def report(campaign: Campaign) -> list[str]:
+    """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
+    listed = tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8")).get("excused", [])
+    excused = {f"{each['file']}: {each['old']} -> {each['new']}" for each in listed}
+    counts, left = Counter[tuple[str, str]](), []
+    for name, result in campaign.outcomes.items():
+        outcome = "excused" if result["outcome"] == "survived" and name in excused else result["outcome"]
+        counts[result["area"], outcome] += 1
+        left += [name] if outcome == "survived" else []
+    columns = ("failed", "hung", "excused", "survived")
+    print(f"| area | faults | {' | '.join(columns)} | noticed |\n| --- |{' --- |' * (len(columns) + 2)}")
+    for area in [*AREAS, PLANTED, "all"]:
+        row = [sum(n for (of, name), n in counts.items() if name == each and area in (of, "all")) for each in columns]
+        if sum(row):
+            noticed = f"{100 * (row[0] + row[1]) / max(1, sum(row) - row[2]):.1f} %"
+            print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {noticed} |")
+    return left
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    preload()
+    campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes)
+    campaign.record_lines()
+    lines = campaign.lines()
+    areas = [mutants(campaign.source, area, lines, random.Random(arguments.seed)) for area in AREAS]
+    drawn = [fault for turn in zip_longest(*areas) for fault in turn if fault][: arguments.count]
+    for fault in [*planted(campaign.source), *drawn]:
+        known = campaign.outcomes.get(fault.name)
+        if time.monotonic() < campaign.end and (known is None or (arguments.again and known["outcome"] == "survived")):
+            campaign.run(fault)
+    left = report(campaign)
+    print(f"seed {arguments.seed}, {len(campaign.outcomes)} faults, {len(left)} survivors")
+    sys.exit(bool(left))
+
+
+if __name__ == "__main__":
+    main()
