@@ -12,7 +12,7 @@ FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") 
 TREES = {name: ast.parse(text) for name, text in FILES.items()}
 
 MAX_CORE_LINES = 10_260  # what somebody reads to know the system; commands not counted; small corpora 1,050, damage 110
-MAX_LINES = 26_310  # every line is read again by somebody; small corpora, damage, faulty engines, hostile requests
+MAX_LINES = 26_380  # every line is read again by somebody; 60 for words that are right, refused languages, documents
 MAX_FILE_LINES = 300  # a file is read in one sitting
 MAX_FUNCTION_LINES = 60  # a function fits on a screen
 LONGER_FILES: dict[str, str] = {}  # file -> why it is longer

@@ -546,6 +546,7 @@ def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
         "num_tokens": 0,
         "score": 0.0,
         "confidence": None,
+        "words": [],
         "detached": False,
     }
 

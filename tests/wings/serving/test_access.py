@@ -348,7 +348,33 @@ def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo)
             answer = asking.post("/translate", json=asked | {"q": q, "format": form})
             assert answer.json()["detectedLanguage"]["language"] == "de", answer.text
         assert asking.post("/translate_file", data=asked, files={"file": ("a.html", marked)}).status_code == 200
-    assert other.searched and not engine.searched
+        assert other.searched and not engine.searched
+        mixed = ["The weather is nice today, isn't it?", text, "1234", "OK"]
+        answer = asking.post("/translate", json=asked | {"q": mixed}).json()
+        assert [each["language"] for each in answer["detectedLanguage"]][:3] == ["en", "de", "und"]
+        assert answer["detectedLanguage"][2]["confidence"] == 0 and answer["translatedText"] == mixed
+        assert engine.searched
+
+
+def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Tokenizer, engine: Echo) -> None:
+    direction = Direction("en", "de")
+    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer))}
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+
+        def translate(**fields: object) -> Any:
+            return asking.post("/translate", json={"source": "auto", "target": "de"} | fields)
+
+        for q in ("Ein Hund rennt über die Straße.", ["Guten Morgen!", "Ein Hund rennt über die Straße."]):
+            answer = translate(q=q)
+            assert answer.status_code == 400 and "looks like German" in answer.json()["error"]
+            assert "translates English" in answer.json()["error"] and not engine.searched
+        assert asking.post("/detect", json={"q": "Ein Hund rennt."}).json()[0]["language"] == "de"
+        assert asking.post("/detect", json={"q": " 12 "}).json() == []
+        assert translate(q="Ein Hund rennt.", source="en").status_code == 200  # the user knows better
+        for q in ("Hello", "A dog runs.", "OK", "Tom stopped."):
+            assert translate(q=q).json()["detectedLanguage"]["language"] == "en", q
+        assert translate(q=" ").json()["detectedLanguage"] == {"language": "und", "confidence": 0}
+        assert translate(q=["A dog runs over the street.", "Ein Hund rennt."]).status_code == 200
 
 
 # -- while the engine is busy

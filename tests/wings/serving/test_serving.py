@@ -66,7 +66,7 @@ def ask(server: Server, q: object, **fields: object) -> Any:
 def test_libretranslates_client_works_as_it_is(server: Server, translator: transduce.Translator) -> None:
     client = libretranslatepy.LibreTranslateAPI(server.address)
     assert client.translate("ka lo mi", "ka", "zu") == translator.translate(["ka lo mi"])[0].text
-    assert {each["language"] for each in client.detect("ka lo mi")} == {"ka", "zu"}
+    assert client.detect("Ein Hund rennt über die Straße.")[0]["language"] == "de"
     assert [(each["code"], each["targets"]) for each in client.languages()] == [("ka", ["zu"]), ("zu", [])]
     with pytest.raises(urllib.error.HTTPError, match="400"):
         client.translate("ka lo mi", "ka", "xx")
@@ -133,7 +133,7 @@ def test_a_text_without_words_stays_as_it_is(server: Server) -> None:
 
 def test_the_language_is_detected(server: Server) -> None:
     one = ask(server, "ka lo", source="auto")
-    assert one["detectedLanguage"] == {"language": "ka", "confidence": 100.0}  # the only one there is a model from
+    assert one["detectedLanguage"]["language"] == "ka"  # the only one there is a model from
     many = ask(server, ["ka lo", "mi"], source="auto")
     assert many["detectedLanguage"] == [one["detectedLanguage"]] * 2
     assert many["translatedText"][0] == one["translatedText"]

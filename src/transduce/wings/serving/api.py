@@ -115,21 +115,28 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
         payload.check_limits(asked, texts, limits)
-        fields: dict[str, Any] = {}
-        source = asked.source
-        if source == AUTO:
-            whole = "\n".join(texts)  # all texts of a request are in the same language
-            detected = service.detect(without_markup(whole) if asked.format == "html" else whole, asked.target)[0]
-            source = detected.language
-            fields["detectedLanguage"] = detected._asdict() if one else [detected._asdict()] * len(texts)
+        columns, sources = dict[str, list[Any]](), [asked.source] * len(texts)
+        if asked.source == AUTO:
+            read = list(map(without_markup, texts)) if asked.format == "html" else texts
+            detected = await service.sources(read, asked.target)
+            sources = [each.language for each in detected]
+            columns["detectedLanguage"] = [each._asdict() for each in detected]
         glossary = tuple(Term(*term) for term in asked.glossary.items())
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
-        served = service.served(source, asked.target)
+        order = Order(options, asked.beam_size)
         work = service.translate_html if asked.format == "html" else service.translate
-        found = await _in_turn(request, service, lambda: work(texts, served, Order(options, asked.beam_size)))
-        for field, values in _columns(found, asked, served).items():
-            fields[field] = values[0] if one else values
-        return JSONResponse(fields)
+        models = {source: service.served(source, asked.target) for source in sources}
+
+        async def all_texts() -> list[Translation]:
+            found = dict[int, Translation]()
+            for source, model in models.items():
+                places = [i for i, each in enumerate(sources) if each == source]
+                found |= zip(places, await work([texts[i] for i in places], model, order), strict=True)
+            return [found[i] for i in range(len(texts))]
+
+        found = await _in_turn(request, service, all_texts)
+        columns |= _columns(found, asked, all(each.can_align for each in models.values()))
+        return JSONResponse({field: values[0] if one else values for field, values in columns.items()})
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
@@ -140,7 +147,9 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
-        source = service.detect(asked.q, asked.target)[0].language if asked.source == AUTO else asked.source
+        source = asked.source
+        if source == AUTO:
+            source = (await service.sources([asked.q], asked.target))[0].language
         served = service.served(source, asked.target)
         drawn = await _in_turn(request, service, lambda: service.attention(asked.q, served))
         return Response(drawn, media_type="application/json")
@@ -158,7 +167,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         if source == AUTO:
             start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
-            source = service.detect(without_markup(start), target)[0].language
+            source = (await service.sources([without_markup(start)], target))[0].language
         served = service.served(source, target)
         translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
         kept = downloads.add(document, target, translated)
@@ -237,7 +246,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
 
 
-def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str, list[Any]]:
+def _columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str, list[Any]]:
     """The fields of the response. Each field holds a list with one value per text."""
     columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
     if asked.alternatives:
@@ -247,7 +256,7 @@ def _columns(found: list[Translation], asked: Texts, served: Served) -> dict[str
         columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
         columns["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
         columns["flags"] = [list(each.flags) for each in found]
-    if asked.alignment and served.can_align:
+    if asked.alignment and can_align:
         columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return columns
 

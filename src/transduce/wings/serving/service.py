@@ -19,7 +19,7 @@ from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
-from transduce.wings.serving.languages import Detected, Detector, Direction, Served, codes
+from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, Direction, Served, codes
 from transduce.wings.serving.limits import Limits
 from transduce.wings.terms.glossary import Glossary
 
@@ -82,16 +82,32 @@ class Service:
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
 
-    def detect(self, text: str, target: str = "") -> list[Detected]:
-        """Rank the possible languages of a text. If `target` is set, rank only languages with a model into `target`."""
-        among = [each.source for each in self.models if each.target == target] if target else codes(self.models)
+    def detect(self, text: str) -> list[Detected]:
+        """Rank the likeliest languages of a text."""
+        return self._detector.detect(text)
+
+    async def sources(self, texts: Sequence[str], target: str) -> list[Detected]:
+        """Detect the language of each text of a request, among the languages with a model into `target`.
+
+        Raises UserError if there is none, or if all texts together look like another language.
+        """
+        among = [each.source for each in self.models if each.target == target]
         if not among:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
-        return self._detector.detect(text, among)
+
+        def choose() -> list[Detected]:
+            whole = self._detector.choose("\n".join(texts), among)
+            if len(texts) == 1 or len(among) == 1:
+                return [whole] * len(texts)
+            return [self._detector.choose(text, among, usual=whole.language) for text in texts]
+
+        return await self._run(sum(map(len, texts)), choose)
 
     def served(self, source: str, target: str) -> Served:
         """The model that translates `source` to `target`. Raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
+        if source == UNDETERMINED:  # no letters: every model copies them
+            served = next(each for direction, each in self.models.items() if direction.target == target)
         if served is None:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
         return served
