@@ -27,6 +27,7 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -153,6 +154,9 @@ class Campaign:
         """Run the tests of a fault's lines, and write down the outcome."""
         changed = set(range(fault.line, fault.last_line + 1))
         covering = [test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))]
+        if not covering:
+            print(f"No recorded test runs {fault.file}:{fault.line}.", flush=True)
+            return
         functions = {test.name.partition("[")[0]: test for test in reversed(covering)}  # the quickest of each
         first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
         more: list[Test] = []
@@ -223,6 +227,8 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
     arguments = parser.parse_args()
+    if find_spec("coverage") is None:
+        sys.exit("The lines of tests can't be recorded: pip install coverage.")
     os.chdir(ROOT)
     preload()
     campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes)

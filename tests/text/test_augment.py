@@ -39,9 +39,11 @@ def test_a_misspelt_sentence_has_few_errors(seed):
     )  # two letters swapped beside another error count twice
 
 
-def test_every_kind_of_typing_error_occurs():
-    made = {misspell("walk", Random(seed)) for seed in range(2_000)}
-    assert {"awlk", "alk", "wwalk", "qalk"} <= made
+def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
+    monkeypatch.setattr("transduce.text.augment.MAX_TYPOS", 1)
+    swapped, replaced = {"awlk", "wlak", "wakl", "walk"}, {"qalk", "ealk", "wslk", "wakk", "walj", "wall"}
+    left_out, doubled = {"alk", "wlk", "wak", "wal"}, {"wwalk", "waalk", "wallk", "walkk"}
+    assert {misspell("walk", Random(seed)) for seed in range(2_000)} == swapped | replaced | left_out | doubled
 
 
 @given(st.integers())

@@ -29,6 +29,7 @@ from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.card import figures
 from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
 from transduce.training.start import has_fast_bfloat16
@@ -99,6 +100,11 @@ def test_a_model_folder_holds_what_a_model_needs(model):
     assert events.count("validation") == 2
     card = (model / "README.md").read_text()
     assert "# ka → zu" in card and "transduce translate" in card and "| pairs | 300 " in card
+
+
+def test_the_card_tells_how_far_to_trust_the_confidence():
+    rows = figures({"confidence": {"area": 0.704, "calibration_error": 0.0312}})
+    assert rows == [("confidence", "area under the ROC curve 0.70, calibration error 0.031")]
 
 
 def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
@@ -247,7 +253,7 @@ def test_metrics_are_those_of_the_model(model, place):
     ]
 
 
-def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path):
+def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path, capfd):
     noisy = {"train__learning_rate": 3.0, "train__warmup": 40, "train__steps": 160, "train__save_every": 10}
     noisy["train__keep_last"] = 8  # more than are averaged
     learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
@@ -270,6 +276,8 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is
         written = load_file(out / "model.safetensors")
         assert all(torch.equal(written[key], weight) for key, weight in (average if averaged else last).items())
         assert len(metrics["averaged_steps"]) == (len(paths) if averaged else 1)
+        said = capfd.readouterr().err
+        assert f"The model is {f'the average of {len(paths)} checkpoints' if averaged else 'checkpoint 120'}" in said
         averages.append(averaged)
     assert averages == [True, False], "a test in which one of them always wins shows little"
 
