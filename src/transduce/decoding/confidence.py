@@ -51,7 +51,7 @@ class Confidence:
             return cls(**values)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             raise UserError(f"{path} is damaged. Delete it, or replace it by another copy.") from None
 
     def to_json(self) -> str:
