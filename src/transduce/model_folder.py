@@ -86,8 +86,8 @@ def read_config(folder: Path) -> RunConfig:
     if not (folder / SOURCES).is_file():
         return config
     try:
-        sources = json.loads((folder / SOURCES).read_bytes())
-    except ValueError:
+        sources = {**json.loads((folder / SOURCES).read_bytes())}
+    except (ValueError, TypeError, RecursionError):
         log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
         return config
     return dataclasses.replace(config, sources=sources)

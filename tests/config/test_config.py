@@ -254,6 +254,10 @@ def test_models_without_heads_may_have_any_width() -> None:
         ("[model]\nd_modle = 4", r"recipe.toml: unknown option 'model.d_modle'; did you mean 'model.d_model'\?"),
         ("[model]\nd_model = '4'", r"recipe.toml: model.d_model must be a whole number, not '4'"),
         ("format = 9", r"recipe.toml has format 9, but this version reads format 1; install a newer transduce"),
+        ("a = " + "[" * 2000, r"recipe.toml: not valid TOML"),
+        ("[train]\nsteps = 0x" + "1" * 5000, r"recipe.toml: not valid TOML"),
+        ("[train]\nlearning_rate = 1" + "0" * 400, r"recipe.toml: train.learning_rate must be a number"),
+        ("a." * 50_000 + "a = 1", r"recipe.toml: a line has more than 100 dots outside strings"),
     ],
 )
 def test_a_mistake_in_a_recipe_names_the_file(text: str, words: str) -> None:

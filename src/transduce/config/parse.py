@@ -3,8 +3,8 @@
 import dataclasses
 import difflib
 import functools
-import math
 import re
+import sys
 import tomllib
 import typing
 from collections.abc import Sequence
@@ -29,6 +29,10 @@ from transduce.config.schema import (
 )
 from transduce.system.errors import UserError
 
+MAX_FLOAT = sys.float_info.max
+MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a key with many dots
+TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
+TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
@@ -63,9 +67,12 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
     """The options in the text of the TOML file `file`; raises UserError if the text is invalid."""
+    if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
+        raise UserError(f"{file}: a line has more than {MAX_DOTS} dots outside strings.")
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        str(tables)  # ValueError: a number is too long to be printed
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: not valid TOML: {error}.") from None
     version = tables.pop("format", CONFIG_FORMAT)
     if version != CONFIG_FORMAT:
@@ -130,7 +137,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
             return tuple(_checked_text(name, item) for item in value) if item_type is str else tuple(value)
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_FLOAT:
         return float(value)
     if kind in (bool, int, str) and type(value) is kind:
         return _checked_text(name, value) if isinstance(value, str) else value

@@ -82,7 +82,7 @@ class Confidence(Regression):
             return cls(**values, words=of_words and Regression(**of_words))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             raise UserError(f"{path} is damaged. Delete it, or replace it by another copy.") from None
 
     def to_json(self) -> str:

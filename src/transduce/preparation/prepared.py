@@ -116,7 +116,7 @@ def read_facts(folder: Path) -> Facts:
     """Read FACTS_FILE. Raises UserError if the file is missing or damaged."""
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise UserError(f"{folder / FACTS_FILE} is damaged; prepare the corpus again.") from None
 
 

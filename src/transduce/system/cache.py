@@ -35,7 +35,7 @@ def remembered_digest(path: Path) -> str:
         known = json.loads(memory.read_bytes())
         if known.get(name, [])[:-1] == before:
             return str(known[name][-1])
-    except (OSError, ValueError, AttributeError, TypeError):  # there is no file, or it is damaged
+    except (OSError, ValueError, AttributeError, TypeError, LookupError, RecursionError):  # no file, or damaged
         known = {}
     found = digest(path)
     # A file may change twice within the resolution of its times, so a file that changed just now is not remembered.

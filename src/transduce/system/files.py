@@ -136,7 +136,7 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
             return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
-    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path} is damaged. Create {folder} again, or use another copy of this folder.") from None
     raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 

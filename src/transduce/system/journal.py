@@ -70,14 +70,15 @@ class Journal:
         self._writer = SummaryWriter(str(folder))
         self._file.seek(0)
         for line in self._file:
-            self._add_scalars(json.loads(line))
+            self._add_scalars(_parse(line, "the journal"))
 
     def _add_scalars(self, record: Event) -> None:
         """Write the numbers in an event to the TensorBoard file if one is open."""
         if self._writer:
             for name, value in record.items():
                 if name not in ("event", "time", "step") and isinstance(value, (int, float)):
-                    self._writer.add_scalar(f"{record['event']}/{name}", value, record.get("step"), record["time"])
+                    place = record.get("step"), record.get("time")
+                    self._writer.add_scalar(f"{record.get('event')}/{name}", value, *place)
 
     def __enter__(self) -> Self:
         return self
@@ -87,8 +88,15 @@ class Journal:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """Yield the events of a journal in order, without an incomplete last line."""
+    """Yield the events of a journal in order, without an incomplete last line. Raises UserError for a damaged line."""
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
-                yield json.loads(line)
+                yield _parse(line, f"{path}:{number}")
+
+
+def _parse(line: bytes, place: str) -> Event:
+    try:
+        return {**json.loads(line)}
+    except (ValueError, TypeError, RecursionError):
+        raise UserError(f"{place}: this line is damaged. Remove the line, or use another copy of the file.") from None

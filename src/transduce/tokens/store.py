@@ -155,7 +155,7 @@ def _read_header(folder: Path) -> dict[str, str]:
         if version == STORE_FORMAT:
             types = {name: header[name] for name in NUMBER_TYPES}
             is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
     if version != STORE_FORMAT:
         raise UserError(

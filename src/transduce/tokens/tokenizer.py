@@ -154,7 +154,7 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
         lists = json.loads(file.read_bytes())
     except FileNotFoundError:
         return [None]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file} can't be read: {error}; restore it from another copy of this folder.") from None
     if not (
         isinstance(lists, list) and 1 <= len(lists) <= 2 and all(each and isinstance(each, list) for each in lists)

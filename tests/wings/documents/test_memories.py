@@ -193,6 +193,16 @@ def test_a_segment_without_an_end_does_not_fill_the_memory(folder: Path) -> None
         texts(write(folder, "a.tmx", endless))
 
 
+def test_nested_elements_with_many_attributes_do_not_fill_the_memory(folder: Path) -> None:
+    """The attributes of all enclosing elements would be a quadratic number."""
+    nested = "".join(f'<a x{number}="1">' for number in range(2000))
+    unit = '<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>b</seg></tuv></tu>'
+    path = write(folder, "a.tmx", f"<tmx>{nested}{unit}{'</a>' * 2000}</tmx>")
+    pairs, grown = read_elsewhere(Path(path))
+    assert pairs == 1
+    assert grown < 60_000_000
+
+
 def read_elsewhere(file: Path) -> tuple[int, int]:
     """How many pairs a file has, and by how many bytes a process grows that reads them."""
     count = (

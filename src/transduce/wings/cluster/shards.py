@@ -55,7 +55,7 @@ def read_shard(text: str) -> Shard:
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
         raise UserError(f"{text} is not a shard. Give its number and the number of shards, such as 3/16.")
-    if not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
+    if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
         raise UserError(f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}.")
     return Shard(int(number), int(count))
 
@@ -156,7 +156,7 @@ def read_plan(folder: Path) -> Plan:
             return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
         raise UserError(f"{folder} holds no shards: {path} is missing. Name the folder of the shards.") from None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{path} is damaged. Write the shards into another folder.") from None
     raise UserError(f"{path} has format {form}, not {PLAN_FORMAT}. Use the version of transduce that wrote it.")
 

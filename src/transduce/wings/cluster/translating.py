@@ -161,7 +161,7 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
         record = Record(**values | {"flags": Flags(**values["flags"])})
         if record.plan == plan.key and shard_path(folder, plan, shard).stat().st_size == record.size:
             return record
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass
     return None
 

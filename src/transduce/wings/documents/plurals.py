@@ -1,7 +1,7 @@
 """The plural forms of languages in gettext."""
 
 import re
-from functools import cache
+from functools import lru_cache
 from gettext import c2py
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class Plurals(NamedTuple):
 TWO_FORMS = Plurals(2, 0)  # the most common case
 
 
-@cache
+@lru_cache(maxsize=1)
 def plurals(header: str, language: str, name: str) -> Plurals:
     """The plural forms from a file's header or else from Babel; raises UserError if both are missing."""
     return _parse(header) or _of_language(language, name)

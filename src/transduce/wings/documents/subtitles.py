@@ -1,6 +1,7 @@
 """Reads SubRip (.srt) and WebVTT (.vtt) subtitles. The text of a cue has one line per speaker."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -72,7 +73,8 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
-        lines = [line for line in translation.split("\n") if line.strip()]  # a blank line would end the cue
+        text = re.sub("--+>", "->", translation)  # a line with an arrow may be read as the time of a cue
+        lines = [line for line in text.split("\n") if line.strip()]  # a blank line would end the cue
         new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
         wrapped = [part for line, height in zip(lines, new_heights, strict=True) for part in _wrap(line, height)]
         return (line_end.group() if line_end else "\n").join(wrapped)
@@ -82,13 +84,14 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 
 def _wrap(text: str, height: int) -> list[str]:
     """Wrap a text into at most `height` lines of about the same length."""
-    lines, rest = list[str](), text
+    lines, begin, first = list[str](), 0, 0  # first: index of the first blank after `begin`
+    blanks = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", text)]
     for remaining in range(height, 1, -1):
-        length = len(rest) / remaining
-        blanks = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", rest)]
-        if not blanks:
+        best = begin + (len(text) - begin) / remaining
+        near = bisect_left(blanks, best, first)
+        if first == len(blanks):
             break
-        cut = min(blanks, key=lambda blank: abs(blank - length))
-        lines.append(rest[:cut])
-        rest = rest[cut + 1 :]
-    return [*lines, rest]
+        cut = min(blanks[max(first, near - 1) : near + 1], key=lambda blank: abs(blank - best))
+        lines.append(text[begin:cut])
+        begin, first = cut + 1, blanks.index(cut, max(first, near - 1)) + 1
+    return [*lines, text[begin:]]

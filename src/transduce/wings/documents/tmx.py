@@ -6,7 +6,7 @@ Corpora of any length are streamed. Formatting elements such as `<bpt>` are not 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from html import escape, unescape
 from itertools import product
 from typing import NamedTuple
@@ -31,10 +31,8 @@ from transduce.wings.inline.placeholders import mask
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
 FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
-FORMATTING_ELEMENT = re.compile(rf"<({FORMATTING}){XML_ATTRIBUTES}(?:(?<=/)>|>[^<]*+</\1\s*+>)")  # without children
-OTHER_TAG = re.compile(rf"</?+(?!{FORMATTING}){XML_ATTRIBUTES}>")
+TAG = re.compile(rf"<(?P<close>/?+)(?P<formatting>{FORMATTING})?{XML_ATTRIBUTES}(?P<empty>(?<=/))?>")
 NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
-FORMATTING_MARK = "\0"  # a character that XML forbids
 
 
 class _Variant(NamedTuple):
@@ -109,16 +107,28 @@ def segment_text(raw: str, name: str, line: int) -> str:
         raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
     if "<" in raw:
         raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
-        raw = FORMATTING_ELEMENT.sub(FORMATTING_MARK, raw)
-        count = raw.count("<")
-        while count:  # nested formatting: remove the innermost elements first
-            raw, count = FORMATTING_ELEMENT.subn(FORMATTING_MARK, OTHER_TAG.sub("", raw))
-        raw, *parts = raw.split(FORMATTING_MARK)
-        for part in parts:
-            raw += part[1:] if raw[-1:].isspace() and part[:1].isspace() else part
+        raw = _without_formatting(raw)
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
         raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character itself.")
     return unescape(raw)
+
+
+def _without_formatting(raw: str) -> str:
+    """Remove the tags of a segment, and the content of formatting elements. Two blanks around such an element join."""
+    parts, depth, done = [""], 0, 0  # parts: the texts between formatting elements; depth: of nested ones
+    for tag in TAG.finditer(raw):
+        parts[-1] += raw[done : tag.start()] if not depth else ""
+        done = tag.end()
+        if tag["formatting"] and tag["close"]:
+            depth -= 1
+        elif tag["formatting"]:
+            parts += [""] * (not depth)
+            depth += tag["empty"] is None
+    parts[-1] += raw[done:]
+    text = parts[0]
+    for part in parts[1:]:
+        text += part[1:] if text[-1:].isspace() and part[:1].isspace() else part
+    return text
 
 
 @lru_cache
@@ -144,7 +154,7 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
     return tuple(codes[place] for place in min(choices)[2]) if choices else None
 
 
-@cache
+@lru_cache
 def language_code(language: str) -> str:
     """A language code in lower case, with hyphens instead of underscores."""
     return language.strip().replace("_", "-").lower()

@@ -18,6 +18,7 @@ from transduce.wings.inline.events import ENTITY
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
+INHERITED_ATTRIBUTES = ("srclang", "translate", "xml:space")  # attributes that hold for the elements inside, too
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
@@ -50,7 +51,7 @@ class Unit(NamedTuple):
     content: bytes  # in UTF-8, from the opening tag to the beginning of the closing tag
     begin: int  # number of characters before the unit in the file
     line: int
-    attributes: dict[str, str]  # of the unit, and inherited from the enclosing elements
+    attributes: dict[str, str]  # INHERITED_ATTRIBUTES of the unit or else of the enclosing elements
 
     def text(self, element: Element) -> str:
         """The content of an element, as XML."""
@@ -100,7 +101,7 @@ class UnitReader:
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
-        self._attributes: list[dict[str, str]] = [{}]  # of the open elements down to a unit, inherited ones included
+        self._attributes: list[dict[str, str]] = [{}]  # of the open elements down to a unit, as in Unit
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements
         self._units: list[Unit] = []  # complete units, not yet yielded
@@ -144,7 +145,8 @@ class UnitReader:
         place = self._expat.CurrentByteIndex
         if not self._depth:
             self._last_tag = place
-            self._attributes.append(self._attributes[-1] | attributes)
+            own = {key: value for key, value in attributes.items() if key in INHERITED_ATTRIBUTES}
+            self._attributes.append(self._attributes[-1] | own)
             if (local_name := name.rpartition(":")[2]) not in self._unit_names:
                 self._on_start(local_name, attributes)
                 return

@@ -17,6 +17,7 @@ from transduce.wings.inline.events import MARKUP_BLANKS, Event, events
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters after which a blank may be needed
 BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings before which a blank may be needed
+MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
 
 Span = tuple[int, int]
@@ -75,15 +76,17 @@ def is_text(masked: Masked) -> bool:
     return any(map(str.isalpha, masked.rest))
 
 
-def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str) -> str:
-    """Apply patches to a text, in order and without overlap. `spell` escapes the text between the patches."""
-    parts, done, needs_blank = list[str](), 0, False  # needs_blank: after the last patch
+def weave(
+    text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str, begin: int = 0, end: int | None = None
+) -> str:
+    """Apply patches to text[begin:end], in order and without overlap. `spell` escapes the text between the patches."""
+    parts, done, needs_blank = list[str](), begin, False  # needs_blank: after the last patch
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
             parts.append(" ")
         parts.append(spell(between))
-        last = text[patch.begin - 1 : patch.begin]
+        last = text[max(begin, patch.begin - 1) : patch.begin]
         needs_blank_before = patch.before and (last.isalnum() or (last and last in BLANK_BEHIND))
         if needs_blank_before or (needs_blank and not between):
             parts.append(" ")
@@ -91,7 +94,7 @@ def weave(text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str
         done, needs_blank = patch.end, patch.after
     if needs_blank and BLANK_BEFORE.match(text, done):
         parts.append(" ")
-    return "".join([*parts, spell(text[done:])])
+    return "".join([*parts, spell(text[done:end])])
 
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
@@ -156,11 +159,9 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
             if i >= 0 and begins[i] < patch.begin < ends[i]:
                 inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
             else:
-                gap = bisect_right(ends, patch.begin)
-                start = ends[gap - 1] if gap else 0
-                outside[gap].append((order, patch._replace(begin=patch.begin - start, end=patch.end - start)))
+                outside[bisect_right(ends, patch.begin)].append((order, patch))
     gaps = [
-        weave(masked.text[begin:end], [patch for _, patch in sorted(patches)], spell)
+        weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
         for begin, end, patches in zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
     ]
     return gaps, [Masked(masked.text[b:e], in_order(marks)) for b, e, marks in zip(begins, ends, inside, strict=True)]
@@ -199,6 +200,8 @@ class _Builder:
         elif event.kind == "word":
             self._add(event.shown)
             self.marks.append(mark._replace(kind="word", end=self.length))
+        elif event.kind == "open" and len(self.opened) == MAX_OPEN_TAGS:
+            self.marks.append(mark._replace(kind="half"))
         elif event.kind == "open":
             self.opened.append(_Opened(event.name, self.done - len(event.raw), len(self.parts), len(self.marks)))
             self.names[event.name] += 1

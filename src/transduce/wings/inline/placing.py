@@ -6,6 +6,7 @@ stay properly nested.
 """
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -214,7 +215,8 @@ class _Placing:
     def _at_same_share(self, place: int, edges: list[int]) -> int:
         """Scale a source offset to the length of the translation, and return the nearest of `edges`."""
         wanted = place * len(self.target) / max(1, len(self.source))
-        return min(edges, key=lambda edge: abs(edge - wanted))
+        near = bisect_left(edges, wanted)
+        return min(edges[max(0, near - 1) : near + 1], key=lambda edge: abs(edge - wanted))
 
 
 def _without_punctuation(text: str, span: Span) -> Span:

@@ -11,7 +11,7 @@ from transduce.tokens.spans import Span
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
-CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|\s+(?=[(\[–—])")  # the best cuts of a sentence
+CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 SENTENCE_BLANKS = re.compile(r"\s+")
 
 

@@ -47,7 +47,7 @@ def read_parameters(file: str) -> Parameters:
             sets[name].add(values[0])
         elif name in pairs and len(values) == 2:
             pairs[name].add((values[0], values[1]))
-        elif name in numbers and len(values) == 1 and values[0].isdecimal():
+        elif name in numbers and len(values) == 1 and values[0].isdecimal() and len(values[0]) < 10:
             numbers[name] = int(values[0])
         else:
             known = ", ".join([*sets, *pairs, *numbers])

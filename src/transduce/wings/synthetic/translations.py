@@ -21,8 +21,8 @@ def translated(
         if event is None:
             pairs = chain((pair,), pairs)
             break
-        if event["source"] != pair.source:
-            raise UserError(f"{path} holds translations of another corpus. Remove the file to start again.")
+        if event.get("source") != pair.source or not isinstance(event.get("text"), str) or "bad" not in event:
+            raise UserError(f"{path} is damaged or of another corpus. Remove the file to start again.")
         yield pair, event
     with Journal(path) as journal:
         if not journal.size:

@@ -50,7 +50,7 @@ def already_fetched(name: str, out: Path) -> Fetched | None:
         if os.path.lexists(out):
             raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
         return None
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out} to fetch the corpus again.") from None
     if corpus != name:
         raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")

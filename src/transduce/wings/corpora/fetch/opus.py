@@ -24,7 +24,7 @@ def look_up(entry: Entry, request: Request) -> Request:
             if row["corpus"] == request.corpus and {first, second} == {source, target}:
                 size = int(row.get("size") or 0) * KIB
                 return request._replace(version=str(row["version"]), stored=(first, second), size=size)
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"The answer of {url} is not a catalogue. If you know the version, write {named}.") from None
     raise UserError(
         f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."

@@ -111,7 +111,7 @@ def read_table(text: str, file: str) -> dict[str, Entry]:
     """Parse a table into entries by name. Raises UserError if the table has a mistake."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is not TOML: {error}.") from None
     return {name: _entry(name, content, file) for name, content in tables.items()}
 

@@ -1,0 +1,237 @@
+"""Fuzzes every reader of files, requests and options, guided by coverage (atheris), and looks for slow inputs.
+
+    pip install atheris
+    python benchmarks/attack/fuzz.py --minutes 60 [--seed 1] [--targets po html]
+
+`fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own. In the
+last fifth of its time, the process repeats slices of the inputs that it has kept, up to 100 KB. A defect is
+  exception  the target raises something else than UserError
+  broken     a round trip loses text, or a document changes
+  slow       the target needs more than 5 seconds of processor time
+  killed     the process ends, for instance because it needs more than 2 GB
+The table counts the inputs. All defects are listed with a small input, which is also written to --out. The exit status
+is 1 if there are any. Inputs below `inputs/TARGET` are the seeds; tests/test_inputs.py runs them, too.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+INPUTS = Path(__file__).parent / "inputs"
+MAX_SECONDS = 5.0  # of processor time for one input
+MAX_BYTES, MAX_REPEATED_BYTES = 4096, 100_000
+MAX_MEMORY = 2048  # MiB
+REPEATING_SHARE = 0.2
+SHRINKING_SECONDS = 20.0
+TOKENS = (  # words of the formats, for mutations
+    *("<tu>", "<tuv xml:lang='de'>", "<seg>", "</", "/>", "<![CDATA[", "]]>", "<!--", "-->", "&#x", ";", "<!DOCTYPE"),
+    *("<?xml encoding='", "<!ENTITY", "<bpt i='1'>", "<ept>", "<ph id='1'/>", "translate='no'", "<p>", "<b>", "</b>"),
+    *("utf-16", "utf-7", "latin-1", "charmap", "shift_jis", "hz", "idna", "\ufeff", "charset=", "msgid", "msgstr[1]"),
+    *("#, fuzzy", "msgctxt", "Plural-Forms: nplurals=2; plural=n!=1;", "\\\\x", "00:00:01,000 --> 00:00:02,000"),
+    *("\t", "\r\n", "{0}", "%(a)s", "%d", "http://a.b", "`a <b>`_", "**", "\ufdd0", "\u2581", "\u2028", "\ud800"),
+    *("\\ud800", "NaN", "1e999", "[[", "{{", "[data]", "[[data.corpora]]", "0x", "inf", "\n=====\n", "boundary="),
+    *("Transfer-Encoding: chunked", "Content-Length: ", "POST /translate HTTP/1.1", "application/json", "(S (NP ", ")"),
+)
+
+
+class Defect(NamedTuple):
+    """A kind of defect, and an input that causes it."""
+
+    kind: str
+    what: str  # the exception and its place
+    data: bytes
+
+
+class TooSlowError(BaseException):
+    """Raised after MAX_SECONDS of processor time."""
+
+
+def attempt(target: Callable[[bytes], None], data: bytes) -> Defect | None:
+    """Run a target once."""
+    from fuzz_targets import BrokenError
+
+    from transduce.system.errors import UserError
+
+    signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
+    try:
+        target(data)
+    except UserError:
+        return None
+    except TooSlowError as error:
+        return Defect("slow", _place(error), data)
+    except BrokenError as error:
+        return Defect("broken", str(error).partition(":")[0].partition("'")[0], data)
+    except Exception as error:
+        return Defect("exception", f"{type(error).__name__} in {_place(error)}", data)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return None
+
+
+def _stop(*_: object) -> None:
+    raise TooSlowError
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of transduce in the traceback."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/transduce/" in frame.filename]
+    last = (frames or traceback.extract_tb(error.__traceback__))[-1]
+    return f"{last.filename.rpartition('/transduce/')[2]}:{last.lineno} {last.name}"
+
+
+class Attack:
+    """One target in this process."""
+
+    def __init__(self, name: str, seconds: float, seed: int, kept: Path, result: Path) -> None:
+        import atheris
+
+        with atheris.instrument_imports(include=["transduce"]):
+            from fuzz_targets import TARGETS
+        self._target, self._result, self._kept, self._seed = TARGETS[name], result, kept, seed
+        self._runs, self._defects, self._begun = 0, dict[tuple[str, str], Defect](), time.monotonic()
+        self._end = time.monotonic() + seconds
+        self._repeat_from = self._end - REPEATING_SHARE * seconds
+
+    def one(self, data: bytes) -> None:
+        self._runs += 1
+        if (found := attempt(self._target, data)) is not None:
+            known = self._defects.setdefault(found[:2], found)
+            if len(data) < len(known.data):
+                self._defects[found[:2]] = found
+            self._save()
+        elif self._runs % 1000 == 0:
+            self._save()
+        if time.monotonic() > self._repeat_from:
+            self._repeat()
+
+    def _save(self) -> None:
+        seconds = time.monotonic() - self._begun
+        defects = [(kind, what, data.hex()) for kind, what, data in self._defects.values()]
+        self._result.write_text(json.dumps({"runs": self._runs, "seconds": seconds, "defects": defects}))
+
+    def _repeat(self) -> None:
+        """Repeat slices of the kept inputs until the time is over, and end the process."""
+        self._repeat_from, draw = float("inf"), random.Random(self._seed)
+        kept = [path.read_bytes() for path in sorted(self._kept.iterdir())]
+        while time.monotonic() < self._end:
+            data = draw.choice(kept) or b"x"
+            begin = draw.randrange(len(data))
+            end = begin + draw.choice((1, 2, 4, 8, 64, len(data)))
+            times = MAX_REPEATED_BYTES // (2 * len(data[begin:end]))
+            first = draw.randrange(end, end + 8)  # of a second slice, such as the closing tag of the first
+            last = first + draw.choice((1, 2, 4, 8, 64))
+            data = data[:begin] + data[begin:end] * times + data[end:first] + data[first:last] * times + data[last:]
+            self.one(data[:MAX_REPEATED_BYTES])
+        self._save()
+        os._exit(0)  # libFuzzer ends no earlier
+
+
+def fuzz(name: str, seconds: float, seed: int, folder: Path) -> None:
+    """Attack one target in this process, which then ends."""
+    import atheris
+
+    signal.signal(signal.SIGPROF, _stop)
+    kept, result = folder / "kept", folder / "result.json"
+    kept.mkdir()
+    for path in sorted((INPUTS / name).iterdir()):
+        (kept / path.name).write_bytes(path.read_bytes())
+    words = (word.encode("utf-8", "surrogatepass").hex("x") for word in TOKENS)
+    (folder / "dict").write_text("".join('"\\x{}"\n'.format(word.replace("x", "\\x")) for word in words))
+    attack = Attack(name, seconds, seed, kept, result)
+    options = (f"-seed={seed}", f"-max_len={MAX_BYTES}", f"-dict={folder / 'dict'}", f"-rss_limit_mb={MAX_MEMORY}")
+    atheris.Setup([sys.argv[0], *options, "-timeout=120", f"-artifact_prefix={folder}/killed-", str(kept)], attack.one)
+    atheris.Fuzz()
+
+
+def smaller(data: bytes) -> Iterator[bytes]:
+    """Inputs without a slice."""
+    size = len(data)
+    while size := size // 2:
+        for begin in range(0, len(data), size):
+            yield data[:begin] + data[begin + size :]
+
+
+def shrink(target: Callable[[bytes], None], defect: Defect) -> Defect:
+    """Remove what the defect does not need."""
+    end, is_smaller = time.monotonic() + SHRINKING_SECONDS, True
+    while is_smaller:
+        is_smaller = False
+        for data in smaller(defect.data):
+            if time.monotonic() > end:
+                return defect
+            found = attempt(target, data)
+            if found and found[:2] == defect[:2]:
+                defect, is_smaller = found, True
+                break
+    return defect
+
+
+def campaign(name: str, seconds: float, seed: int, out: Path) -> tuple[dict[str, Any], list[Defect]]:
+    """Attack one target in another process. Returns its counts, and its defects with small inputs."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        arguments = ["--child", temporary, "--targets", name, "--minutes", str(seconds / 60), "--seed", str(seed)]
+        environment = {**os.environ, "TMPDIR": temporary, "XDG_CACHE_HOME": temporary, "OMP_NUM_THREADS": "1"}
+        with (out / f"{name}.log").open("wb") as log:
+            command = [sys.executable, __file__, *arguments]
+            end = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
+        path = folder / "result.json"
+        result = json.loads(path.read_text()) if path.exists() else {"runs": 0, "seconds": 0.0, "defects": []}
+        defects = [Defect(kind, what, bytes.fromhex(data)) for kind, what, data in result["defects"]]
+        defects += [Defect("killed", f"status {end.returncode}", path.read_bytes()) for path in folder.glob("killed-*")]
+        if end.returncode and not any(defect.kind == "killed" for defect in defects):
+            defects.append(Defect("killed", f"status {end.returncode}", b""))
+    return result, defects
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--targets", nargs="*", default=[])
+    parser.add_argument("--out", type=Path, default=Path("fuzz-defects"))
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        fuzz(arguments.targets[0], 60 * arguments.minutes, arguments.seed, arguments.child)
+    from fuzz_targets import TARGETS
+
+    signal.signal(signal.SIGPROF, _stop)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    arguments.out.mkdir(exist_ok=True)
+    names, count = arguments.targets or [*TARGETS], 0
+    print("| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |", flush=True)
+    rows, lines = list[tuple[int, float]](), list[str]()
+    for name in names:
+        result, defects = campaign(name, 60 * arguments.minutes / len(names), arguments.seed, arguments.out)
+        # Measuring coverage takes time, so this process runs what was slow once more.
+        defects = [each for each in defects if each.kind != "slow" or attempt(TARGETS[name], each.data)]
+        runs, seconds = result["runs"], result["seconds"]
+        rows.append((runs, seconds))
+        rate = runs / max(1, seconds)
+        print(f"| {name} | {runs:,} | {rate:,.0f} | {seconds / 60:.1f} | {len(defects)} |", flush=True)
+        for defect in defects:
+            defect = defect if defect.kind == "killed" else shrink(TARGETS[name], defect)
+            count += 1
+            path = arguments.out / f"{name}-{count}"
+            path.write_bytes(defect.data)
+            lines.append(f"{defect.kind}: {name}: {defect.what}: {path}: {len(defect.data)} bytes {defect.data[:60]!r}")
+            print(lines[-1], file=sys.stderr, flush=True)
+    print("\n".join(lines))
+    print(f"seed {arguments.seed}, {sum(runs for runs, _ in rows):,} inputs, {count} defects")
+    sys.exit(bool(count))
+
+
+if __name__ == "__main__":
+    main()

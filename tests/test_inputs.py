@@ -1,0 +1,42 @@
+"""Inputs that fuzzing has kept: formats in small, and what once failed. benchmarks/attack/fuzz.py finds others."""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+pytest.importorskip("sentencex", reason="pip install 'transduce[documents]'")
+
+from fuzz_targets import TARGETS
+
+from transduce.system.errors import UserError
+
+INPUTS = Path(__file__).parents[1] / "benchmarks" / "attack" / "inputs"
+KEPT = [path.relative_to(INPUTS).as_posix() for path in sorted(INPUTS.rglob("*")) if path.is_file()]
+UNIT = "<tmx><body><tu><tuv lang='en'><seg>a{}</seg></tuv><tuv lang='de'><seg>b</seg></tuv></tu></body></tmx>"
+LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic time, and now takes a second
+    "blanks in a sentence": ("sentences", lambda: f"en\n=====\na{' ' * 2_000_000}b."),
+    "lines of a cue": ("srt", lambda: "00:00:01,000 --> 00:00:02,000\n" + "Hello\n" * 100_000),
+    "nested formatting": ("tmx", lambda: UNIT.format("<it>" * 90_000 + "x" + "</it>" * 90_000)),
+    "tags of a sentence": ("html", lambda: "<p>" + "word " * 100 + "<wbr>" * 60_000),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_input_gives_a_value_or_a_sentence(name: str) -> None:
+    with contextlib.suppress(UserError):
+        TARGETS[Path(name).parts[0]]((INPUTS / name).read_bytes())
+
+
+def test_every_target_has_inputs() -> None:
+    assert {Path(name).parts[0] for name in KEPT} == set(TARGETS)
+    assert sum((INPUTS / name).stat().st_size for name in KEPT) <= 100_000
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_time_grows_in_proportion_to_the_input(name: str) -> None:
+    target, make = LARGE[name]
+    with contextlib.suppress(UserError):
+        TARGETS[target](make().encode())
