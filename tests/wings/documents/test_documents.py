@@ -258,6 +258,7 @@ ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1)
         ("a.tmx", TMX),
     ],
 )
+@example(said=["]]\x0c>"])
 @example(said=["a ]]> b"])
 @given(said=st.lists(ODD, min_size=1, max_size=5))
 def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:

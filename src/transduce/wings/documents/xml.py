@@ -24,7 +24,9 @@ XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
-ILLEGAL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
+ILLEGAL_CHARACTER = re.compile(ILLEGAL)
+HIDDEN_END = re.compile(rf"\]{ILLEGAL}*\]{ILLEGAL}*>")  # of CDATA, as soon as the illegal characters are removed
 TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of expat
 
 
@@ -207,8 +209,10 @@ def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
 
 def as_content(translation: str, source: str) -> str:
     """The content of a target: without characters that XML forbids, and in CDATA if the source's content is CDATA."""
-    text = ILLEGAL_CHARACTER.sub("", translation)
-    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>" if WHOLE_CDATA.fullmatch(source) else text
+    if WHOLE_CDATA.fullmatch(source):
+        return f"<![CDATA[{ILLEGAL_CHARACTER.sub('', translation).replace(']]>', ']]]]><![CDATA[>')}]]>"
+    escaped = HIDDEN_END.sub(lambda end: end[0] if end[0] == "]]>" else "]]&gt;", translation)
+    return ILLEGAL_CHARACTER.sub("", escaped)
 
 
 def _declared(content: bytes) -> str | None:
