@@ -65,9 +65,9 @@ def test_features_by_hand():
 
 def test_features_of_words_by_hand():
     spans, log_probs = [(0, 3), (3, 5), (5, 5), (5, 11)], [-1.0, -2.0, -0.5, -0.25, -0.25]
-    assert word_features("Haus, weit", spans[:2], log_probs) == {(0, 4): (-2, -3, -0.8), (4, 5): (-2, -2, -0.8)}
+    assert word_features("Haus, weit", spans[:2], log_probs) == {(0, 4): (-3, -0.8), (4, 5): (-2, -0.8)}
     assert word_features("Haus, weit", [], log_probs) == {}
-    assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.25, -0.8)
+    assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.8)
 
 
 def test_a_file_keeps_it(tmp_path):

@@ -23,11 +23,7 @@ FEATURES = (
     "logarithm of the number of target tokens",
     "logarithm of the number of target tokens per source token",
 )
-WORD_FEATURES = (
-    "lowest log-probability of the word's pieces",
-    "log-probability of the word",
-    "mean log-probability of the target tokens",
-)
+WORD_FEATURES = ("log-probability of the word's pieces", "mean log-probability of the target tokens")
 
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
@@ -41,7 +37,7 @@ def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) 
     for begin, end in words(text, {first for first, _ in spans}):
         pieces = [each for (first, last), each in zip(spans, log_probs, strict=False) if first < end and last > begin]
         if pieces:
-            found[begin, end] = min(pieces), sum(pieces), mean
+            found[begin, end] = sum(pieces), mean
     return found
 
 

@@ -50,22 +50,25 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
 def fit_words(translator: Translator, pairs: Sequence[Pair], translations: Sequence[Translation]) -> Regression | None:
     """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
 
-    Returns None if all words are right, or all are wrong.
+    Returns None if the probability of a word does not show whether it is right.
     """
-    texts, tokenizer = [each.text for each in translations], translator.tokenizer
+    texts, tokenizer, engine = [each.text for each in translations], translator.tokenizer, translator.engine
     sources, targets = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target(texts)
-    log_probs = translator.forced(translator.engine, translator.engine.log_probs, sources, targets)
+    # A text can have more tokens than the search gave it.
+    targets = [target[: engine.max_positions and engine.max_positions - 1] for target in targets]
+    log_probs = translator.forced(engine, engine.log_probs, sources, targets)
     values, is_right, folds = [], [], []
     for i, (pair, text, target, each) in enumerate(zip(pairs, texts, targets, log_probs, strict=True)):
         missing = Counter(pair.target[begin:end] for begin, end in words(pair.target, ()))
-        for (begin, end), found in word_features(text, tokenizer.target.spans_in(text, target), each).items():
-            values.append(found)
+        for (begin, end), value in word_features(text, tokenizer.target.spans_in(text, target), each).items():
+            values.append(value)
             is_right.append(missing[text[begin:end]] > 0)
             missing[text[begin:end]] -= 1
             folds.append(i % FOLDS)
     if len(set(is_right)) < 2:
         return None
-    return Regression(**_fit(np.array(values), np.array(is_right), np.array(folds)), pairs=len(pairs))
+    found = Regression(**_fit(np.array(values), np.array(is_right), np.array(folds)), pairs=len(pairs))
+    return found if found.weights[0] > 0 else None
 
 
 def fit(values: Floats, chrf: Floats) -> Confidence | None:
