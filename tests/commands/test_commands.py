@@ -472,12 +472,12 @@ def test_ctrl_c_leaves_the_old_output(place, tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background ignores it
     with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
-        wait_for(lambda: any(tmp_path.glob(".out.txt.aside-*")), lambda: process.poll() is not None)
+        wait_for(lambda: any(tmp_path.glob(f".out.txt.aside-{'?' * 8}")), lambda: process.poll() is not None)
         process.send_signal(signal.SIGINT)
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()  # a signal that arrives just before the read does not end it
         assert process.wait(PATIENCE) == 130
-        assert process.stderr.read().startswith(b"Engine: ")
+        assert b"Engine: " in process.stderr.read()
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
     assert target.read_text() == "old\n"
 
