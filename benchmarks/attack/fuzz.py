@@ -4,7 +4,7 @@
     python benchmarks/attack/fuzz.py --minutes 60 [--seed 1] [--targets po html]
 
 `fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own. In the
-last fifth of its time, the process repeats slices of the inputs that it has kept, up to 100 KB. A defect is
+last fifth of its time, the process repeats slices of the inputs that it has kept, up to 50 KB. A defect is
   exception  the target raises something else than UserError
   broken     a round trip loses text, or a document changes
   slow       the target needs more than 5 seconds of processor time
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 INPUTS = Path(__file__).parent / "inputs"
 MAX_SECONDS = 5.0  # of processor time for one input
-MAX_BYTES, MAX_REPEATED_BYTES = 4096, 100_000
+MAX_BYTES, MAX_REPEATED_BYTES = 4096, 50_000
 MAX_MEMORY = 2048  # MiB
 REPEATING_SHARE = 0.2
 SHRINKING_SECONDS = 20.0
