@@ -16,7 +16,8 @@ from transduce.system.errors import UserError
 INPUTS = Path(__file__).parents[1] / "benchmarks" / "attack" / "inputs"
 KEPT = [path.relative_to(INPUTS).as_posix() for path in sorted(INPUTS.rglob("*")) if path.is_file()]
 UNIT = "<tmx><body><tu><tuv lang='en'><seg>a{}</seg></tuv><tuv lang='de'><seg>b</seg></tuv></tu></body></tmx>"
-LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic time, and now takes a second
+LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic time or a deep stack
+    "nested tags": ("markup", lambda: f"a {'<b>' * 1100}x{'</b>' * 1100}"),
     "blanks in a sentence": ("sentences", lambda: f"en\n=====\na{' ' * 2_000_000}b."),
     "lines of a cue": ("srt", lambda: "00:00:01,000 --> 00:00:02,000\n" + "Hello\n" * 100_000),
     "nested formatting": ("tmx", lambda: UNIT.format("<it>" * 90_000 + "x" + "</it>" * 90_000)),
