@@ -224,6 +224,11 @@ def test_words_are_taken_out_with_their_quotes_and_a_blank() -> None:
     assert without_words(mask("From {a}/{b}: {c}, {d}")).text == "From:,"
 
 
+def test_a_blank_after_a_tag_between_sentences_stays() -> None:
+    masked = mask("One. <img> Two.", markup=True)
+    assert cut(masked, split(masked.text, "en"))[0] == ["", " <img> ", ""]
+
+
 def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     masked = mask("{0} and {0} or {1}")
     assert copied(masked, "{0} oder {1}, {0}")
