@@ -159,7 +159,7 @@ async def injection(server: Server, draw: random.Random, tally: Tally) -> None:
 
 
 async def smuggling(server: Server, draw: random.Random, tally: Tally) -> None:
-    """Requests whose end is in doubt, with another request behind. The server must refuse and end the connection."""
+    """Requests whose end is ambiguous, with another request behind. The server must refuse and end the connection."""
 
     async def one(lines: tuple[str, ...], body: bytes) -> None:
         first = draw.choice(["POST /translate HTTP/1.1", "POST /detect HTTP/1.1", "GET /health HTTP/1.1"])

@@ -11,7 +11,7 @@ kills the repeated command as well, and runs the command again to its end. The o
   error      the repeated command ends with a traceback, or refuses to go on although its result is missing: a defect
 Files that hold times (.json, .jsonl, .md) are compared by name only. All other files are compared by their bytes.
 
-Every kill is a line in the file of results. Started again with this file, the script goes on with other kills. The
+Every kill is a line in the file of results. Started again with this file, the script continues with other kills. The
 table counts the kills in the file. The exit status is 1 if there are defects. Without `strace`, all moments are random.
 """
 

@@ -34,8 +34,8 @@ from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
 from transduce.wings.ct2 import shortlist
-from transduce.wings.ct2.engine import MAX_POSITIONS, Check, CTranslate2Engine, Loss, choice
-from transduce.wings.formats import refuse_config
+from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss, choice
+from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.int8 import quantise
 
 SMALL = ModelConfig(

@@ -68,7 +68,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 def read_recipe(text: str, file: str) -> dict[str, Any]:
     """The options in the text of the TOML file `file`; raises UserError if the text is invalid."""
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
-        raise UserError(f"{file}: a line has more than {MAX_DOTS} dots outside strings.")
+        raise UserError(f"{file}: a line has more than {MAX_DOTS} dots outside strings. Give each option its own line.")
     try:
         tables = tomllib.loads(text)
         str(tables)  # ValueError: a number is too long to be printed

@@ -7,6 +7,7 @@ any translation of held-out text does. A word counts as right if the reference c
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,8 +35,9 @@ def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[f
 def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
     """The WORD_FEATURES of each word, from the spans of the text's pieces and the log-probabilities of its tokens."""
     mean, found = sum(log_probs) / len(log_probs), dict[Span, tuple[float, ...]]()
-    for begin, end in words(text, {first for first, _ in spans}):
-        pieces = [each for (first, last), each in zip(spans, log_probs, strict=False) if first < end and last > begin]
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    for begin, end in words(text, set(begins)):
+        pieces = log_probs[bisect_right(ends, begin) : bisect_left(begins, end)]
         if pieces:
             found[begin, end] = sum(pieces), mean
     return found

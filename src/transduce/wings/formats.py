@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from transduce.config.schema import RunConfig
+from transduce.config.schema import ModelConfig, RunConfig
 from transduce.decoding.types import Refusal
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
@@ -12,6 +12,7 @@ from transduce.text.tree_symbols import are_of_trees
 JOINT_VOCABULARY = "tokenizer.model"  # the file in a model folder whose two sides share one SentencePiece model
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 
 ZERO = (0,)
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
@@ -31,6 +32,11 @@ REASONS_BY_OPTION = {
     "model.experts": "it does not support experts (model.experts)",
     "model.source_vocab_size": "it needs one vocabulary for both languages (data.joint=true)",
 }
+
+
+def max_positions(config: ModelConfig) -> int:
+    """The maximum number of tokens in a converted model's source or target, including EOS."""
+    return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
 def refuse_config(form: Format, config: RunConfig) -> Refusal | None:

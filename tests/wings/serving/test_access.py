@@ -374,6 +374,8 @@ def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Toke
         for q in ("Hello", "A dog runs.", "OK", "Tom stopped."):
             assert translate(q=q).json()["detectedLanguage"]["language"] == "en", q
         assert translate(q=" ").json()["detectedLanguage"] == {"language": "und", "confidence": 0}
+        assert translate(q="12", source="und").status_code == 200
+        assert translate(q="12", source="und", target="xx").status_code == 400
         assert translate(q=["A dog runs over the street.", "Ein Hund rennt."]).status_code == 200
 
 

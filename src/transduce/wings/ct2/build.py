@@ -23,7 +23,6 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
     CHECK_FILE,
-    MAX_POSITIONS,
     WORSE,
     Check,
     CTranslate2Engine,
@@ -32,7 +31,7 @@ from transduce.wings.ct2.engine import (
     read_compute_type,
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
-from transduce.wings.formats import refuse_config
+from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.phrasebook.examples import held_out
 
 CHECK_SENTENCES = 200

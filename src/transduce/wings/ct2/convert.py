@@ -10,8 +10,9 @@ from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
-from transduce.wings.ct2.engine import SHORTLIST_FILE, max_positions
+from transduce.wings.ct2.engine import SHORTLIST_FILE
 from transduce.wings.ct2.shortlist import Shortlist
+from transduce.wings.formats import max_positions
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # model.activation -> CTranslate2's name
 FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predicted; it fits into float16

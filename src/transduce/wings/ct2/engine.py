@@ -29,7 +29,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, verify
 from transduce.system.machine import cores, use_wide_registers
 from transduce.system.profiling import phase
-from transduce.wings.formats import refuse_config
+from transduce.wings.formats import max_positions, refuse_config
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
@@ -41,7 +41,6 @@ MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
 CACHE_FORMAT = 3  # engines in another format are rebuilt
-MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
 BUILD = "transduce.wings.ct2.build:build_and_open"  # imported only to build an engine, because it needs torch
 WORSE = Refusal("its translations are worse than those of our own search")
@@ -154,11 +153,6 @@ def read_compute_type(place: Path) -> str | None:
         with contextlib.suppress(OSError):  # another process may be deleting the engine
             shutil.rmtree(place.rename(place.with_name(f".{place.name}.damaged-{os.getpid()}")))
     return None
-
-
-def max_positions(config: ModelConfig) -> int:
-    """The maximum number of tokens in a converted model's source or target, including EOS."""
-    return config.max_positions if config.positions == "learned" else MAX_POSITIONS
 
 
 def has_gpu() -> bool:

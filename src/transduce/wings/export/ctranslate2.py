@@ -15,10 +15,10 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
-from transduce.wings.ct2.engine import max_positions
 from transduce.wings.export.imported_vocabulary import is_code, without_code
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.export.readme import fill
+from transduce.wings.formats import max_positions
 
 JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "target.spm"
 

@@ -23,7 +23,7 @@ from transduce.model.seq2seq import make_batch, source_tensor
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
-from transduce.wings.ct2.engine import max_positions
+from transduce.wings.formats import max_positions
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights

@@ -97,8 +97,8 @@ class Service:
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among)
-            if len(texts) == 1 or len(among) == 1:
-                return [whole] * len(texts)
+            if len(texts) == 1:
+                return [whole]
             return [self._detector.choose(text, among, usual=whole.language) for text in texts]
 
         return await self._run(sum(map(len, texts)), choose)
@@ -107,7 +107,7 @@ class Service:
         """The model that translates `source` to `target`. Raises UserError if there is none."""
         served = self.models.get(Direction(source, target))
         if source == UNDETERMINED:  # no letters: every model copies them
-            served = next(each for direction, each in self.models.items() if direction.target == target)
+            served = next((each for direction, each in self.models.items() if direction.target == target), None)
         if served is None:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
         return served
