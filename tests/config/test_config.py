@@ -37,6 +37,8 @@ def values(option: Option) -> st.SearchStrategy[Any]:
         return st.sampled_from(typing.get_args(option.kind))
     if option.name == "model.convolutions":
         return st.lists(st.builds("{}x{}x{}".format, positive, positive, positive), max_size=3).map(tuple)
+    if option.name == "data.directions":
+        return st.lists(st.sampled_from(["en-de", "de-en", "en-pt_BR"]), max_size=3).map(tuple)
     if option.name == "model.expert_layers":
         return st.lists(st.just(1), max_size=1).map(tuple)
     if option.kind == tuple[CorpusConfig, ...]:

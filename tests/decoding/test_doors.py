@@ -12,7 +12,8 @@ from models import make_model
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
 from transduce.decoding.types import TranslationOptions
-from transduce.wings.serving.languages import Direction, Served
+from transduce.text.languages import Direction
+from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 

@@ -39,7 +39,7 @@ def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data)
     trained = [pair for pair, its in zip(pairs, parts, strict=True) if its == Part.TRAIN]
     assert [row for rows in staged.sentences() for row in rows.tolist()] == hashes_of(trained).tolist()
     for column in (0, 1):
-        both = StagedTexts([[staged], [staged]], column)
+        both = StagedTexts([([staged], column)] * 2)
         assert list(both) == 2 * [pair[column] for pair in trained]
         assert len(both) == 2 * len(trained)
 
@@ -60,6 +60,6 @@ def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path)
     for every in range(1, 5):
         taken = [number for block in blocks[::every] for number in block if parts[number] == Part.TRAIN]
         for corpora in ([[one]], [shards]):
-            sample = StagedTexts(corpora, 1, every)
+            sample = StagedTexts([(each, 1) for each in corpora], every)
             assert list(sample) == [f"-{number}" for number in taken]
             assert len(sample) == len(taken)

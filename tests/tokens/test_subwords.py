@@ -146,7 +146,7 @@ def test_whole_words_are_not_divided(vocabulary, mixture):
     counts = dict.fromkeys(["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0)
     names = {"source": "ka", "target": "zu", "corpora": [], "files": [], "weights": [], "left_out": {}}
     facts = Facts(options={"data.symbols": True}, **names, **counts)
-    prepared = Prepared(Path(), facts, Tokenizer(vocabulary), mixture)
+    prepared = Prepared(Path(), facts, Tokenizer(vocabulary), mixture, [0])
     with pytest.raises(UserError, match="whole words"):
         prepared.drawn(RunConfig(train=TrainConfig(sample_target=0.1)))
     assert isinstance(prepared.drawn(RunConfig(train=TrainConfig(sample_source=0.1))), SampledMixture)

@@ -1,21 +1,25 @@
 """`transduce evaluate`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.recipes import Files
+from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.pairs import TREES, read_pairs
+from transduce.text.languages import languages_of
+from transduce.text.multilingual import is_multilingual
+from transduce.text.pairs import TREES, by_direction, read_pairs
 from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
 
 if TYPE_CHECKING:
+    from transduce.config.schema import DataConfig
     from transduce.evaluation.scores import Comparison
+    from transduce.text.pairs import Pair
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
@@ -27,6 +31,8 @@ def evaluate(
     hypothesis: str = "",
     against: str = "",
     ensemble: Files = (),
+    source: FromCode = "",
+    target: ToCode = "",
     tokenize: str = "",
     evalb: Path | None = None,
     paper_bleu: str = "",
@@ -37,8 +43,9 @@ def evaluate(
     """Score translations by BLEU, chrF and TER, with sacreBLEU's signatures.
 
     MODEL SOURCE REFERENCE translates SOURCE with the model and scores the translations. MODEL PAIRS does the same with
-    one bilingual file. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2
-    REFERENCE` compares two files by paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
+    one bilingual file. With a multilingual model, files such as test.en test.de test.fr evaluate all directions between
+    them. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2 REFERENCE`
+    compares two files by paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
     Parse trees are scored by labelled brackets, as EVALB does. MODEL GOLD.mrg parses the sentences of GOLD.mrg and
     scores the parses. `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
@@ -48,6 +55,8 @@ def evaluate(
         hypothesis: A file of translations to score.
         against: A second file of translations, to be compared with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
+        source: With a multilingual model, the language code of the source.
+        target: With a multilingual model, the language code of the reference.
         tokenize: sacreBLEU's tokenizer for BLEU: 13a, intl, char or none; `none` is for already tokenised text. By
             default, the model's data.bleu_tokenize; without a model, 13a.
         evalb: A parameter file of EVALB, for trees. By default, COLLINS.prm plus three ignored labels: ROOT, S1, "".
@@ -67,16 +76,18 @@ def evaluate(
         _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
     elif against:
         raise UserError("--against compares two files: use --hypothesis FILE --against FILE2 REFERENCE.")
-    elif len(arguments) not in (2, 3):
+    elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
         wanted = "either MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE"
         raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")
     else:
-        _evaluate_model(arguments[0], arguments[1:], ensemble, tokenize, paper_bleu, output, json, assignments)
+        model, *files = arguments
+        _evaluate_model(model, files, (source, target), ensemble, tokenize, paper_bleu, output, json, assignments)
 
 
 def _evaluate_model(
     model: str,
     files: Sequence[str],
+    languages: tuple[str, str],
     ensemble: Sequence[str],
     tokenize: str,
     paper_bleu: str,
@@ -94,11 +105,20 @@ def _evaluate_model(
         check_output(output, files)
     score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # first, since it may raise UserError
     data = model_folder.describe(model).config.data
-    pairs = list(read_pairs(files, (data.source, data.target)))
+    pairs = _read(files, data, languages)
     models = load_models([model, *ensemble])
     for each in models:
         refuse_parser(each.tokenizer, each.folder)
     config = decode_config(models[0].config, options)
+    if len(directions := by_direction(pairs)) > 1:
+        if output or paper_bleu:
+            raise UserError("--output and --paper-bleu are for one direction. Choose it by --from and --to.")
+        results = {
+            name: as_json(measure(models, its, config, tokenize=tokenize or data.bleu_tokenize))
+            for name, its in directions.items()
+        }
+        _print_directions(results, json)
+        return
     evaluation = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
     outputs = [translation.text for translation in evaluation.translations]
     if output:
@@ -112,6 +132,19 @@ def _evaluate_model(
         print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
         print(f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}", end="")
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
+
+
+def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
+    """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
+    from transduce.decoding.directions import choose_direction, directions_of
+    from transduce.preparation.aggregate import read_directed
+
+    if is_multilingual(files):
+        return list(read_directed(files, data))
+    named = languages_of(files) if data.directions and not any(languages) else None
+    direction = choose_direction(directions_of(data), *(named or languages))
+    name = str(direction) if data.directions else ""
+    return [pair._replace(direction=name) for pair in read_pairs(files, direction)]
 
 
 def _evaluate_files(
@@ -146,6 +179,17 @@ def _print_scores(facts: dict[str, Any], json: bool) -> None:
     print_table(rows)
     if "paper_bleu" in facts:
         print(f"BLEU as in the paper, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
+
+
+def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None:
+    """Print the scores of each direction and their means."""
+    if json:
+        print(to_json(results), end="")
+        return
+    names = [each["name"] for each in next(iter(results.values()))["scores"]]
+    values = {name: [each["value"] for each in facts["scores"]] for name, facts in results.items()}
+    values["mean"] = [sum(column) / len(values) for column in zip(*values.values(), strict=True)]
+    print_table([("direction", *names), *((name, *(f"{v:.2f}" for v in row)) for name, row in values.items())])
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:

@@ -51,7 +51,7 @@ def info(model: Path, /, *, json: bool = False) -> None:
 def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
     facts = [
-        ("languages", f"{config.data.source} to {config.data.target}"),
+        ("languages", config.data.languages),
         ("model", config.model.shape),
         ("vocabulary", vocabulary(config)),
         ("weights", f"{decimal(description.size)} in {description.weights}"),

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from transduce.config.parse import parse_assignments, read_recipe
+from transduce.config.schema import DataConfig
 from transduce.config.settings import COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.errors import UserError
 from transduce.text.languages import languages_of
+from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 
 if TYPE_CHECKING:
     from transduce.text.pairs import Pair
@@ -36,10 +38,29 @@ def gather(
         if file.endswith(".toml"):
             raise UserError(f"{file} is a recipe, not a corpus file. Name the recipe before all options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
-    named |= {"data.source": languages[0], "data.target": languages[1]}
-    named["data.corpora"] = [{"files": list(train)}] if train else []
+    sources, targets = (tuple(code for code in codes.split(",") if code) for codes in languages)
+    if is_multilingual(train) or max(len(sources), len(targets)) > 1:
+        named |= _multilingual(train, sources, targets)
+    else:
+        named |= {"data.source": languages[0], "data.target": languages[1]}
+        named["data.corpora"] = [{"files": list(train)}] if train else []
     named = {name: value for name, value in named.items() if value}
     return settings.updated(Settings(COMMAND_LINE, named | parse_assignments(assignments)))
+
+
+def _multilingual(train: Sequence[str], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+    """The options for a corpus with several languages; those of an ordinary corpus if only one direction is chosen."""
+    corpora = bilingual_corpora(train)
+    directions = directions_in(corpora, sources, targets)
+    tables = [
+        {"files": list(files), "source": languages.source, "target": languages.target}
+        for files, languages in corpora
+        if {languages, languages.reverse} & set(directions)
+    ]
+    options: dict[str, Any] = {"data.source": directions[0].source, "data.target": directions[0].target}
+    if len(directions) > 1:
+        options["data.directions"] = tuple(map(str, directions))
+    return options | {"data.corpora": tables}
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
@@ -50,11 +71,11 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
 
 
-def pairs_in(valid: Sequence[str], source: str, target: str) -> "list[Pair]":
+def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":
     """Read the pairs of the validation files; raises UserError if there are files but no pairs."""
-    from transduce.text.pairs import read_pairs  # too slow for --help
+    from transduce.preparation.aggregate import read_directed  # too slow for --help
 
-    pairs = list(read_pairs(valid, (source, target))) if valid else []
+    pairs = list(read_directed(valid, data)) if valid else []
     if valid and not pairs:
         raise UserError(f"No sentences in --valid {' '.join(valid)}. Name other files, or leave out --valid.")
     return pairs

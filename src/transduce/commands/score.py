@@ -4,10 +4,22 @@ import json as json_format
 from pathlib import Path
 
 from transduce.commands.options import Assignments
+from transduce.commands.recipes import FromCode, ToCode
 from transduce.config.parse import parse_assignments
+from transduce.decoding.registry import EngineName
 
 
-def score(model: Path, source: str, target: str, /, *, json: bool = False, assignments: Assignments = ()) -> None:
+def score(
+    model: Path,
+    source: str,
+    target: str,
+    /,
+    *,
+    source_language: FromCode = "",
+    target_language: ToCode = "",
+    json: bool = False,
+    assignments: Assignments = (),
+) -> None:
     """Print the log-probability that a model gives to each translation in a file.
 
     Each log-probability is in nats and includes the end-of-sentence token. A pair of blank texts gives 0.
@@ -16,6 +28,8 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
         model: A model folder.
         source: A text file, one sentence per line.
         target: The translations of the source, line by line.
+        source_language: With a multilingual model, the language code of the source.
+        target_language: With a multilingual model, the language code of the translations.
         json: Print a JSON object per line: log_prob, num_tokens, score (log_prob / length penalty),
             confidence (the probability that the translation is good), detached (hardly about the source), and
             words (the span of each word, and the probability that the word is right).
@@ -25,7 +39,8 @@ def score(model: Path, source: str, target: str, /, *, json: bool = False, assig
     from transduce.text.pairs import read_pairs
 
     pairs = list(read_pairs([source, target]))
-    translator = load(model, options, engine="auto" if export_engine(model) else "torch")
+    engine: EngineName = "auto" if export_engine(model) else "torch"
+    translator = load(model, options, engine=engine, source=source_language, target=target_language)
     for scored in translator.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
         words = [word._asdict() for word in scored.words]
         print(json_format.dumps(scored._asdict() | {"words": words}) if json else f"{scored.log_prob:.4f}")

@@ -79,5 +79,6 @@ def _print_command(out: Path) -> None:
     from transduce.training.distributed import is_first
 
     if is_first():
-        command = "parse" if model_folder.read_config(out).data.symbols else "translate"
-        print(f"{out} is ready: transduce {command} {shlex.quote(str(out))} --input FILE")
+        data, model = model_folder.read_config(out).data, shlex.quote(str(out))
+        options = f" --from {data.source} --to {data.target}" if data.directions else ""
+        print(f"{out} is ready: transduce {'parse' if data.symbols else 'translate'} {model}{options} --input FILE")

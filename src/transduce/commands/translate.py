@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
-from transduce.commands.recipes import Files
+from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
@@ -84,6 +84,7 @@ class Call:
     shard: str
     on: str
     workers: int | None
+    direction: tuple[str, str]  # language codes, or ""
 
     def check_output(self) -> None:
         """Raise UserError if the output can't be written or is also an input."""
@@ -100,7 +101,8 @@ class Call:
 
         with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
             with phase("start", whole=True):
-                translator = load(self.models, self.options, engine=self.engine)
+                source, target = self.direction
+                translator = load(self.models, self.options, engine=self.engine, source=source, target=target)
             log(f"Engine: {translator.engine.name}")
             with phase("files"):
                 yield translator
@@ -116,6 +118,8 @@ def translate(
     *,
     input: str = "-",
     output: Path = STANDARD_OUTPUT,
+    source: FromCode = "",
+    target: ToCode = "",
     ensemble: Files = (),
     beam_size: int | None = None,
     length_penalty: float | None = None,
@@ -144,6 +148,8 @@ def translate(
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         beam_size: Number of hypotheses kept per sentence; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
+        source: With a multilingual model, the language code of the input.
+        target: With a multilingual model, the language code of the output.
         n_best: Number of translations per line, best first. A number above 1 turns on --json.
         engine: `torch`, built in, runs every model; `int8` is torch with 8-bit matrix products, on a CPU; `ctranslate2`
             is faster, for Transformers on a CPU; `auto` is ctranslate2 if it translates as well as torch, else torch.
@@ -162,7 +168,8 @@ def translate(
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}
     options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     models, line_format = (model, *map(Path, ensemble)), LineFormat(n_best, sentences, alignment, json)
-    call = Call(models, input, output, options, engine, line_format, glossary, redo, profile, shard, on, workers)
+    cluster, direction = (shard, on, workers), (source, target)
+    call = Call(models, input, output, options, engine, line_format, glossary, redo, profile, *cluster, direction)
     _job(call)(call)
 
 

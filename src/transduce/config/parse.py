@@ -172,9 +172,22 @@ def check(config: RunConfig) -> None:
         raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
+    if config.data.directions:
+        _check_directions(config)
     if config.train.objective == "mrt" and config.train.consistency != "none":
         raise UserError("Minimum-risk training has no consistency loss; leave train.consistency out.")
     _check_family(config)
+
+
+def _check_directions(config: RunConfig) -> None:
+    """Raise UserError if a multilingual model has a wrong direction, or options for models with one direction."""
+    for direction in config.data.directions:
+        source, _, target = direction.partition("-")
+        if not source or not target or "-" in target or source == target:
+            raise UserError(
+                f"data.directions: '{direction}' is not of the form SOURCE-TARGET, such as en-de or en-pt_BR, with two "
+                "different language codes."
+            )
 
 
 def _check_bounds(config: RunConfig) -> None:

@@ -96,6 +96,8 @@ class CorpusConfig:
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
     weight: float = option(1.0, "how often an epoch contains each pair; 0.5: half of the pairs; 2: all pairs twice")
     synthetic: bool = option(False, "the sources are machine translations: they get a tag, and are never held out")
+    source: str = option("", "language code of the first text of each pair; empty: data.source")
+    target: str = option("", "language code of the second text of each pair; empty: data.target")
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,14 @@ class DataConfig:
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
+    directions: tuple[str, ...] = option(
+        (), "language pairs of a multilingual model, such as en-de; empty: only data.source to data.target"
+    )
+    temperature: float = option(
+        3.0,
+        "in a multilingual model, a direction's share of an epoch is its share of all pairs to the power of 1 / T",
+        least=1,
+    )
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "type of SentencePiece model", paper="bpe")
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")
@@ -133,6 +143,11 @@ class DataConfig:
         least=0.01,
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
+
+    @property
+    def languages(self) -> str:
+        """The directions, for messages."""
+        return ", ".join(self.directions) or f"{self.source} to {self.target}"
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,14 @@ def align(
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
     aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
+    tags = int(tokenizer.tag is not None)  # tokens before the text of each source
     for text, source, (best, hypotheses) in zip(texts, sources, ranked, strict=True):
-        spans = tokenizer.source.spans_in(text, source)
+        spans = tokenizer.source.spans_in(text, source[tags:])
         source_words, links = words(text, starts(spans)), []
         for translation, hypothesis in zip((best, *best.alternatives), hypotheses, strict=True):
             target_spans = tokenizer.target.spans(hypothesis.tokens)
             target_words = words(translation.text, starts(target_spans))
-            links.append(find_links(next(weights), source_words, spans, target_words, target_spans))
+            links.append(find_links(next(weights)[:, tags:], source_words, spans, target_words, target_spans))
         others = (replace(each, links=its) for each, its in zip(best.alternatives, links[1:], strict=True))
         aligned.append(replace(best, links=links[0], alternatives=tuple(others)))
     return aligned

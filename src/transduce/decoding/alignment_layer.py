@@ -9,17 +9,17 @@ b = sentences, s = source positions, t = target positions.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 
 import torch
 from torch import Tensor, nn
 
 from transduce import model_folder
+from transduce.decoding.directions import encode_sources
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Ids, Seq2Seq, make_batch
-from transduce.preparation.prepared import VALID_FILE
+from transduce.preparation.prepared import VALID_FILE, read_valid
 from transduce.system.files import MANIFEST
-from transduce.text.pairs import Pair, read_pairs
+from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 ALIGNMENT_LAYER = "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
@@ -51,7 +51,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
         return int(recorded[ALIGNMENT_LAYER])
     held_out = model.folder / model_folder.DATA / VALID_FILE
     if held_out.is_file() and held_out.stat().st_size:
-        return choose_layer(model.model, model.tokenizer, list(islice(read_pairs([str(held_out)]), MAX_PAIRS)))
+        return choose_layer(model.model, model.tokenizer, read_valid(held_out.parent))
     return guess_layer(model.config.model.num_decoder_layers)
 
 
@@ -61,8 +61,9 @@ def guess_layer(num_layers: int) -> int:
 
 
 def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> int:
-    """The index of the layer with the highest mutual information between linked pieces."""
-    sources = tokenizer.encode_source([pair.source for pair in pairs[:MAX_PAIRS]])
+    """The index of the layer with the highest mutual information between linked pieces, in the first direction."""
+    pairs = next(iter(by_direction(pairs).values()), [])
+    sources = encode_sources(tokenizer, pairs[:MAX_PAIRS])
     targets = tokenizer.encode_target([pair.target for pair in pairs[:MAX_PAIRS]])
     links = piece_links(model, sources, targets)
     return max(range(len(links)), key=lambda layer: information(links[layer]), default=0)

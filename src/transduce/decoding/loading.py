@@ -10,6 +10,7 @@ from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig, RunConfig, flatten
 from transduce.decoding.confidence import Confidence
+from transduce.decoding.directions import directions_of
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
@@ -32,6 +33,8 @@ def load(
     engine: EngineName = "auto",
     device: "torch.device | str | None" = None,
     threads: int = 0,
+    source: str = "",
+    target: str = "",
 ) -> Translator:
     """Load a translator from a model folder, or from several model folders as an ensemble.
 
@@ -39,7 +42,8 @@ def load(
     model and every device. "int8" is this search with 8-bit matrix products on a CPU. "ctranslate2" is faster on a CPU,
     but supports only single Transformers. "auto" chooses "ctranslate2" if it is installed, supports the model and the
     device, and translates as well as "torch". Otherwise, "auto" chooses "torch". If `device` is None, "torch" and
-    "auto" use the GPU if there is one. If `threads` is 0, the engine chooses the number of CPU threads. Raises
+    "auto" use the GPU if there is one. If `threads` is 0, the engine chooses the number of CPU threads. `source` and
+    `target` are language codes, and choose a direction of a multilingual model. Raises
     UserError if a model can't be read or is a parser, if vocabularies differ, or if the engine can't run the model.
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
@@ -66,7 +70,7 @@ def load(
     if decode.shortlist and is_own:
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
     fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
-    return Translator(
+    translator = Translator(
         opened,
         model.tokenizer,
         decode,
@@ -74,7 +78,11 @@ def load(
         language=data.source,
         max_length=data.max_length,
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
+        directions=directions_of(data),
+        has_tags=bool(data.directions),
     )
+    has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
+    return translator.toward(source, target) if source or target or has_one_target else translator
 
 
 def _confidence(folder: Path) -> Confidence | None:

@@ -16,6 +16,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, scored_translation
+from transduce.decoding.directions import choose_direction
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
 from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
@@ -38,6 +39,7 @@ from transduce.decoding.types import (
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
+from transduce.text.languages import Direction
 from transduce.text.pairs import mask_pair
 from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
@@ -60,14 +62,20 @@ class Translator:
         language: str = "en",
         max_length: int | None = None,
         confidence: Confidence | None = None,
+        directions: Sequence[Direction] = (),
+        has_tags: bool = False,
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
+
+        `directions` are those of the model. If there are several, one must be chosen, by `toward` or in `translate`.
 
         `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
         `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
         """
         self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
         self.language, self.max_length, self.confidence = language, max_length, confidence
+        self.directions, self._has_tags = directions, has_tags
+        self.direction = None if has_tags or not directions else directions[0]  # the chosen one
         self._fallback = functools.cache(fallback) if fallback else None
         # One position is for the EOS after a source or the BOS before a target.
         self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
@@ -78,10 +86,29 @@ class Translator:
         other.config = replace(self.config, beam_size=beam_size)
         return other
 
+    def into(self, target: str) -> "Translator":
+        """A copy of this translator for a target language of a multilingual model; "" for other models."""
+        other = copy.copy(self)
+        other.tokenizer = self.tokenizer.into(target)
+        return other
+
+    def toward(self, source: str = "", target: str = "") -> "Translator":
+        """A copy of this translator for one of its directions. Raises UserError as `choose_direction` does."""
+        direction = choose_direction(self.directions, source, target)
+        other = self.into(direction.target if self._has_tags else "")
+        other.direction, other.language = direction, direction.source
+        return other
+
+    def require_direction(self) -> Direction:
+        """The direction of this translator. Raises UserError if it has several and none is chosen."""
+        return self.direction or choose_direction(self.directions, "", "")
+
     def translate(
         self,
         texts: Sequence[str],
         *,
+        source: str = "",
+        target: str = "",
         n_best: int = 1,
         align: bool = False,
         glossary: Sequence[Term] = (),
@@ -91,14 +118,15 @@ class Translator:
 
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
         term, the translation contains the target of this term. By default, each text is one sentence. If `sentences` is
-        true or a text is too long, it is split into sentences, and its tags and placeholders are preserved.
+        true or a text is too long, it is split into sentences, and its tags and placeholders are preserved. `source`
+        and `target` are language codes, for models with several directions.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
-        texts = _as_list(texts)
+        texts, translator = _as_list(texts), self.toward(source, target) if source or target else self
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
-        return self._translate(texts, options, None, range(1, len(texts) + 1))
+        return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_lines(
         self,
@@ -163,7 +191,13 @@ class Translator:
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """The number of source tokens in each text, EOS not counted."""
-        return list(map(len, self.tokenizer.encode_source(texts)))
+        return list(map(len, self.encode(texts)))
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
+        if self._has_tags and self.tokenizer.tag is None:
+            choose_direction(self.directions, "", "")
+        return self.tokenizer.encode_source(texts)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """Compute the probability of each target given its source by forced decoding.
@@ -180,7 +214,7 @@ class Translator:
             pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
         places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
-        source_ids = self.tokenizer.encode_source([sources[i] for i in places])
+        source_ids = self.encode([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
         self._check_lengths("Source", source_ids, [i + 1 for i in places])
         self._check_lengths("Target", target_ids, [i + 1 for i in places])
@@ -208,7 +242,7 @@ class Translator:
                 numbered.setdefault(text, number)
         texts = list(numbered)
         read = capitals.readable(texts, self.lengths) if self.config.capitals else texts
-        distinct = Sentences(read, self.tokenizer.encode_source(read), list(numbered.values()))
+        distinct = Sentences(read, self.encode(read), list(numbered.values()))
         self._check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)

@@ -11,12 +11,14 @@ from sacrebleu.metrics.chrf import CHRF
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, Regression, features, word_features
+from transduce.decoding.directions import encode_sources
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation, length_penalty
 from transduce.decoding.words import words
 from transduce.model.seq2seq import Seq2Seq
-from transduce.text.pairs import Pair
+from transduce.text.languages import target_of
+from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 MIN_FITTED_PAIRS, MAX_FITTED_PAIRS = 100, 1000
@@ -31,29 +33,39 @@ Floats = NDArray[np.float64]
 def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
     """Translate held-out pairs, and fit the model's confidence. Returns None for fewer than MIN_FITTED_PAIRS pairs."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
-    pairs = pairs[:MAX_FITTED_PAIRS]
+    if len(pairs) > MAX_FITTED_PAIRS:
+        pairs = pairs[:: -(-len(pairs) // MAX_FITTED_PAIRS)] if pairs[0].direction else pairs[:MAX_FITTED_PAIRS]
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
-    sources, metric = [pair.source for pair in pairs], CHRF()
-    translator = Translator(TorchEngine([model]), tokenizer, config)
-    translations = translator.translate_sentences(sources)
-    values, chrf = [], []
-    for pair, ids, translation in zip(pairs, tokenizer.encode_source(sources), translations, strict=True):
+    translator, metric = Translator(TorchEngine([model]), tokenizer, config), CHRF()
+    directions = by_direction(pairs)
+    pairs = [pair for its in directions.values() for pair in its]
+    sources = encode_sources(tokenizer, pairs)
+    translations, values, chrf = list[Translation](), [], []
+    for name, its in directions.items():
+        translations += translator.into(target_of(name)).translate_sentences([pair.source for pair in its])
+    for pair, ids, translation in zip(pairs, sources, translations, strict=True):
         length = len(translation.tokens) + 1
         log_prob = translation.score * length_penalty(length, config.length_penalty)
         values.append(features(log_prob, len(ids) + 1, length))
         chrf.append(metric.sentence_score(translation.text, [pair.target]).score)
     confidence = fit(np.array(values), np.array(chrf))
-    return confidence and replace(confidence, words=fit_words(translator, pairs, translations))
+    return confidence and replace(confidence, words=fit_words(translator, pairs, sources, translations))
 
 
-def fit_words(translator: Translator, pairs: Sequence[Pair], translations: Sequence[Translation]) -> Regression | None:
+def fit_words(
+    translator: Translator,
+    pairs: Sequence[Pair],
+    sources: list[list[int]],
+    translations: Sequence[Translation],
+) -> Regression | None:
     """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
 
-    Returns None if the probability of a word does not show whether it is right.
+    `sources` holds the token ids of the pairs' sources. Returns None if the probability of a word does not show whether
+    it is right.
     """
     texts, tokenizer, engine = [each.text for each in translations], translator.tokenizer, translator.engine
-    sources, targets = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target(texts)
+    targets = tokenizer.encode_target(texts)
     # A text can have more tokens than the search gave it.
     targets = [target[: engine.max_positions and engine.max_positions - 1] for target in targets]
     log_probs = translator.forced(engine, engine.log_probs, sources, targets)

@@ -10,14 +10,16 @@ from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Scored, Translation
-from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
+from transduce.evaluation.perplexity import Perplexity, Validation, mean_validation, perplexity
 from transduce.evaluation.scores import Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
-from transduce.text.pairs import Pair
+from transduce.text.languages import target_of
+from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 GREEDY_SENTENCES = 500  # validation sentences translated during training; their BLEU is accurate to about 1.5
+MIN_GREEDY_SENTENCES = 50  # of each direction of a multilingual model
 
 
 class Evaluation(NamedTuple):
@@ -34,11 +36,14 @@ def evaluate(
 ) -> Evaluation:
     """Translate the sources with a model or an ensemble, and score the translations against the targets.
 
+    All pairs have the same direction.
+
     Raises UserError if the models' vocabularies differ, if there are no pairs, if the tokenisation for BLEU is unknown,
     or if a sentence is too long.
     """
     metrics(tokenize)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
+    tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     measured = _perplexity(translator.score(sources, references), references)
@@ -63,10 +68,33 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 def validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
 ) -> Callable[[Seq2Seq], Validation | None]:
-    """Make a function that computes a model's perplexity and BLEU on the validation pairs."""
+    """Make a function that computes a model's perplexity, BLEU and chrF on the validation pairs.
+
+    For a multilingual model, these are the means over its directions.
+    """
+    validate = validations(tokenizer, pairs, config)
+    return lambda model: mean_validation(list(validate(model).values()))
+
+
+def validations(
+    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
+) -> Callable[[Seq2Seq], dict[str, Validation]]:
+    """Make a function that validates a model in each direction of the pairs ("" if it is not multilingual)."""
+    directions = by_direction(pairs)
+    sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // max(1, len(directions)))
+    each = {
+        name: _validation(tokenizer.into(target_of(name)), its, config, sentences) for name, its in directions.items()
+    }
+    return lambda model: {name: result for name, validate in each.items() if (result := validate(model))}
+
+
+def _validation(
+    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, sentences: int
+) -> Callable[[Seq2Seq], Validation | None]:
+    """Make a function that validates a model in one direction. `sentences` of the pairs are translated."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    first = slice(GREEDY_SENTENCES)
+    first = slice(sentences)
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:

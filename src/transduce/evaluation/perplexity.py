@@ -24,6 +24,18 @@ class Validation(NamedTuple):
         return self.perplexity if score is None or self.bleu is None or self.bleu < MIN_BLEU else -score
 
 
+def mean_validation(results: Sequence[Validation]) -> Validation | None:
+    """The means over several directions, the geometric mean for perplexity, or None without results."""
+    if len(results) < 2:
+        return results[0] if results else None
+    perplexity = _exponential(-math.fsum(math.log(each.perplexity) for each in results), len(results))
+    bleu, chrf = (
+        math.fsum(value or 0.0 for value in values) / len(results)
+        for values in zip(*(r[1:] for r in results), strict=True)
+    )
+    return Validation(perplexity, bleu, chrf)
+
+
 class Perplexity(NamedTuple):
     """Perplexity per token and per word. Across vocabularies, only the perplexity per word is comparable."""
 

@@ -15,6 +15,8 @@ from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
+from transduce.text.languages import Direction
+from transduce.text.multilingual import bilingual_corpora
 from transduce.text.pairs import Pair, mask_pair, read_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
@@ -25,7 +27,10 @@ from transduce.tokens.tokenizer import Tokenizer
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 
+MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
+
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
+Column = tuple[Sequence[StagedPairs], int]  # the sources (0) or the targets (1) of the parts of a corpus
 Numbers = NDArray[np.int64]
 
 
@@ -57,18 +62,38 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
     """Learn the vocabulary from the training pairs."""
     kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
     every = max(1, kept // (SAMPLE_FACTOR * MAX_LEARNING_SENTENCES))
-    targets: Collection[str] = StagedTexts(corpora, 1, 1 if data.symbols else every)
+    sources = [(parts, 0) for parts in corpora]
+    columns = [(parts, 1) for parts in corpora]
+    if data.directions:
+        sources, columns = _balanced(data, corpora), []
+    targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
     if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # trees to translate may be longer than these and need more marks
     return Tokenizer.train(
-        StagedTexts(corpora, 0, every),
+        StagedTexts(sources, every),
         targets,
         vocab_size=size,
         kind=data.tokenizer,
         joint=data.joint,
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
+        languages=list(dict.fromkeys(Direction.parse(direction).target for direction in data.directions)),
     )
+
+
+def _balanced(data: DataConfig, corpora: Corpora) -> list[Column]:
+    """All texts of a multilingual corpus. Small languages are repeated, by data.temperature."""
+    columns: dict[str, list[Column]] = {}
+    sizes: dict[str, int] = {}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        for column, language in enumerate((corpus.source, corpus.target)):
+            columns.setdefault(language, []).append((parts, column))
+            sizes[language] = sizes.get(language, 0) + sum(part.count() for part in parts)
+    largest, balanced = max(sizes.values()), list[Column]()
+    for language, its in columns.items():
+        copies = (largest / max(1, sizes[language])) ** (1 - 1 / data.temperature)
+        balanced += its * min(MAX_COPIES, round(copies))
+    return balanced
 
 
 def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
@@ -83,34 +108,39 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
 
 
 class StagedTexts(Collection[str]):
-    """The sources (`column` 0) or the targets (`column` 1) of a sample of the training pairs.
+    """The texts of a sample of the training pairs.
 
-    The sample contains every n-th block of SAMPLE_BLOCK consecutive pairs, where n is `every`.
+    The sample contains every n-th block of SAMPLE_BLOCK consecutive pairs of a corpus, where n is `every`.
     """
 
-    def __init__(self, corpora: Corpora, column: int, every: int = 1) -> None:
-        self._corpora, self._column, self._every = corpora, column, every
+    def __init__(self, columns: Sequence[Column], every: int = 1) -> None:
+        self._columns, self._every = columns, every
 
     def __len__(self) -> int:
-        return sum(int(np.count_nonzero(chosen)) for _, _, chosen in self._blocks())
+        return sum(int(np.count_nonzero(chosen)) for *_, chosen in self._blocks())
 
     def __iter__(self) -> Iterator[str]:
-        for staged, number, chosen in self._blocks():
+        for column, staged, number, chosen in self._blocks():
             if chosen.any():
-                yield from compress(staged.read_block(number)[self._column], chosen.tolist())
+                yield from compress(staged.read_block(number)[column], chosen.tolist())
 
     def __contains__(self, text: object) -> bool:
         return any(text == other for other in self)
 
-    def _blocks(self) -> Iterator[tuple[StagedPairs, int, NDArray[np.bool_]]]:
-        """For each block, yield the StagedPairs that contains it, its index there and a mask of the sampled pairs."""
-        for parts in self._corpora:
+    def _blocks(self) -> Iterator[tuple[int, StagedPairs, int, NDArray[np.bool_]]]:
+        """For each block, yield its column, its StagedPairs, its index there and a mask of the sampled pairs."""
+        for parts, column in self._columns:
             kept_before = 0
             for staged in parts:
                 for number, block in enumerate(staged.block_parts()):
                     kept = kept_before + np.cumsum(block <= Part.DROPPED)
                     kept_before = int(kept[-1])
-                    yield staged, number, (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0)
+                    yield (
+                        column,
+                        staged,
+                        number,
+                        (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0),
+                    )
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
@@ -155,23 +185,57 @@ def _hold_out(data: DataConfig, corpora: Corpora, cleaning: Cleaning) -> tuple[l
     Pairs of synthetic corpora may be dropped, but not held out.
     """
     if data.valid:
-        return list(masked_pairs(read_pairs(data.valid, (data.source, data.target)), data, cleaning)), 0
+        return list(masked_pairs(read_directed(data.valid, data), data, cleaning)), 0
     of_kind: dict[bool, list[StagedPairs]] = {False: [], True: []}
+    ends = []  # of the corpora that are not synthetic
     for corpus, parts in zip(data.corpora, corpora, strict=True):
         of_kind[corpus.synthetic] += parts
+        ends += [] if corpus.synthetic else [sum(part.count() for part in of_kind[False])]
     staged, synthetic = of_kind.values()
-    ends = np.cumsum([part.count() for part in staged])
-    if not data.holdout or not staged or not ends[-1]:
+    part_ends = np.cumsum([part.count() for part in staged])
+    if not data.holdout or not staged or not part_ends[-1]:
         return [], 0
-    split = hold_out(lambda: chain.from_iterable(part.sentences() for part in staged), data.holdout, seed=1)
-    for part, decided in zip(staged, np.split(split, ends[:-1]), strict=True):
+    split = hold_out(
+        lambda: chain.from_iterable(part.sentences() for part in staged),
+        data.holdout,
+        seed=1,
+        ends=ends if data.directions else (),
+    )
+    for part, decided in zip(staged, np.split(split, part_ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided
-    held_out = [pair for part in staged for pair in part.pairs(Part.HELD_OUT)]
+    held_out = [
+        pair
+        for corpus, parts in zip(data.corpora, corpora, strict=True)
+        for part in parts
+        for pair in directed(part.pairs(Part.HELD_OUT), Direction(corpus.source, corpus.target), data)
+    ]
     hashes = sentences(held_out)
     for part in synthetic:
         linked = np.concatenate([np.empty(0, bool), *(np.isin(each, hashes).any(axis=1) for each in part.sentences())])
         part.parts[np.flatnonzero(part.parts == Part.TRAIN)[linked]] = Part.DROPPED
     return held_out, sum(part.count(Part.DROPPED) for part in (*staged, *synthetic))
+
+
+def read_directed(files: Sequence[str], data: DataConfig) -> Iterator[Pair]:
+    """Read validation or test files. In a multilingual model, each pair gets the directions that the model has."""
+    if not data.directions:
+        yield from read_pairs(files, (data.source, data.target))
+        return
+    for corpus in bilingual_corpora(files):
+        yield from directed(read_pairs(corpus.files, corpus.languages), corpus.languages, data)
+
+
+def directed(pairs: Iterable[Pair], languages: Direction, data: DataConfig) -> Iterator[Pair]:
+    """In a multilingual model, yield the pairs once for each of its directions between two languages."""
+    if not data.directions:
+        yield from pairs
+        return
+    forward, backward = str(languages), str(languages.reverse)
+    for pair in pairs:
+        if forward in data.directions:
+            yield pair._replace(direction=forward)
+        if backward in data.directions:
+            yield Pair(pair.target, pair.source, pair.origin, backward)
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
@@ -181,4 +245,4 @@ def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) ->
         if texts is None:
             cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
         else:
-            yield Pair(*texts, pair.origin)
+            yield pair._replace(source=texts[0], target=texts[1])

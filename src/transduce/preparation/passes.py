@@ -20,7 +20,7 @@ from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
 from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair, are_documents, mask_pair
+from transduce.text.pairs import Origin, Pair, are_documents, mask_pair, read_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
@@ -31,7 +31,15 @@ def check_corpora(data: DataConfig) -> None:
     """Raise UserError if `data` has no corpora, or has corpora that can't be prepared."""
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
+    if data.directions and (data.symbols or not data.joint):
+        raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
     for corpus in data.corpora:
+        if data.directions and not corpus.source:
+            raise UserError(
+                f"The languages of {' '.join(corpus.files)} are unknown. Give each corpus of a multilingual model a "
+                "source and a target.",
+                option="data.corpora",
+            )
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
         if suffixes(corpus.files[0])[0] == TREES and not data.symbols:
@@ -39,6 +47,17 @@ def check_corpora(data: DataConfig) -> None:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
+
+
+def data_of(data: DataConfig, corpus: CorpusConfig) -> DataConfig:
+    """The options for one corpus, with its languages as data.source and data.target."""
+    return dataclasses.replace(data, source=corpus.source or data.source, target=corpus.target or data.target)
+
+
+def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:
+    """Read the pairs of a corpus. Each source of a synthetic corpus gets a tag."""
+    own = data_of(data, corpus)
+    return tagged(read_pairs(corpus.files, (own.source, own.target)), corpus)
 
 
 def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:

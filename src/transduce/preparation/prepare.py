@@ -12,11 +12,18 @@ from pathlib import Path
 
 from transduce.config.schema import DataConfig
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary, leave_out
-from transduce.preparation.passes import check_corpora, encode_part, read_part, tagged, with_placeholders
+from transduce.preparation.passes import (
+    check_corpora,
+    data_of,
+    encode_part,
+    read_corpus,
+    read_part,
+    with_placeholders,
+)
 from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
-from transduce.text.pairs import Pair, read_pairs
+from transduce.text.pairs import Pair
 from transduce.tokens.store import write_store
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -46,8 +53,8 @@ def prepare(
     with write_folder(folder) as aside:
         corpora = []
         for number, corpus in enumerate(data.corpora):
-            pairs = tagged(read_pairs(corpus.files, (data.source, data.target)), corpus)
-            corpora.append([read_part(pairs, data, aside / STAGED / str(number))])
+            own, pairs = data_of(data, corpus), read_corpus(corpus, data)
+            corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
         whole = aggregate(data, corpora)
         if rewrite:
             clean_again = dataclasses.replace(data, placeholders="kept", holdout=0)

@@ -8,8 +8,9 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +22,10 @@ from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
-from transduce.text.pairs import Pair, read_pairs
+from transduce.text.languages import Direction
+from transduce.text.pairs import Origin, Pair, read_lines
 from transduce.tokens.mixture import Mixture, SampledMixture
-from transduce.tokens.store import TokenStore
+from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -31,7 +33,7 @@ LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
     *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
-    *("data.deduplicate", "data.rules", "data.holdout"),
+    *("data.deduplicate", "data.rules", "data.holdout", "data.directions", "data.temperature"),
 )
 
 
@@ -52,6 +54,7 @@ class Facts:
     source_tokens: int  # with EOS
     target_tokens: int  # with EOS
     seconds: float
+    languages: list[list[str]] = field(default_factory=list)  # of every corpus: the codes of a pair's two texts
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,11 @@ class Prepared:
     facts: Facts
     tokenizer: Tokenizer
     mixture: Mixture
+    numbers: Sequence[int]  # of the corpus of each store of the mixture
 
     def valid(self) -> list[Pair]:
         """The validation pairs."""
-        return list(read_pairs([str(self.folder / VALID_FILE)])) if (self.folder / VALID_FILE).stat().st_size else []
+        return read_valid(self.folder)
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
@@ -81,7 +85,7 @@ class Prepared:
     def origin(self, index: int) -> str:
         """The origin of a training pair as "file:line"."""
         store, file, line = self.mixture.origin(index)
-        return f"{self.facts.files[store][file]}:{line}"
+        return f"{self.facts.files[self.numbers[store]][file]}:{line}"
 
 
 class Decisions(NamedTuple):
@@ -109,7 +113,40 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     verify(folder, hashes=hashes)
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
-    return Prepared(folder, facts, Tokenizer.load(folder), Mixture(stores, facts.weights))
+    tokenizer = Tokenizer.load(folder)
+    if facts.options.get("data.directions"):
+        return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
+    return Prepared(folder, facts, tokenizer, Mixture(stores, facts.weights), range(len(stores)))
+
+
+def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokenizer) -> tuple[Mixture, list[int]]:
+    """The pairs of all directions, with the weights of data.temperature, and the number of the corpus of each store."""
+    views, numbers, directions = list[StoreView](), list[int](), list[str]()
+    for (number, store), swapped in product(enumerate(stores), (False, True)):
+        source, target = facts.languages[number][:: -1 if swapped else 1]
+        direction = Direction(source, target)
+        if str(direction) in facts.options["data.directions"]:
+            views.append(StoreView(store, swapped, tokenizer.into(direction.target).tag))
+            numbers.append(number)
+            directions.append(str(direction))
+    pairs: dict[str, float] = {}
+    for view, number, name in zip(views, numbers, directions, strict=True):
+        pairs[name] = pairs.get(name, 0) + facts.weights[number] * view.pairs
+    shares = {name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()}
+    scale = sum(pairs.values()) / sum(shares.values())  # an epoch has as many pairs as without the temperature
+    factors = {name: scale * share / (pairs[name] or 1) for name, share in shares.items()}
+    weights = [facts.weights[number] * factors[name] for number, name in zip(numbers, directions, strict=True)]
+    return Mixture(views, weights), numbers
+
+
+def read_valid(folder: Path) -> list[Pair]:
+    """The validation pairs of a prepared corpus, with the directions of a multilingual one."""
+    file = str(folder / VALID_FILE)
+    records = map(json.loads, read_lines(file))
+    return [
+        Pair(record["source"], record["target"], Origin(file, line), record.get("direction", ""))
+        for line, record in enumerate(records, 1)
+    ]
 
 
 def read_facts(folder: Path) -> Facts:
@@ -126,7 +163,13 @@ def store_path(folder: Path, corpus: int) -> Path:
 
 
 def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
-    _write_lines(folder / VALID_FILE, ({"source": pair.source, "target": pair.target} for pair in held_out))
+    _write_lines(
+        folder / VALID_FILE,
+        (
+            {"source": pair.source, "target": pair.target} | ({"direction": pair.direction} if pair.direction else {})
+            for pair in held_out
+        ),
+    )
 
 
 def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
@@ -148,6 +191,7 @@ def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: f
         source_tokens=sum(int(store.source.lengths.sum()) + len(store) for store in stores),
         target_tokens=sum(int(store.target.lengths.sum()) + len(store) for store in stores),
         seconds=round(seconds, 3),
+        languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
     if not facts.pairs:
         raise nothing_left(data, cleaning)
@@ -168,6 +212,6 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 
 
-def _write_lines(path: Path, values: Iterable[dict[str, object]]) -> None:
+def _write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(value, ensure_ascii=False) + "\n" for value in values)

@@ -3,8 +3,9 @@
 Two pairs are linked if they share a sentence. No connected component of linked pairs has pairs in both sets.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +40,13 @@ def normalised(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
+def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = ()) -> NDArray[np.int8]:
     """Return TRAIN, HELD_OUT or DROPPED for every pair.
 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
-    components have more than a tenth of all pairs, uses fewer components, but at least one. Takes about 19 bytes of
-    memory per pair. Raises UserError if there are fewer than two components.
+    components have more than a tenth of all pairs, uses fewer components, but at least one. `ends` divides the pairs
+    into corpora, which get equal shares of the held-out pairs; empty: one corpus. Takes about 19 bytes of memory per
+    pair. Raises UserError if there are fewer than two components.
     """
     pairs = sum(map(len, sentences()))
     if count < 1:
@@ -62,16 +64,43 @@ def hold_out(sentences: Sentences, count: int, seed: int) -> NDArray[np.int8]:
             option="data.valid",
         )
     generator = np.random.default_rng(seed)
-    chosen = np.sort(_choose(sizes, count, pairs // LEAVING_DIVISOR, generator))
-    is_chosen = np.zeros(len(sizes), dtype=bool)
-    is_chosen[chosen] = True
-    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(pairs)])
-    leaving = leaving[np.argsort(components[leaving], kind="stable")]  # sorted by component
     parts = np.full(pairs, Part.TRAIN, dtype=np.int8)
-    parts[leaving] = Part.DROPPED
-    drawn = (generator.random(len(chosen)) * sizes[chosen]).astype(np.int64)
-    parts[leaving[np.cumsum(sizes[chosen]) - sizes[chosen] + drawn]] = Part.HELD_OUT
+    corpora = [slice(start, end) for start, end in pairwise((0, *(ends or [pairs]))) if start < end]
+    for corpus in corpora:
+        own = sizes if len(corpora) == 1 else _own_sizes(components, sizes, parts, corpus)
+        if own.any():
+            budget = pairs // LEAVING_DIVISOR // len(corpora)
+            chosen = np.sort(_choose(own, -(-count // len(corpora)), budget, generator))
+            _hold_out_components(parts, components, chosen, corpus, generator)
     return parts
+
+
+def _own_sizes(
+    components: NDArray[np.int32], sizes: NDArray[np.int32], parts: NDArray[np.int8], corpus: slice
+) -> NDArray[np.int32]:
+    """The sizes of the components that have training pairs of a corpus, and 0 for the other components."""
+    is_own = np.zeros(len(sizes), dtype=bool)
+    is_own[components[corpus][parts[corpus] == Part.TRAIN]] = True
+    return np.where(is_own, sizes, 0)
+
+
+def _hold_out_components(
+    parts: NDArray[np.int8],
+    components: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    corpus: slice,
+    generator: np.random.Generator,
+) -> None:
+    """Hold out a random pair of the corpus of each chosen component, and drop the components' other pairs."""
+    is_chosen = np.zeros(int(components.max()) + 1, dtype=bool)
+    is_chosen[chosen] = True
+    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(len(parts))])
+    parts[leaving] = Part.DROPPED
+    own = leaving[(leaving >= corpus.start) & (leaving < corpus.stop)]
+    own = own[np.argsort(components[own], kind="stable")]  # sorted by component
+    _, sizes = np.unique(components[own], return_counts=True)
+    drawn = (generator.random(len(chosen)) * sizes).astype(np.int64)
+    parts[own[np.cumsum(sizes) - sizes + drawn]] = Part.HELD_OUT
 
 
 def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple, Self
 
 ISO_639_1 = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
@@ -13,6 +14,32 @@ ISO_639_1 = (
 )
 # The code may be followed by a region or a script: pt, pt-BR, zh_Hans.
 LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2,4}})?")
+
+
+class Direction(NamedTuple):
+    """The codes of a source language and a target language."""
+
+    source: str
+    target: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The direction that a text such as "en-de" names."""
+        source, _, target = text.partition("-")
+        return cls(source, target)
+
+    @property
+    def reverse(self) -> Self:
+        """The opposite direction."""
+        return type(self)(self.target, self.source)
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def target_of(direction: str) -> str:
+    """The target language of a direction such as "en-de", or "" for "", the only direction of a model."""
+    return Direction.parse(direction).target
 
 
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:

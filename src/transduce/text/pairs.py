@@ -1,7 +1,7 @@
 """Reads pairs of a source text and its translation from files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -47,6 +47,15 @@ class Pair(NamedTuple):
     source: str
     target: str
     origin: Origin
+    direction: str = ""  # of a held-out pair of a multilingual corpus, such as en-de
+
+
+def by_direction(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
+    """The pairs of each direction; all pairs have the direction "" if their corpus is not multilingual."""
+    directions: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        directions.setdefault(pair.direction, []).append(pair)
+    return directions
 
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:

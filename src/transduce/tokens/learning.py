@@ -21,12 +21,15 @@ BYTES = 256
 TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 
 
-def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str) -> bytes:
+def learn_model(
+    sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str, tags: Sequence[str] = ()
+) -> bytes:
     """Learn a SentencePiece model from the texts in `sides`, and return the serialised model.
 
-    Raises UserError if there is no text, or if `vocab_size` leaves no room for the 256 byte pieces.
+    `tags` are pieces that no text contains. Raises UserError if there is no text, or if `vocab_size` leaves no room for
+    the 256 byte pieces.
     """
-    special = UNK + 1 + BYTES + len(SPACE) + len(placeholder_tokens)
+    special = UNK + 1 + len(tags) + BYTES + len(SPACE) + len(placeholder_tokens)
     if vocab_size <= special:
         raise UserError(
             f"data.vocab_size must be above {special}, not {vocab_size}: the vocabulary needs {BYTES} byte pieces."
@@ -37,7 +40,8 @@ def learn_model(sides: Sequence[Collection[str]], vocab_size: int, kind: str, pl
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     sentences = (others.sub(" ", part) for part in _sample(sides))
     # hard_vocab_limit=False: a small corpus may not contain enough different pieces.
-    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, user_defined_symbols=list(placeholder_tokens))
+    more = {"user_defined_symbols": list(placeholder_tokens), "control_symbols": list(tags)}
+    return _train(sentences, kind, vocab_size, hard_vocab_limit=False, **more)
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:

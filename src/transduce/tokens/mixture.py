@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.tokens.batching import Indices, micro_batches
-from transduce.tokens.store import STRIDE, Column, TokenStore
+from transduce.tokens.store import STRIDE, Column, StoreView, TokenStore
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.vocabulary import Rows
 
@@ -22,11 +22,14 @@ SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
 
 
 class Mixture:
-    """The pairs of several token stores, numbered consecutively from 0."""
+    """The pairs of several token stores, numbered consecutively from 0. A store may be there in both directions."""
 
-    def __init__(self, stores: Sequence[TokenStore], weights: Sequence[float]) -> None:
-        self.stores, self.weights = list(stores), list(weights)
-        self.starts = np.cumsum([0, *map(len, stores)])
+    def __init__(self, stores: Sequence[TokenStore | StoreView], weights: Sequence[float]) -> None:
+        self.stores = [store if isinstance(store, StoreView) else StoreView(store) for store in stores]
+        self.weights = list(weights)
+        self.starts = np.cumsum([0, *(store.pairs for store in self.stores)])
+        self._tags = np.array([view.tag for view in self.stores if view.tag is not None])  # of all stores, or of none
+        self._has_tags = len(self._tags) > 0
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -36,7 +39,7 @@ class Mixture:
         """The number of pairs in an epoch, including repetitions."""
         shares = [divmod(weight, 1) for weight in self.weights]
         return sum(
-            int(copies) * len(store) + round(part * len(store))
+            int(copies) * store.pairs + round(part * store.pairs)
             for store, (copies, part) in zip(self.stores, shares, strict=True)
         )
 
@@ -46,24 +49,35 @@ class Mixture:
         return max(1, -(-self.pairs_per_epoch // BLOCK_PAIRS))
 
     def sources(self, pairs: Indices) -> list[np.ndarray]:
-        """The source sentences of `pairs`, as token ids."""
-        return self._gather([store.source for store in self.stores], pairs)
+        """The source sentences of `pairs`, as token ids, with their tags."""
+        rows = self._sources(pairs)
+        if not self._has_tags:
+            return rows
+        return [np.insert(row, 0, tag) for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)]
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
         """The target sentences of `pairs`, as token ids."""
         return self._gather([store.target for store in self.stores], pairs)
 
+    def _sources(self, pairs: Indices) -> list[np.ndarray]:
+        """The source sentences without tags."""
+        return self._gather([store.source for store in self.stores], pairs)
+
+    def _stores_of(self, pairs: Indices) -> Indices:
+        """The number of each pair's store."""
+        return np.searchsorted(self.starts, pairs, side="right") - 1
+
     def origin(self, index: int) -> tuple[int, int, int]:
         """Return (store number, file number, line number) for a pair."""
         store = int(np.searchsorted(self.starts, index, side="right")) - 1
-        return store, *self.stores[store].origin(int(index - self.starts[store]))
+        return store, *self.stores[store].store.origin(int(index - self.starts[store]))
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
         """The source lengths and the target lengths of `pairs` in tokens without EOS, each of shape (pairs,)."""
         source, target = np.empty((2, len(pairs)), dtype=np.int64)
         for store, start, end in zip(self.stores, self.starts, self.starts[1:], strict=False):
             here = (pairs >= start) & (pairs < end)
-            source[here] = store.source.lengths[pairs[here] - start]
+            source[here] = store.source.lengths[pairs[here] - start] + self._has_tags
             target[here] = store.target.lengths[pairs[here] - start]
         return source, target
 
@@ -71,9 +85,9 @@ class Mixture:
         """The index of the pair with the longest sentence, and the length of this sentence in tokens without EOS."""
         pair, tokens = 0, -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
-            for start in range(0, len(store), SLICE_PAIRS):
+            for start in range(0, store.pairs, SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
-                longer = np.maximum(store.source.lengths[some], store.target.lengths[some])
+                longer = np.maximum(store.source.lengths[some] + self._has_tags, store.target.lengths[some])
                 if longer.max() > tokens:
                     pair, tokens = first + start + int(longer.argmax()), int(longer.max())
         return pair, tokens
@@ -118,7 +132,7 @@ class Mixture:
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
         """Read the sentences of `pairs` as token ids. `columns` holds one side of each store."""
-        stores = np.searchsorted(self.starts, pairs, side="right") - 1
+        stores = self._stores_of(pairs)
         rows = {
             store: iter(columns[store].rows(pairs[stores == store] - self.starts[store]))
             for store in np.unique(stores).tolist()
@@ -139,9 +153,9 @@ class SampledMixture(Mixture):
         """Without a sampler, a side keeps its segmentation. `augment` changes the sources and targets before that."""
         super().__init__(data.stores, data.weights)
         self._samplers, self._augment = (source, target), augment
-        self._limit = self.longest()[1]  # a longer sentence is not used, so that every batch fits
+        self._limit = self.longest()[1] - self._has_tags  # a longer sentence is not used, so that every batch fits
 
-    def sources(self, pairs: Indices) -> list[np.ndarray]:
+    def _sources(self, pairs: Indices) -> list[np.ndarray]:
         return self._columns[0].rows(np.searchsorted(self._pairs, pairs))
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
@@ -149,7 +163,7 @@ class SampledMixture(Mixture):
 
     def lengths(self, pairs: Indices) -> tuple[Indices, Indices]:
         places = np.searchsorted(self._pairs, pairs)
-        return self._columns[0].lengths[places], self._columns[1].lengths[places]
+        return self._columns[0].lengths[places] + self._has_tags, self._columns[1].lengths[places]
 
     def _draw(self, seed: int, epoch: int, block: int) -> Indices:
         chosen = super()._draw(seed, epoch, block)
@@ -161,7 +175,7 @@ class SampledMixture(Mixture):
 
     def _change(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
         """Draw both sides of `pairs`. A side that would become too long stays as it is."""
-        kept = drawn = [_join(super().sources(pairs)), _join(super().targets(pairs))]
+        kept = drawn = [_join(super()._sources(pairs)), _join(super().targets(pairs))]
         if self._augment:
             drawn = self._augment(drawn, random)
         drawn = [

@@ -108,6 +108,29 @@ class TokenStore:
         return file, line + int(self._steps[pair + 1 : i + 1].sum())
 
 
+class StoreView(NamedTuple):
+    """A token store, read from source to target or, if `swapped`, from target to source."""
+
+    store: TokenStore
+    swapped: bool = False
+    tag: int | None = None  # the id that begins each source
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs."""
+        return len(self.store)
+
+    @property
+    def source(self) -> Column:
+        """The sources, without the tag."""
+        return self.store.target if self.swapped else self.store.source
+
+    @property
+    def target(self) -> Column:
+        """The targets."""
+        return self.store.source if self.swapped else self.store.target
+
+
 class _ColumnWriter:
     """Writes one side of a store to files that the exit stack `files` closes."""
 

@@ -4,6 +4,7 @@ Both sides share one SentencePiece vocabulary (BPE or unigram), or each side has
 is encoded as its UTF-8 bytes, so the unknown piece never occurs. Encoded texts don't include PAD, BOS or EOS.
 """
 
+import copy
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -19,8 +20,13 @@ PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
 IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabulary"
 
 
+TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
+
+
 class Tokenizer:
     """The vocabularies of source and target. Without a `source` vocabulary, both sides use `target`."""
+
+    tag: int | None = None  # the id that begins each encoded source; see `into`
 
     def __init__(self, target: Vocabulary, source: Vocabulary | None = None) -> None:
         self.target, self.source = target, source or target
@@ -38,8 +44,11 @@ class Tokenizer:
         joint: bool = True,
         symbols: bool = False,
         placeholder_tokens: str = "",
+        languages: Sequence[str] = (),
     ) -> Self:
         """Learn one joint vocabulary, or one vocabulary for each side, with at most `vocab_size` pieces each.
+
+        `languages` are the target languages of a multilingual model. Each gets a tag in the joint vocabulary.
 
         If `symbols` is true, the targets are linearised trees, and every tree symbol becomes a piece. `vocab_size` does
         not limit these pieces. The characters in `placeholder_tokens` are always separate pieces. Raises UserError if
@@ -48,7 +57,8 @@ class Tokenizer:
         if symbols:
             targets_model = learn_symbols(targets)
         elif joint:
-            return cls(Vocabulary(learn_model([sources, targets], vocab_size, kind, placeholder_tokens)))
+            tags = [TAG.format(language) for language in languages]
+            return cls(Vocabulary(learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)))
         else:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
         sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens)
@@ -77,9 +87,22 @@ class Tokenizer:
             (Path(folder) / name).write_bytes(content)
         return list(files)
 
+    def into(self, language: str) -> Self:
+        """A copy that begins each encoded source with the tag of a target language, or without a tag for "".
+
+        Raises KeyError for a language without a tag.
+        """
+        other = copy.copy(self)
+        if not language:
+            return other
+        tags = {tag.replace("-", "_"): token for tag, token in self.source.tags.items()}
+        other.tag = tags[TAG.format(language)]
+        return other
+
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text, or an empty list for an empty text."""
-        return self.source.encode(texts).lists()
+        rows = self.source.encode(texts).lists()
+        return rows if self.tag is None else [[self.tag, *row] if row else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each target text, or an empty list for an empty text."""

@@ -11,7 +11,10 @@ BAR = "\\|"  # | in a cell of a Markdown table
 
 def card(config: RunConfig, *paragraphs: str, purpose: str = "") -> str:
     """A Markdown model card with the languages as its title, followed by `paragraphs`."""
-    title = f"# {config.data.source} → {config.data.target}" + (f", for {purpose}" if purpose else "")
+    data = config.data
+    title = f"# {', '.join(data.directions) or f'{data.source} → {data.target}'}" + (
+        f", for {purpose}" if purpose else ""
+    )
     return "\n\n".join([title, *(paragraph.strip("\n") for paragraph in paragraphs)]) + "\n"
 
 
@@ -23,7 +26,8 @@ def code(lines: Sequence[str]) -> str:
 def translate_command(config: RunConfig) -> str:
     """The command that translates a file with the model in the current folder."""
     data = config.data
-    return f"transduce translate . --input text.{data.source} --output text.{data.target}  # in this folder"
+    languages = f" --from {data.source} --to {data.target}" if data.directions else ""
+    return f"transduce translate .{languages} --input text.{data.source} --output text.{data.target}  # in this folder"
 
 
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
@@ -31,7 +35,8 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
     if config.data.symbols:
         usage = ["transduce parse . --input sentences.txt  # in this folder"]
     else:
-        python = "import transduce; print(transduce.load('.').translate(['…'])[0].text)"
+        target = f", target='{config.data.target}'" if config.data.directions else ""
+        python = f"import transduce; print(transduce.load('.').translate(['…']{target})[0].text)"
         usage = [translate_command(config), f'python -c "{python}"']
     rows = [("vocabulary", vocabulary(config)), *figures(metrics)]
     table = "".join(f"\n| {name} | {value.replace('|', BAR)} |" for name, value in rows)
@@ -60,9 +65,19 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
         error = f"calibration error {confidence['calibration_error']:.3f}"
         rows.append(("confidence", f"area under the ROC curve {confidence['area']:.2f}, {error}"))
     for score in metrics.get("test", {}).get("scores", []):
-        interval = f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
-        rows.append((f"test {score['name']}", f"{interval}, {score['signature']}"))
+        rows.append((f"test {score['name']}", f"{_interval(score)}, {score['signature']}"))
+    for direction, its in metrics.get("directions", {}).items():
+        results = []
+        if (validation := its.get("validation")) and validation["bleu"] is not None:
+            results.append(f"validation BLEU {validation['bleu']:.1f}, chrF {validation['chrf']:.1f} (greedy)")
+        for score in its.get("test", {}).get("scores", []):
+            results.append(f"test {score['name']} {_interval(score)}")
+        rows.append((direction, "; ".join(results)))
     return rows
+
+
+def _interval(score: Mapping[str, Any]) -> str:
+    return f"{score['value']:.1f} [{score['low']:.1f}, {score['high']:.1f}]"
 
 
 def vocabulary(config: RunConfig) -> str:

@@ -9,12 +9,12 @@ import torch
 from transduce import model_folder
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
 from transduce.evaluation.calibration import calibrate
-from transduce.evaluation.evaluate import as_json, evaluate
+from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import log
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
 from transduce.training.card import model_card
@@ -58,11 +58,16 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
+    if config.data.directions:
+        found = validations(prepared.tokenizer, valid, config)(model)
+        metrics["directions"] = {name: {"validation": each._asdict()} for name, each in found.items()}
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
     if pairs:
-        metrics["test"] = test(model_folder.Bundle(out, config, prepared.tokenizer, model), pairs)
+        bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
+        for name, its in by_direction(pairs).items():
+            (metrics["directions"].setdefault(name, {}) if name else metrics)["test"] = test(bundle, its)
     card = model_card(config, metrics)
     more = {model_folder.CONFIDENCE: confidence.to_json()} if confidence else {}
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card, more)
@@ -107,6 +112,8 @@ def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
     """Translate and score the test set, and return the section "test" of metrics.json."""
     data = model.config.data
     evaluation = evaluate([model], pairs, model.config.decode, tokenize=data.bleu_tokenize)
+    if pairs[0].direction:
+        log(f"{pairs[0].direction}:")
     for score in evaluation.scores:
         log(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
     examples = [

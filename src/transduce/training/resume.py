@@ -29,7 +29,7 @@ from transduce.training.loop import Training
 from transduce.training.start import check_vocabulary
 from transduce.training.update import make_optimizer
 
-TEXT = ("data.corpora", "data.valid", "data.source", "data.target")
+TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 # If these options are at their defaults, the values that the first start chose remain.
 LEFT_OPEN = (
@@ -152,7 +152,7 @@ def _text(data: DataConfig, name: str) -> Any:
     """The value of the option `name`, with absolute paths for comparison."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
-        return [(*map(os.path.abspath, corpus.files), corpus.weight) for corpus in value]
+        return [(*map(os.path.abspath, corpus.files), corpus.weight, corpus.source, corpus.target) for corpus in value]
     return [*map(os.path.abspath, value)] if name == "data.valid" else value
 
 

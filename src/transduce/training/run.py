@@ -10,6 +10,7 @@ from transduce import model_folder
 from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
 from transduce.config.settings import Settings
+from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -17,7 +18,7 @@ from transduce.system.files import MANIFEST, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
-from transduce.text.pairs import TREES, Pair, read_pairs
+from transduce.text.pairs import TREES, Pair
 from transduce.text.plain import suffixes
 from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
@@ -166,7 +167,7 @@ def read_test(config: RunConfig) -> list[Pair]:
             "A parser can't be scored while it trains. Use `transduce evaluate` later; train without the test files.",
             option="data.test",
         )
-    pairs = list(read_pairs(config.data.test, (config.data.source, config.data.target)))
+    pairs = list(read_directed(config.data.test, config.data))
     if not pairs:
         raise UserError(f"The test files {' and '.join(config.data.test)} contain no lines.", option="data.test")
     return pairs

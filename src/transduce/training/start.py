@@ -23,6 +23,7 @@ from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
 from transduce.system.machine import free_memory
+from transduce.text.languages import target_of
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
@@ -32,7 +33,7 @@ from transduce.training.update import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
-    *("model.", "data.source", "data.target", "data.bleu_tokenize", "data.placeholders"),
+    *("model.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
     *VOCABULARY_OPTIONS,
 )
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
@@ -258,7 +259,8 @@ def _check_positions(prepared: Prepared, config: RunConfig) -> None:
             f"{prepared.origin(longest)} has {length} tokens; {remedy}, or lower data.max_length to {limit}."
         )
     for pair in prepared.valid():
-        rows = prepared.tokenizer.encode_source([pair.source]) + prepared.tokenizer.encode_target([pair.target])
+        tokenizer = prepared.tokenizer.into(target_of(pair.direction))
+        rows = tokenizer.encode_source([pair.source]) + tokenizer.encode_target([pair.target])
         length = max(map(len, rows))
         if length > limit:
             raise UserError(

@@ -26,10 +26,12 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.norm":              [None,            None,             ("post",),        None],
     "model.positions":         [None,            None,             ("sinusoidal",),  None],
     "model.source_vocab_size": [None,            ZERO,             None,             None],
+    "data.directions":         [None,            ((),),            None,             None],
 }  # fmt: skip
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
     "model.experts": "it does not support experts (model.experts)",
+    "data.directions": "it can't give the target language to a model with several directions (data.directions)",
     "model.source_vocab_size": "it needs one vocabulary for both languages (data.joint=true)",
 }
 

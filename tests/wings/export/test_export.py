@@ -515,7 +515,7 @@ def sentences() -> list[Pair]:
     return [Pair(text, text, Origin("a test", line)) for line, text in enumerate(texts, start=1)]
 
 
-MULTILINGUAL = Pair(">>de<< ka lo", "", Origin("a test", 0))
+MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
 
 def by_transformers(folder: Path, never: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from transduce.decoding.types import Translation, TranslationOptions
 from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
+from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
@@ -25,7 +26,7 @@ from transduce.wings.inline.placeholder_tokens import stray_tokens, with_shared_
 from transduce.wings.inline.placeholders import intact, mask, original
 from transduce.wings.inline.placing import copied, restore
 from transduce.wings.inline.plan import LOST, Plan
-from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 

@@ -28,10 +28,11 @@ pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from transduce.text.languages import Direction
 from transduce.wings.serving.access import AccessControl, RateLimit
 from transduce.wings.serving.api import Downloads, application
 from transduce.wings.serving.keys import Keys, add_key, read_keys
-from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import Texts, _is_deeper
 

@@ -92,7 +92,7 @@ def translate_in_shards(call: "Call") -> None:
     if call.profile:
         raise UserError("--profile measures one process: leave out --shard and --on.")
     models, glossary = tuple(map(str, call.models)), str(call.glossary or "")
-    job = translating.Job(models, call.options, call.engine, call.format, glossary)
+    job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:
         call.check_output()
         joined = translate_on_ray(job, call.input, call.output, address=read_address(call.on), workers=call.workers)

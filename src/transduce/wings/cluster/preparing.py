@@ -23,9 +23,17 @@ import numpy as np
 
 from transduce.config import size_table
 from transduce.config.parse import configure
-from transduce.config.schema import DataConfig, RunConfig, flatten
+from transduce.config.schema import CorpusConfig, DataConfig, RunConfig, flatten
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
-from transduce.preparation.passes import check_corpora, encode_part, read_part, rules_of, tagged, with_placeholders
+from transduce.preparation.passes import (
+    check_corpora,
+    data_of,
+    encode_part,
+    read_part,
+    rules_of,
+    tagged,
+    with_placeholders,
+)
 from transduce.preparation.prepared import (
     VALID_FILE,
     Decisions,
@@ -74,13 +82,12 @@ def plan_preparation(
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
     files = expand_folders([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
-    languages = data.source, data.target
     return agree(
         folder,
         PREPARATION_PLAN,
         call,
         files,
-        measure=lambda: [_count_pairs(corpus.files, languages) for corpus in data.corpora],
+        measure=lambda: [_count_pairs(corpus.files, _languages(data, corpus)) for corpus in data.corpora],
         shards=shards,
         unit=lambda *_: unit,
     )
@@ -95,16 +102,16 @@ def planned_data(plan: Plan) -> DataConfig:
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
     """Read and clean the pairs of a shard (first round). Returns False if the results already exist."""
     data = planned_data(plan)
-    languages = data.source, data.target
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
+            own, languages = data_of(data, corpus), _languages(data, corpus)
             beginning = [
                 (pair.source, pair.target) for pair in tagged(_part(corpus.files, languages, 0, CHUNK), corpus)
             ]
-            checker = Checker(rules_of(data), list(zip(*beginning, strict=True)))
+            checker = Checker(rules_of(own), list(zip(*beginning, strict=True)))
             pairs = tagged(_part(corpus.files, languages, *cut), corpus)
-            read_part(pairs, data, aside / _corpus(number), checker)
+            read_part(pairs, own, aside / _corpus(number), checker)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
@@ -268,6 +275,11 @@ def _corpus(number: int) -> str:
 
 def _parts_name(shard: Shard, corpus: int) -> str:
     return f"parts-{shard.name}-{corpus}"
+
+
+def _languages(data: DataConfig, corpus: CorpusConfig) -> tuple[str, str]:
+    own = data_of(data, corpus)
+    return own.source, own.target
 
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:

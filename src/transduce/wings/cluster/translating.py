@@ -40,6 +40,7 @@ class Job:
     engine: EngineName
     format: LineFormat
     glossary: str = ""  # file name
+    direction: tuple[str, str] = ("", "")  # language codes, for a multilingual model
 
     def call(self) -> dict[str, Any]:
         """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
@@ -49,6 +50,7 @@ class Job:
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
             "engine": self.engine,
+            "direction": self.direction,
             "glossary": digest(Path(self.glossary)) if self.glossary else "",
             **dataclasses.asdict(self.format),
             **{
@@ -85,7 +87,10 @@ class ShardTranslator:
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
         """`threads` is the number of CPU threads, or 0 for the engine's default."""
         self._job, self._folder, self._plan = job, folder, plan
-        self._translator = load(job.models, job.options, engine=job.engine, threads=threads)
+        source, target = job.direction
+        self._translator = load(
+            job.models, job.options, engine=job.engine, threads=threads, source=source, target=target
+        )
         self._terms = read_glossary(job.glossary) if job.glossary else []
 
     @property

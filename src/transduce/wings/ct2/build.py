@@ -11,6 +11,7 @@ from statistics import mean, stdev
 from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.alignment_layer import alignment_layer
+from transduce.decoding.directions import encode_sources
 from transduce.decoding.repetition import find_loops
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -19,6 +20,7 @@ from transduce.preparation.prepared import VALID_FILE, is_prepared, open_prepare
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
+from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
@@ -73,7 +75,7 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     model = model_folder.load(folder)
     own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
     pairs = held_out(folder, CHECK_SENTENCES)
-    sentences = _sentences(own, [pair.source for pair in pairs])
+    sentences = _sentences(own, pairs)
     valid = folder / model_folder.DATA / VALID_FILE  # else the pairs are of another domain, or in other languages
     has_references = valid.is_file() and valid.stat().st_size > 0
     references = [pairs[i].target for i in sentences.numbers] if has_references else None
@@ -114,9 +116,9 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 
 
-def _sentences(translator: Translator, texts: list[str]) -> Sentences:
-    """Encode the texts, without those that are too long for our own search or for CTranslate2."""
-    sources = translator.tokenizer.encode_source(texts)
+def _sentences(translator: Translator, pairs: Sequence[Pair]) -> Sentences:
+    """Encode the sources, without those that are too long for our own search or for CTranslate2."""
+    texts, sources = [pair.source for pair in pairs], encode_sources(translator.tokenizer, pairs)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
     return Sentences(texts, sources, list(range(len(texts)))).select(fitting)

@@ -1,7 +1,6 @@
 """`transduce translate` for documents."""
 
 from transduce.commands.translate import Call, Flags
-from transduce.model_folder import read_config
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.plain import read_bytes, suffixes, write_bytes
@@ -16,10 +15,14 @@ def run(call: Call) -> None:
     if call.format.is_json or call.format.sentences:
         raise UserError(f"{call.input} is a document: leave out --json, --alignment, --n-best and --sentences.")
     terms, content = call.read_glossary(), read_bytes(call.input)
-    data = read_config(call.models[0]).data
     with call.translator() as translator:
         document = translate_document(
-            translator, content, call.input, data.source, data.target, redo=call.redo, glossary=terms
+            translator,
+            content,
+            call.input,
+            *translator.require_direction(),
+            redo=call.redo,
+            glossary=terms,
         )
         write_bytes(call.output, document.content)
     log(f"{document.texts:,} texts translated")

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from transduce.commands.recipes import Files, FromCode, ToCode, pairs_in
+from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
 from transduce.wings.formats import Format
 
@@ -31,7 +32,7 @@ def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float3
 
     began = time.monotonic()
     data = model_folder.read_config(model).data
-    parity = run(model, to, out, compute_type, pairs_in(valid, data.source, data.target))
+    parity = run(model, to, out, compute_type, pairs_in(valid, data))
     for line in parity.report():
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -57,7 +58,8 @@ def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: T
     began = time.monotonic()
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder.")
-    imported = run(folder, out, source, target, pairs_in(valid, source or "src", target or "tgt"))
+    named = DataConfig(source=source or "src", target=target or "tgt")
+    imported = run(folder, out, source, target, pairs_in(valid, named))
     for line in imported.parity.report() if imported.parity else [NOT_COMPARED]:
         print(line)
     print(f"{out}: {imported.parameters:,} parameters, in {time.monotonic() - began:.0f} s")

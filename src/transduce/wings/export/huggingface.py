@@ -149,4 +149,6 @@ def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
         "eos_token": target[EOS],
         "pad_token": target[PAD],
     }
+    if data.directions:  # no option of transformers; our import reads it
+        files[marian.TOKENIZER_FILE][marian.DIRECTIONS] = list(data.directions)
     return files

@@ -24,15 +24,15 @@ class ImportedVocabulary(Vocabulary):
         self.processor = open_model(model)
         self.size = len(pieces)
         self._ids = {piece: token for token, piece in enumerate(pieces)}
+        self.tags = {piece: token for piece, token in self._ids.items() if is_code(piece)}
         if self.size <= UNK or len(self._ids) < self.size:
             raise ValueError("the list of pieces is too short or has a piece twice")
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        """The ids of texts, with one id for a language code and UNK for unknown pieces."""
-        parted = [without_code(text.encode("utf-8", "replace").decode("utf-8"), self._ids) for text in texts]
-        rows = self.processor.encode([text for _, text in parted], out_type=str, num_threads=self.threads)
-        cut = [code + row for (code, _), row in zip(parted, rows, strict=True)]
-        return pack([[self._ids.get(piece, UNK) for piece in row] for row in cut])
+        """The ids of texts, with UNK for unknown pieces."""
+        plain = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        rows = self.processor.encode(plain, out_type=str, num_threads=self.threads)
+        return pack([[self._ids.get(piece, UNK) for piece in row] for row in rows])
 
     def encode_behind(self, text: str) -> list[int]:
         """The ids of one text, as `encode` returns them."""

@@ -58,6 +58,8 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
     german = theirs.config.data.source.startswith("de")
     texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_COMPARED_SENTENCES)]
+    if (directions := theirs.config.data.directions) and not texts[0].direction:
+        texts = [pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)]
     try:
         return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
     except UserError:

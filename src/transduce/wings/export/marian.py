@@ -15,6 +15,7 @@ from transduce.config.schema import ModelConfig
 
 WEIGHTS_FILE, CONFIG_FILE = "model.safetensors", "config.json"
 GENERATION_FILE, TOKENIZER_FILE = "generation_config.json", "tokenizer_config.json"
+DIRECTIONS = "transduce_directions"  # data.directions, in TOKENIZER_FILE of a multilingual model
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
 SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = "model.shared.weight", "final_logits_bias", "lm_head.weight"

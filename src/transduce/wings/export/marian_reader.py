@@ -18,9 +18,15 @@ from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
+from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
-from transduce.wings.export.imported_vocabulary import ImportedVocabulary
+from transduce.wings.export.imported_vocabulary import (
+    LANGUAGE_CODE_END,
+    LANGUAGE_CODE_START,
+    ImportedVocabulary,
+    is_code,
+)
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
@@ -58,6 +64,7 @@ def read(folder: Path, source: str, target: str) -> Marian:
     _check(folder / marian.CONFIG_FILE, config)
     described = _read_json(folder / marian.TOKENIZER_FILE) if (folder / marian.TOKENIZER_FILE).exists() else {}
     targets, sources = _vocabularies(folder, config, described)
+    directions = _directions(described, sources or targets, source, target)
     run = configure(
         {
             **{f"model.{ours}": config[theirs] for theirs, ours in marian.SIZES.items()},
@@ -67,14 +74,29 @@ def read(folder: Path, source: str, target: str) -> Marian:
             "model.output_bias": True,
             "model.vocab_size": len(targets.pieces),
             "model.source_vocab_size": len(sources.pieces) if sources else 0,
-            "data.source": source or described.get("source_lang") or "src",
-            "data.target": target or described.get("target_lang") or "tgt",
+            "data.source": directions[0].source if directions else source or described.get("source_lang") or "src",
+            "data.target": directions[0].target if directions else target or described.get("target_lang") or "tgt",
+            "data.directions": tuple(map(str, directions)),
             "data.joint": sources is None,
             "data.vocab_size": len(targets.pieces),
             "data.tokenizer": "unigram",
         }
     )
     return Marian(run, _tokenizer(folder, targets, sources), _weights(folder, run, targets, sources), targets.rows)
+
+
+def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, target: str) -> list[Direction]:
+    """The directions of a multilingual model, which has a token such as >>de<< for each target; empty for other models.
+
+    `source` and `target` are codes that the user named, separated by commas; empty: those in `described`.
+    """
+    tags = [piece[len(LANGUAGE_CODE_START) : -len(LANGUAGE_CODE_END)] for piece in sources.pieces if is_code(piece)]
+    if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
+        return list(map(Direction.parse, names))
+    named = (source or described.get("source_lang") or "src").split(",")
+    pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
+    wanted = target.replace("-", "_").split(",") if target else [tag for _, tag in pairs]
+    return [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
 
 
 def _check(file: Path, config: Mapping[str, Any]) -> None:

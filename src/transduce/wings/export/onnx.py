@@ -17,6 +17,7 @@ from transduce.system.machine import cores
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.card import translate_command
 from transduce.wings.export import graph
+from transduce.wings.export.imported_vocabulary import LANGUAGE_CODE_END, LANGUAGE_CODE_START, without_code
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import fill
@@ -55,7 +56,13 @@ def open_runner(folder: Path) -> Runner:
     translator = greedy(OnnxEngine(folder, config.model, cores()), Tokenizer.load(folder), config)
 
     def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
-        translations = translator.translate_sentences(texts)
-        return [Output(list(translation.tokens), translation.text) for translation in translations]
+        outputs = [Output([], "")] * len(texts)
+        tagged = [without_code(text, translator.tokenizer.source.tags) for text in texts]
+        for tag in {"".join(code) for code, _ in tagged}:
+            places = [i for i, (code, _) in enumerate(tagged) if "".join(code) == tag]
+            own = translator.into(tag.removeprefix(LANGUAGE_CODE_START).removesuffix(LANGUAGE_CODE_END))
+            for i, each in zip(places, own.translate_sentences([tagged[i][1] for i in places]), strict=True):
+                outputs[i] = Output(list(each.tokens), each.text)
+        return outputs
 
     return Runner(translate, "float32")

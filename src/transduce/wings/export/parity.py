@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.config.schema import RunConfig
+from transduce.decoding.directions import encode_sources
 from transduce.decoding.stepper import forced_log_probs
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -16,8 +17,9 @@ from transduce.model.seq2seq import make_batch
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
+from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import TAG, Tokenizer
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000
@@ -28,7 +30,8 @@ MAX_BLEU_LOSS = 0.3  # of an export in a type other than float32
 MAX_P_VALUE = 0.05  # a loss with a smaller p-value is significant
 # Characters that exports read differently from our tokenizer, for which they are ordinary text: SentencePiece reads
 # U+2581 as a space, and transformers reads the others as special pieces.
-READ_DIFFERENTLY = re.compile("\u2581|</?s>|<pad>|<unk>|^>>.*<<")
+READ_DIFFERENTLY = re.compile("\u2581|</?s>|<pad>|<unk>")
+TAGGED = re.compile(">>.*<<")  # exports read this at the start of a text as a tag, for us it is text
 
 
 class Output(NamedTuple):
@@ -83,10 +86,11 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
-    texts = [pair.source for pair in pairs]
-    ours = translator.translate_sentences(texts)
-    limits = [translator.limit(source) for source in model.tokenizer.encode_source(texts)]
-    outputs = runner.translate(texts, max(limits))
+    texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
+    ours = _translate(translator, pairs)
+    limits = [translator.limit(source) for source in sources]
+    tags = [TAG.format(target_of(pair.direction)) if pair.direction else "" for pair in pairs]
+    outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
     name = Path(pairs[0].origin.file).name  # without the folder, which is private
     origin = "the text held out from training" if name == VALID_FILE else name
@@ -96,7 +100,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     if exact:
         too_many = identical < MIN_IDENTICAL * len(texts)
         for i in different:
-            if too_many or not _is_tie(model, texts[i], list(ours[i].tokens), theirs[i].pieces):
+            if too_many or not _is_tie(model, sources[i], list(ours[i].tokens), theirs[i].pieces):
                 raise UserError(
                     f"Nothing was written: the translations differ in {len(different):,} of {len(texts):,} sentences. "
                     f"The model translates '{texts[i]}' as '{ours[i].text}', the other program as '{theirs[i].text}'."
@@ -104,6 +108,17 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
         return parity
     bleu = _check_bleu(model, pairs, [translation.text for translation in ours], [output.text for output in theirs])
     return parity._replace(bleu=bleu)
+
+
+def _translate(translator: Translator, pairs: Sequence[Pair]) -> list[Translation]:
+    """Translate the sources of pairs that may have different directions."""
+    translations: dict[int, Translation] = {}
+    for name in {pair.direction for pair in pairs}:
+        places = [i for i, pair in enumerate(pairs) if pair.direction == name]
+        texts = [pairs[i].source for i in places]
+        translated = translator.into(target_of(name)).translate_sentences(texts)
+        translations.update(zip(places, translated, strict=True))
+    return [translations[i] for i in range(len(pairs))]
 
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
@@ -114,13 +129,16 @@ def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translato
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs whose sources both programs can translate; raises UserError if there is no such pair."""
-    sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
+    sources = encode_sources(translator.tokenizer, pairs)
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
     imported = translator.tokenizer.is_imported  # and so reads special pieces as transformers does
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
-        if pair.source.strip() and len(ids) < max_tokens and (imported or not READ_DIFFERENTLY.search(pair.source))
+        if pair.source.strip()
+        and len(ids) < max_tokens
+        and not TAGGED.match(pair.source)
+        and (imported or not READ_DIFFERENTLY.search(pair.source))
     ]
     if not fitting:
         raise UserError(
@@ -136,14 +154,13 @@ def _identical(ours: Translation, theirs: Output) -> bool:
     return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
 
 
-def _is_tie(model: Bundle, text: str, ours: list[str], theirs: list[str]) -> bool:
+def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]) -> bool:
     """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
     ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
     position = next((i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b), min(map(len, targets)))
-    [source] = model.tokenizer.encode_source([text])
     log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
     first, second = log_probs[:, position].tolist()
     return float(abs(first - second)) <= MAX_TIE_NATS

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.commands.options import Assignments
+from transduce.commands.recipes import FromCode, ToCode
 from transduce.config.parse import parse_assignments
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -18,6 +19,8 @@ def attention(
     /,
     *,
     out: Path = Path("attention.html"),
+    source: FromCode = "",
+    target: ToCode = "",
     beam_size: int | None = None,
     length_penalty: float | None = None,
     use: Literal["source", "encoder", "decoder"] = "source",
@@ -34,6 +37,8 @@ def attention(
         model: A model folder.
         sentence: The sentence to translate.
         out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
+        source: With a multilingual model, the language code of the sentence.
+        target: With a multilingual model, the language code of the translation.
         beam_size: Number of hypotheses that the search keeps; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
         use: Attention to draw in a picture: source is cross-attention; encoder and decoder are self-attention.
@@ -50,6 +55,7 @@ def attention(
         raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")
     if not is_page and out.suffix not in PICTURES:
         raise UserError(f"--out {out}: unknown format. Use a name that ends in .html, .svg, .pdf or .png.")
+    from transduce.decoding.directions import choose_direction, directions_of
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
@@ -57,7 +63,9 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
-    recorded = attention_of(loaded.model, loaded.tokenizer, sentence, decode_config(loaded.config, options))
+    direction = choose_direction(directions_of(loaded.config.data), source, target)
+    tokenizer = loaded.tokenizer.into(direction.target if loaded.config.data.directions else "")
+    recorded = attention_of(loaded.model, tokenizer, sentence, decode_config(loaded.config, options))
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
     elif use not in recorded.uses:

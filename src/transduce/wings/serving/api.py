@@ -21,11 +21,11 @@ from starlette.requests import ClientDisconnect
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
-from transduce.text.languages import language_name
+from transduce.text.languages import Direction, language_name
 from transduce.wings.serving import payload
 from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Direction, Served, codes, without_markup
+from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Served, codes, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference

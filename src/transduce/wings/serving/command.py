@@ -87,17 +87,16 @@ def serve(
 def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
     """Load models in a thread of low priority, so that their engines have low priority, too."""
     with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
-        return [loading.submit(_load, folder, engine).result() for folder in folders]
+        return [served for folder in folders for served in loading.submit(_load, folder, engine).result()]
 
 
-def _load(folder: Path, engine: EngineName) -> "Served":
-    from transduce import model_folder
+def _load(folder: Path, engine: EngineName) -> "list[Served]":
+    """Load a model once, for all of its directions."""
     from transduce.decoding.loading import load
-    from transduce.wings.serving.languages import Direction, Served
+    from transduce.wings.serving.languages import Served
 
-    data = model_folder.read_config(folder).data
     translator = load(folder, engine=engine)
-    return Served(str(folder), Direction(data.source, data.target), translator)
+    return [Served(str(folder), each, translator.toward(*each)) for each in translator.directions]
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
-from transduce.text.languages import language_name
+from transduce.text.languages import Direction, language_name
 from transduce.wings.documents.markup import pieces
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
@@ -17,13 +17,6 @@ DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with mark
 MIN_LIKELIEST, MIN_RATIO = 0.2, 5
 MIN_LISTED = 0.01  # probability of a language that /detect lists
 UNDETERMINED = "und"  # the language code of BCP 47 for texts without a language
-
-
-class Direction(NamedTuple):
-    """The codes of a source language and a target language."""
-
-    source: str
-    target: str
 
 
 class Detected(NamedTuple):

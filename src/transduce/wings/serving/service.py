@@ -15,11 +15,12 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document
+from transduce.text.languages import Direction
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
-from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, Direction, Served, codes
+from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, Served, codes
 from transduce.wings.serving.limits import Limits
 from transduce.wings.terms.glossary import Glossary
 
@@ -80,7 +81,7 @@ class Service:
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
         self._detector = Detector(codes(models))
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
-        self._loaded: dict[Direction, model_folder.Bundle] = {}  # models whose attention is drawn
+        self._loaded: dict[str, model_folder.Bundle] = {}  # models whose attention is drawn, by folder
 
     def detect(self, text: str) -> list[Detected]:
         """Rank the likeliest languages of a text."""
@@ -179,11 +180,11 @@ class Service:
         return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
 
     def _attention(self, text: str, served: Served) -> str:
-        model = self._loaded.get(served.direction)
+        model = self._loaded.get(served.folder)
         if model is None:
-            model = self._loaded[served.direction] = model_folder.load(Path(served.folder))
-        config = served.translator.config
-        return picture_of(model.model, attention_of(model.model, model.tokenizer, text, config)).json()
+            model = self._loaded[served.folder] = model_folder.load(Path(served.folder))
+        translator = served.translator
+        return picture_of(model.model, attention_of(model.model, translator.tokenizer, text, translator.config)).json()
 
 
 def _plan(

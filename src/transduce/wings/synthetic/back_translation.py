@@ -53,6 +53,8 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     check_corpora(data)
     if data.symbols:
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
+    if data.directions:
+        raise UserError("Monolingual text is for models with one direction.", option="monolingual")
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:

@@ -42,16 +42,15 @@ def distill(
         engine: The translation engine; `transduce translate --help` describes the choices.
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
-    from transduce import model_folder
     from transduce.decoding.loading import load
     from transduce.wings.synthetic.distill import distill as run
 
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]
     search = {name: value for name, value in given.items() if not name.startswith("data.")}
-    translator = load(folders, search, engine=engine)
+    translator = load(folders, search, engine=engine, source=source, target=target)
     log(f"Engine: {translator.engine.name}")
-    known = model_folder.read_config(model).data
-    data = configure({"data.source": known.source, "data.target": known.target}, given, learnt).data
+    direction = translator.require_direction()
+    data = configure({"data.source": direction.source, "data.target": direction.target}, given, learnt).data
     prepared = run(translator, folders, data, out, keep_original=keep_original, threads=cores())
     print_prepared(prepared)

@@ -28,7 +28,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         yield from _files(folder, "export the model again to another folder")
         return
     config = model_folder.read_config(folder)
-    yield Fact("model", "good", f"{config.data.source} to {config.data.target}, {config.model.shape}")
+    yield Fact("model", "good", f"{config.data.languages}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
         yield from _files(folder, f"use another copy of the model, or train again into a folder other than {folder}")

@@ -1,0 +1,40 @@
+"""The directions of multilingual models: names, choice, and the encoding of pairs with different directions."""
+
+from collections.abc import Sequence
+
+from transduce.config.schema import DataConfig
+from transduce.system.errors import UserError
+from transduce.text.languages import Direction, target_of
+from transduce.text.pairs import Pair
+from transduce.tokens.tokenizer import Tokenizer
+
+
+def directions_of(data: DataConfig) -> list[Direction]:
+    """All directions of a model."""
+    if data.directions:
+        return [Direction.parse(direction) for direction in data.directions]
+    return [Direction(data.source, data.target)]
+
+
+def choose_direction(directions: Sequence[Direction], source: str, target: str) -> Direction:
+    """The direction with these languages; an empty code stands for any language.
+
+    Raises UserError if there is none, or if there are several with different targets.
+    """
+    found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
+    if found and len({each.target for each in found}) == 1:
+        return found[0]
+    names = ", ".join(map(str, directions))
+    if not found:
+        wanted = f"from {source or 'any language'} to {target or 'any language'}"
+        raise UserError(f"The model does not translate {wanted}. Its directions are {names}.")
+    raise UserError(
+        f"The model has several directions{f' from {source}' if source else ''}: {names}. Name the target language "
+        "(--to, or target in Python)."
+    )
+
+
+def encode_sources(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[list[int]]:
+    """The ids of the sources of pairs that may have different directions."""
+    tokenizers = {name: tokenizer.into(target_of(name)) for name in {pair.direction for pair in pairs}}
+    return [tokenizers[pair.direction].encode_source([pair.source])[0] for pair in pairs]
