@@ -29,9 +29,15 @@ def choose_direction(directions: Sequence[Direction], source: str, target: str) 
         wanted = f"from {source or 'any language'} to {target or 'any language'}"
         raise UserError(f"The model does not translate {wanted}. Its directions are {names}.")
     raise UserError(
-        f"The model has several directions{f' from {source}' if source else ''}: {names}. Name the target language "
-        "(--to, or target in Python)."
+        f"The model has several directions{f' from {source}' if source else ''}: {names}. Name the target language.",
+        option="data.target",
     )
+
+
+def tokenizer_for(tokenizer: Tokenizer, data: DataConfig, source: str, target: str) -> Tokenizer:
+    """The tokenizer for one direction of a model. Raises UserError as `choose_direction` does."""
+    direction = choose_direction(directions_of(data), source, target)
+    return tokenizer.into(direction.target if data.directions else "")
 
 
 def encode_sources(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[list[int]]:

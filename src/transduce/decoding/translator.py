@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
-from typing import Any
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
@@ -19,37 +18,30 @@ from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import choose_direction
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
-from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
+from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
-    FEATURE_PURPOSES,
     PLAIN,
-    Constraints,
     Engine,
-    Feature,
-    NBestLists,
     Plan,
-    Request,
     Scored,
     Sentences,
     Term,
     Translation,
     TranslationOptions,
+    as_list,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction
 from transduce.text.pairs import mask_pair
-from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 
-Rows = list[list[int]]
-Compute = Callable[[Rows, Rows], list[Any]]  # Engine.log_probs or Engine.attention
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
-class Translator:
+class Translator(Searcher):
     """Translates texts with the engine and the tokenizer of a model or an ensemble."""
 
     def __init__(
@@ -72,13 +64,10 @@ class Translator:
         `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
         `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
         """
-        self.engine, self.tokenizer, self.config = engine, tokenizer, config or DecodeConfig()
+        super().__init__(engine, tokenizer, config or DecodeConfig(), fallback)
         self.language, self.max_length, self.confidence = language, max_length, confidence
         self.directions, self._has_tags = directions, has_tags
         self.direction = None if has_tags or not directions else directions[0]  # the chosen one
-        self._fallback = functools.cache(fallback) if fallback else None
-        # One position is for the EOS after a source or the BOS before a target.
-        self._max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
     def with_beam_size(self, beam_size: int) -> "Translator":
         """A copy of this translator with another beam size."""
@@ -124,7 +113,7 @@ class Translator:
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
-        texts, translator = _as_list(texts), self.toward(source, target) if source or target else self
+        texts, translator = as_list(texts), self.toward(source, target) if source or target else self
         options = TranslationOptions(n_best, align, tuple(glossary), sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
@@ -167,7 +156,7 @@ class Translator:
 
     def _too_long(self, texts: list[str]) -> set[int]:
         """The indices of the texts that have too many tokens for the engine."""
-        limit = float("inf") if self._max_tokens is None else self._max_tokens
+        limit = float("inf") if self.max_tokens is None else self.max_tokens
         long = [i for i, text in enumerate(texts) if len(text.encode()) >= limit]  # only these can be too long
         return {i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit}
 
@@ -175,7 +164,7 @@ class Translator:
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
     ) -> Plan:
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
-        limits = [self.max_length if options.sentences else None, self._max_tokens]
+        limits = [self.max_length if options.sentences else None, self.max_tokens]
         plan: Plan = resolve_name(PLAN_TEXTS)(
             texts,
             self.language if options.sentences else None,
@@ -207,7 +196,7 @@ class Translator:
         has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
         is true. Raises UserError as `translate` does, and if there are more or fewer targets than sources.
         """
-        sources, targets = _as_list(sources, count(1)), (given := _as_list(targets, count(1)))
+        sources, targets = as_list(sources, count(1)), (given := as_list(targets, count(1)))
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
         if self.tokenizer.has_placeholder_tokens and not masked:
@@ -216,8 +205,8 @@ class Translator:
         places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
         source_ids = self.encode([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
-        self._check_lengths("Source", source_ids, [i + 1 for i in places])
-        self._check_lengths("Target", target_ids, [i + 1 for i in places])
+        self.check_lengths("Source", source_ids, [i + 1 for i in places])
+        self.check_lengths("Target", target_ids, [i + 1 for i in places])
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
         for place, source, target, each in zip(places, source_ids, target_ids, log_probs, strict=True):
@@ -235,7 +224,7 @@ class Translator:
         if not 1 <= options.n_best <= beam_size:
             raise UserError(f"n_best must be from 1 to decode.beam_size ({beam_size}), not {options.n_best}.")
         n_best = options.n_best if self.config.mbr == "none" else beam_size
-        sentences = _as_list(sentences, numbers)
+        sentences = as_list(sentences, numbers)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
         for number, text in zip(numbers, sentences, strict=True):
             if text.strip():
@@ -243,10 +232,10 @@ class Translator:
         texts = list(numbered)
         read = capitals.readable(texts, self.lengths) if self.config.capitals else texts
         distinct = Sentences(read, self.encode(read), list(numbered.values()))
-        self._check_lengths("Source", distinct.sources, distinct.numbers)
+        self.check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
-        loops = self._without_loops(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
+        loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
         if options.glossary:
             n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
@@ -260,74 +249,3 @@ class Translator:
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
-
-    def search(
-        self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
-    ) -> NBestLists:
-        """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
-        lengths = [len(source) + 1 for source in sentences.sources]
-        if constraints:
-            lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
-        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
-        requests = []
-        for batch in together:
-            sources = [sentences.sources[i] for i in batch]
-            limits = list(map(self.limit, sources))
-            selector = functools.partial(constraints.selector, batch, limits) if constraints else None
-            requests.append(Request([sentences.texts[i] for i in batch], sources, limits, selector))
-        n_best_lists: NBestLists = [[]] * len(sentences.texts)
-        for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
-            for i, best in zip(batch, hypotheses, strict=True):
-                n_best_lists[i] = best
-        return n_best_lists
-
-    def _without_loops(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
-        """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
-        flagged = loops = find_loops(sentences.sources, n_best_lists)
-        for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
-            other = copy.copy(self)
-            other.config = replace(self.config, no_repeat_ngram=size)
-            for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
-                n_best_lists[i] = best or n_best_lists[i]
-            loops = find_loops(sentences.sources, n_best_lists)
-        return set(flagged)
-
-    def forced(self, engine: Engine, compute: Compute, sources: Rows, targets: Rows) -> list[Any]:
-        """Call the engine's method `compute` on batches of pairs with similar lengths."""
-        results: dict[int, Any] = {}
-        lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
-        for batch in batches(lengths, engine.budget(self.config, sum(lengths))):
-            computed = compute([sources[i] for i in batch], [targets[i] for i in batch])
-            results.update(zip(batch, computed, strict=True))
-        return [results[i] for i in range(len(sources))]
-
-    def limit(self, source: Sequence[int]) -> int:
-        """The maximum length of a source's translation in tokens, EOS not counted."""
-        limit = len(source) + self.config.max_extra_tokens
-        return limit if self._max_tokens is None else min(limit, self._max_tokens)
-
-    def engine_for(self, feature: Feature) -> Engine:
-        """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""
-        engine = self.engine if feature in self.engine.supports or not self._fallback else self._fallback()
-        if feature not in engine.supports:
-            raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
-        return engine
-
-    def _check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
-        other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
-        for row, number in zip(rows, numbers, strict=True):
-            if self._max_tokens is not None and len(row) > self._max_tokens:
-                raise UserError(
-                    f"{side} text {number} has {len(row)} tokens, but {self.engine.name} supports at most "
-                    f"{self._max_tokens}. Split the text{other}."
-                )
-
-
-def _as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
-    """Make a list of texts. With `numbers`, raises UserError for a text with a line break."""
-    if isinstance(texts, str):
-        raise TypeError("Give a list of texts, not a single string.")
-    for number, text in zip(numbers, texts, strict=False):
-        if "\n" in text:
-            raise UserError(f"Text {number} contains a line break. Give one sentence per text.")
-    return list(texts)

@@ -3,12 +3,13 @@
 b = sentences, w = open hypotheses (those without EOS) per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
+from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
 if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and numpy
@@ -240,3 +241,13 @@ class ModelToOpen(NamedTuple):
 def length_penalty(length: int, alpha: float) -> float:
     """The length penalty ((5 + length) / 6) ^ alpha of Wu et al. (2016). `length` counts EOS."""
     return ((5 + length) / 6) ** alpha
+
+
+def as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
+    """Make a list of texts. With `numbers`, raises UserError for a text with a line break."""
+    if isinstance(texts, str):
+        raise TypeError("Give a list of texts, not a single string.")
+    for number, text in zip(numbers, texts, strict=False):
+        if "\n" in text:
+            raise UserError(f"Text {number} contains a line break. Give one sentence per text.")
+    return list(texts)

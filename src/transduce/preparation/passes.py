@@ -51,13 +51,18 @@ def check_corpora(data: DataConfig) -> None:
 
 def data_of(data: DataConfig, corpus: CorpusConfig) -> DataConfig:
     """The options for one corpus, with its languages as data.source and data.target."""
-    return dataclasses.replace(data, source=corpus.source or data.source, target=corpus.target or data.target)
+    source, target = languages_in(data, corpus)
+    return dataclasses.replace(data, source=source, target=target)
+
+
+def languages_in(data: DataConfig, corpus: CorpusConfig) -> tuple[str, str]:
+    """The language codes of the two texts of each pair of a corpus."""
+    return corpus.source or data.source, corpus.target or data.target
 
 
 def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:
     """Read the pairs of a corpus. Each source of a synthetic corpus gets a tag."""
-    own = data_of(data, corpus)
-    return tagged(read_pairs(corpus.files, (own.source, own.target)), corpus)
+    return tagged(read_pairs(corpus.files, languages_in(data, corpus)), corpus)
 
 
 def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:

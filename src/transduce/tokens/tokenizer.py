@@ -20,7 +20,7 @@ PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
 IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabulary"
 
 
-TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
+LANGUAGE_TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
 
 
 class Tokenizer:
@@ -57,7 +57,7 @@ class Tokenizer:
         if symbols:
             targets_model = learn_symbols(targets)
         elif joint:
-            tags = [TAG.format(language) for language in languages]
+            tags = [LANGUAGE_TAG.format(language) for language in languages]
             return cls(Vocabulary(learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)))
         else:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
@@ -96,7 +96,7 @@ class Tokenizer:
         if not language:
             return other
         tags = {tag.replace("-", "_"): token for tag, token in self.source.tags.items()}
-        other.tag = tags[TAG.format(language)]
+        other.tag = tags[LANGUAGE_TAG.format(language)]
         return other
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:

@@ -30,11 +30,12 @@ def announcement(
     left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
     named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees need no language
     languages = "unknown; set data.source and data.target (such as en and de): servers, documents and exports use them"
+    names = ", ".join(data.directions) or f"{data.source}-{data.target}"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
     return [
-        f"Corpus      {facts.pairs:,} pairs {data.languages}, {facts.target_tokens:,} target tokens; "
+        f"Corpus      {facts.pairs:,} pairs {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
         *([] if named else [f"Languages   {languages}"]),
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),

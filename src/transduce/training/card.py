@@ -26,8 +26,10 @@ def code(lines: Sequence[str]) -> str:
 def translate_command(config: RunConfig) -> str:
     """The command that translates a file with the model in the current folder."""
     data = config.data
-    languages = f" --from {data.source} --to {data.target}" if data.directions else ""
-    return f"transduce translate .{languages} --input text.{data.source} --output text.{data.target}  # in this folder"
+    source, target = data.source, data.target
+    if data.directions:
+        return f"transduce translate . --from {source} --to {target} --input text.{source} --output text.{target}"
+    return f"transduce translate . --input text.{source} --output text.{target}  # in this folder"
 
 
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:

@@ -23,17 +23,9 @@ import numpy as np
 
 from transduce.config import size_table
 from transduce.config.parse import configure
-from transduce.config.schema import CorpusConfig, DataConfig, RunConfig, flatten
+from transduce.config.schema import DataConfig, RunConfig, flatten
+from transduce.preparation import passes
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
-from transduce.preparation.passes import (
-    check_corpora,
-    data_of,
-    encode_part,
-    read_part,
-    rules_of,
-    tagged,
-    with_placeholders,
-)
 from transduce.preparation.prepared import (
     VALID_FILE,
     Decisions,
@@ -73,8 +65,8 @@ def plan_preparation(
 
     If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
-    check_corpora(data)
-    data = with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
+    passes.check_corpora(data)
+    data = passes.with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
             raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
@@ -87,7 +79,7 @@ def plan_preparation(
         PREPARATION_PLAN,
         call,
         files,
-        measure=lambda: [_count_pairs(corpus.files, _languages(data, corpus)) for corpus in data.corpora],
+        measure=lambda: [_count_pairs(corpus.files, passes.languages_in(data, corpus)) for corpus in data.corpora],
         shards=shards,
         unit=lambda *_: unit,
     )
@@ -105,13 +97,13 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
-            own, languages = data_of(data, corpus), _languages(data, corpus)
+            own, languages = passes.data_of(data, corpus), passes.languages_in(data, corpus)
             beginning = [
-                (pair.source, pair.target) for pair in tagged(_part(corpus.files, languages, 0, CHUNK), corpus)
+                (pair.source, pair.target) for pair in passes.tagged(_part(corpus.files, languages, 0, CHUNK), corpus)
             ]
-            checker = Checker(rules_of(own), list(zip(*beginning, strict=True)))
-            pairs = tagged(_part(corpus.files, languages, *cut), corpus)
-            read_part(pairs, own, aside / _corpus(number), checker)
+            checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
+            pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
+            passes.read_part(pairs, own, aside / _corpus(number), checker)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
@@ -143,7 +135,7 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
             cleaning, part = Cleaning(), aside / _corpus(number)
             part.mkdir()
             with (part / BLOCKS).open("wb") as file:
-                for block in encode_part(staged, files, tokenizer, data.max_length, cleaning):
+                for block in passes.encode_part(staged, files, tokenizer, data.max_length, cleaning):
                     for array in (*block.source, *block.target, block.files, block.lines):
                         np.save(file, array)
             _write_json(part / CLEANING, cleaning)
@@ -275,11 +267,6 @@ def _corpus(number: int) -> str:
 
 def _parts_name(shard: Shard, corpus: int) -> str:
     return f"parts-{shard.name}-{corpus}"
-
-
-def _languages(data: DataConfig, corpus: CorpusConfig) -> tuple[str, str]:
-    own = data_of(data, corpus)
-    return own.source, own.target
 
 
 def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int) -> Iterator[Pair]:

@@ -93,7 +93,7 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     tags = [piece[len(LANGUAGE_CODE_START) : -len(LANGUAGE_CODE_END)] for piece in sources.pieces if is_code(piece)]
     if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
         return list(map(Direction.parse, names))
-    named = (source or described.get("source_lang") or "src").split(",")
+    named = source.split(",") if source else [str(described.get("source_lang") or "src")]
     pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
     wanted = target.replace("-", "_").split(",") if target else [tag for _, tag in pairs]
     return [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]

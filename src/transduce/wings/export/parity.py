@@ -19,7 +19,7 @@ from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
-from transduce.tokens.tokenizer import TAG, Tokenizer
+from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000
@@ -89,7 +89,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
     ours = _translate(translator, pairs)
     limits = [translator.limit(source) for source in sources]
-    tags = [TAG.format(target_of(pair.direction)) if pair.direction else "" for pair in pairs]
+    tags = [LANGUAGE_TAG.format(target_of(pair.direction)) if pair.direction else "" for pair in pairs]
     outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
     name = Path(pairs[0].origin.file).name  # without the folder, which is private

@@ -13,6 +13,16 @@ from transduce.text.plain import STANDARD_OUTPUT, check_output, write_lines
 PICTURES = (".svg", ".pdf", ".png")
 
 
+def _is_page(out: Path, *, chooses_maps: bool) -> bool:
+    """Whether the output is a page, not a picture. Raises UserError if the options don't fit the name `out`."""
+    is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
+    if is_page and chooses_maps:
+        raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")
+    if not is_page and out.suffix not in PICTURES:
+        raise UserError(f"--out {out}: unknown format. Use a name that ends in .html, .svg, .pdf or .png.")
+    return is_page
+
+
 def attention(
     model: Path,
     sentence: str,
@@ -37,8 +47,8 @@ def attention(
         model: A model folder.
         sentence: The sentence to translate.
         out: The file to write: a page (.html) or a picture (.svg, .pdf or .png).
-        source: With a multilingual model, the language code of the sentence.
-        target: With a multilingual model, the language code of the translation.
+        source: The language code of the sentence, for multilingual models.
+        target: The language code of the translation, for multilingual models.
         beam_size: Number of hypotheses that the search keeps; 1: greedy search.
         length_penalty: Alpha of the length penalty; a larger alpha favours longer translations.
         use: Attention to draw in a picture: source is cross-attention; encoder and decoder are self-attention.
@@ -50,12 +60,8 @@ def attention(
     options |= {} if beam_size is None else {"decode.beam_size": beam_size}
     options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
     check_output(out, [], "out")
-    is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
-    if is_page and (use != "source" or layer or head or mean):
-        raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")
-    if not is_page and out.suffix not in PICTURES:
-        raise UserError(f"--out {out}: unknown format. Use a name that ends in .html, .svg, .pdf or .png.")
-    from transduce.decoding.directions import choose_direction, directions_of
+    is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
+    from transduce.decoding.directions import tokenizer_for
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
@@ -63,8 +69,7 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
-    direction = choose_direction(directions_of(loaded.config.data), source, target)
-    tokenizer = loaded.tokenizer.into(direction.target if loaded.config.data.directions else "")
+    tokenizer = tokenizer_for(loaded.tokenizer, loaded.config.data, source, target)
     recorded = attention_of(loaded.model, tokenizer, sentence, decode_config(loaded.config, options))
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])

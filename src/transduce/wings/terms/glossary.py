@@ -37,7 +37,7 @@ class Constraint(NamedTuple):
 def read_glossary(file: str) -> list[Term]:
     """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target."""
     terms = []
-    for source, target, origin, _ in read_pairs([file]):
+    for source, target, origin, *_ in read_pairs([file]):
         if bool(source.strip()) != bool(target.strip()):
             raise UserError(f"{origin.file}:{origin.line}: expected a source term and its translation.")
         if source.strip():

@@ -202,8 +202,8 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
         for row in rows:
             result.faults.count(rule, chunk[row].origin)
         examples = result.examples.setdefault(rule, [])
-        for source, target, origin in (chunk[row] for row in rows[: EXAMPLES_KEPT - len(examples)]):
-            examples.append(Pair(readable(source), readable(target), origin))
+        for pair in (chunk[row] for row in rows[: EXAMPLES_KEPT - len(examples)]):
+            examples.append(Pair(readable(pair.source), readable(pair.target), pair.origin))
     for side in range(2):
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
         for counts, values in ((result.lengths, chunk_audit.lengths), (result.words, chunk_audit.words)):

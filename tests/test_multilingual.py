@@ -1,0 +1,389 @@
+"""Models with several languages: corpora, held-out pairs, tags, batches, training, translation, exports, server."""
+
+import json
+import shutil
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+import transduce
+from command_line import run
+from corpora import TINY, WORDS, changed, reverse_texts, spelt
+from transduce import model_folder
+from transduce.config.schema import DataConfig
+from transduce.preparation.prepare import prepare
+from transduce.preparation.prepared import Prepared, open_prepared
+from transduce.system.errors import UserError
+from transduce.text.holdout import sentences
+from transduce.text.languages import Direction
+from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
+from transduce.text.pairs import by_direction, read_pairs
+from transduce.tokens.tokenizer import LANGUAGE_TAG
+
+LANGUAGES = "en", "de", "fr"
+DIRECTIONS = [f"{a}-{b}" for a, b in permutations(LANGUAGES, 2)]
+FRENCH = {german: f"{german}n" for german in WORDS.values()}
+
+
+def texts(count: int, seed: int) -> dict[str, list[str]]:
+    """The same texts in three toy languages: German reverses the order of the words, French keeps it."""
+    english, german = reverse_texts(count, seed, 4)
+    french = [" ".join(FRENCH[WORDS[word]] for word in text.split()) for text in english]
+    return {"en": english, "de": german, "fr": french}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.en, train.de, train.fr and the same for valid and test."""
+    folder = tmp_path_factory.mktemp("multilingual")
+    for seed, (name, count) in enumerate({"train": 400, "valid": 30, "test": 20}.items()):
+        for language, lines in texts(count, seed).items():
+            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def files(place: Path, name: str, languages: tuple[str, ...] = LANGUAGES) -> list[str]:
+    return [str(place / f"{name}.{language}") for language in languages]
+
+
+SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0.0, "data.max_tokens": 1024}
+STEPS = {"train.steps": 900, "train.warmup": 120, "train.save_every": 450, "train.validate_every": 450}
+STEPS |= {"train.learning_rate": 0.3, "train.average": 1, "train.cooldown": 300}
+
+
+@pytest.fixture(scope="module")
+def model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model for six directions, trained by the command; not to be changed."""
+    out = tmp_path_factory.mktemp("models") / "three"
+    options = spelt(TINY | SHAPE | STEPS)
+    valid, test = files(place, "valid"), files(place, "test")
+    transduce.cli.main(
+        ["train", "--out", str(out), "--train", *files(place, "train"), "--valid", *valid, "--test", *test, *options]
+    )
+    return out
+
+
+def data(place: Path, **options: object) -> DataConfig:
+    from transduce.config.parse import configure
+
+    corpora = [
+        {"files": list(corpus.files), "source": corpus.languages.source, "target": corpus.languages.target}
+        for corpus in bilingual_corpora(files(place, "train"))
+    ]
+    return configure(
+        changed({"data.corpora": corpora, "data.directions": tuple(DIRECTIONS), "data.placeholders": "kept"}, **options)
+    ).data
+
+
+def prepared(place: Path, folder: Path, **options: object) -> Prepared:
+    return prepare(data(place, **options), folder, vocab_size=lambda _: 300)
+
+
+# -- files and directions ---------------------------------------------------------------------------------
+
+
+def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
+    corpora = bilingual_corpora(["a/x.en.gz", "a/x.de.gz", "b.fr", "b.pt-BR", "a/x.fr.gz"])
+    assert [(corpus.files, str(corpus.languages)) for corpus in corpora] == [
+        (("a/x.en.gz", "a/x.de.gz"), "en-de"),
+        (("a/x.en.gz", "a/x.fr.gz"), "en-fr"),
+        (("a/x.de.gz", "a/x.fr.gz"), "de-fr"),
+        (("b.fr", "b.pt-BR"), "fr-pt_BR"),
+    ]
+    assert [str(each) for each in directions_in(corpora, ["fr"])] == ["fr-en", "fr-de", "fr-pt_BR"]
+    assert [str(each) for each in directions_in(corpora, ["en", "fr"], ["de"])] == ["en-de", "fr-de"]
+    labelled = bilingual_corpora(["en,de=one.tsv", "en,fr,de=two.tmx"])
+    assert [str(corpus.languages) for corpus in labelled] == ["en-de", "en-fr", "en-de", "fr-de"]
+    for code in ("de", "fr"):
+        (tmp_path / code / "LC_MESSAGES").mkdir(parents=True)
+        (tmp_path / code / "LC_MESSAGES" / "app.po").write_text('msgid "a"\nmsgstr "b"\n')
+    locale = bilingual_corpora([f"en,de,fr={tmp_path}"])
+    assert [(corpus.files, corpus.languages.target) for corpus in locale] == [
+        ((str(tmp_path / code / "LC_MESSAGES" / "app.po"),), code) for code in ("de", "fr")
+    ]
+
+
+def test_ordinary_corpora_are_not_multilingual():
+    for names in (["train.en", "train.de"], ["a.tsv"], ["a.tmx", "b.tmx"], ["a.txt", "b.txt"], []):
+        assert not is_multilingual(names)
+    assert is_multilingual(["train.en", "train.de", "train.fr"])
+    assert is_multilingual(["en,de=a.tsv"])
+
+
+@pytest.mark.parametrize(
+    ("names", "languages", "said"),
+    [
+        (["x.en", "x.de", "y.fr"], ("", ""), "y.fr has no counterpart"),
+        (["x.en", "x.de", "x.de"], ("", ""), "same text and language"),
+        (["x.en", "x.de", "x.fr"], ("en", "it"), "No corpus has the language 'it'. The corpora have en, de, fr."),
+        (["en,en=x.tsv"], ("", ""), "names a language twice"),
+        (["x.en", "x.de", "x.fr"], ("en", "en"), "No corpus has a pair from en to en"),
+        (
+            ["x.tsv"],
+            ("en,de", "de,en"),
+            "The languages of x.tsv are unknown. Write them before its name, such as en,de=x",
+        ),
+    ],
+)
+def test_a_mistake_in_the_languages_is_one_sentence(names, languages, said, capsys, tmp_path):
+    options = ["--from", languages[0], "--to", languages[1]] if any(languages) else []
+    status, _, error = run(capsys, "train", "--out", tmp_path / "out", "--train", *names, *options)
+    assert status and said in error and "Traceback" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, tmp_path, capsys):
+    options = spelt(TINY | {"train.steps": 2, "train.save_every": 2, "train.validate_every": 2})
+    languages = ["--from", "de", "--to", "fr", "--valid", *files(place, "valid", ("de", "fr"))]
+    run(capsys, "train", "--out", tmp_path / "out", "--train", *files(place, "train"), *languages, *options)
+    config = model_folder.read_config(tmp_path / "out").data
+    assert (config.source, config.target, config.directions) == ("de", "fr", ())
+
+
+# -- preparation ------------------------------------------------------------------------------------------
+
+
+def test_no_held_out_sentence_of_any_direction_is_trained_on(place, tmp_path):
+    corpus = prepared(place, tmp_path / "corpus", data__holdout=20)
+    valid = by_direction(corpus.valid())
+    assert sorted(valid) == sorted(DIRECTIONS)
+    counts = {name: len(pairs) for name, pairs in valid.items()}
+    assert min(counts.values()) >= 5, counts
+    held_out = sentences(pair for pairs in valid.values() for pair in pairs).ravel()
+    trained: set[str] = set()
+    for store in corpus.mixture.stores:
+        for column in (store.source, store.target):
+            trained |= set(corpus.tokenizer.decode([row.tolist() for row in column.rows(np.arange(store.pairs))]))
+    assert trained and not set(held_out.tolist()) & set(
+        sentences(transduce.text.pairs.Pair(text, text, None) for text in trained).ravel().tolist()
+    )
+
+
+def test_both_directions_of_a_pair_share_a_store(place, tmp_path):
+    corpus = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid")))
+    assert len(list((tmp_path / "corpus").glob("corpus-*"))) == 3
+    assert len(corpus.mixture.stores) == 6
+    assert corpus.origin(0) == f"{place / 'train.en'}:1"
+
+
+def test_each_source_begins_with_the_tag_of_its_target(place, tmp_path):
+    corpus = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid")))
+    train = transduce.config.parse.configure({"train.sample_source": 0.2, "data.augment": "default"})
+    tags = {corpus.tokenizer.into(language).tag: language for language in LANGUAGES}
+    assert len(tags) == 3
+    expected = {pair[:2] for name in DIRECTIONS for pair in read_pairs(files(place, "train", tuple(name.split("-"))))}
+    for mixture in (corpus.mixture, corpus.drawn(train)):
+        seen = set()
+        for update in mixture.plan(0, 0, budget=500, accumulate=1, seed=1):
+            for batch in update:
+                rows, targets, lengths = mixture.sources(batch), mixture.targets(batch), mixture.lengths(batch)
+                assert [len(row) for row in rows] == lengths[0].tolist()
+                assert [len(row) for row in targets] == lengths[1].tolist()
+                for index, row, target in zip(batch.tolist(), rows, targets, strict=True):
+                    seen.add((index, *corpus.tokenizer.decode([row[1:].tolist(), target.tolist()])))
+                    language = tags[int(row[0])]
+                    if mixture is corpus.mixture:  # else the text may be augmented
+                        words = corpus.tokenizer.decode([target.tolist()])[0].split()
+                        assert language == ("fr" if words[0].endswith("n") else "en" if words[0] in WORDS else "de")
+        assert len({index for index, *_ in seen}) == len(mixture) == len(seen)
+        if mixture is corpus.mixture:
+            assert {pair[1:] for pair in seen} == expected
+
+
+def test_a_tag_is_never_read_from_a_text(place, tmp_path):
+    tokenizer = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid"))).tokenizer
+    tags = set(tokenizer.source.tags.values())
+    for text in (">>de<< ka lo", "ka >>de<<", ">>de<<"):
+        [ids] = tokenizer.encode_source([text])
+        assert not tags & set(ids)
+        assert tokenizer.decode([ids]) == [text]
+        assert tokenizer.into("fr").encode_source([text, ""]) == [
+            [tokenizer.source.tags[LANGUAGE_TAG.format("fr")], *ids],
+            [],
+        ]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0, 5.0])
+def test_the_temperature_decides_how_often_a_small_corpus_is_read(place, tmp_path, temperature):
+    small = tmp_path / "small.fr"
+    small.write_text("".join((place / "train.fr").read_text().splitlines(keepends=True)[:50]))
+    shutil.copy(place / "train.en", tmp_path / "large.en")
+    (tmp_path / "small.en").write_text("".join((place / "train.en").read_text().splitlines(keepends=True)[:50]))
+    shutil.copy(place / "train.de", tmp_path / "large.de")
+    corpora = [
+        {"files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")], "source": "en", "target": code}
+        for name, code in (("large", "de"), ("small", "fr"))
+    ]
+    corpus = (
+        prepared(
+            place,
+            tmp_path / "corpus",
+            data__corpora=corpora,
+            data__directions=("en-de", "en-fr"),
+            data__temperature=temperature,
+            data__valid=("en,de=" + str(tmp_path / "v.tsv"),),
+        )
+        if (tmp_path / "v.tsv").write_text("ka\tzu\n")
+        else None
+    )
+    assert corpus
+    sizes = np.array([400, 50])
+    shares = sizes ** (1 / temperature)
+    assert np.allclose(np.array(corpus.mixture.weights) * sizes, shares / shares.sum() * sizes.sum())
+    assert abs(corpus.mixture.pairs_per_epoch - 450) <= 1
+
+
+# -- training and translation -----------------------------------------------------------------------------
+
+
+def test_it_learns_every_direction(model, place):
+    translator = transduce.load(model, engine="torch")
+    for name in DIRECTIONS:
+        source, target = name.split("-")
+        pairs = list(read_pairs(files(place, "test", (source, target))))
+        found = [
+            each.text for each in translator.translate([pair.source for pair in pairs], source=source, target=target)
+        ]
+        assert sum(text == pair.target for text, pair in zip(found, pairs, strict=True)) >= 14, name
+
+
+def test_the_metrics_have_scores_of_each_direction(model, capsys):
+    metrics = model_folder.read_metrics(model)
+    assert sorted(metrics["directions"]) == sorted(DIRECTIONS)
+    for scores in metrics["directions"].values():
+        assert scores["validation"]["chrf"] > 50
+        assert scores["test"]["sentences"] == 20
+    _, said, _ = run(capsys, "info", model)
+    assert "languages" in said and all(name in said for name in DIRECTIONS)
+    card = (model / model_folder.CARD).read_text()
+    assert "--from en --to de" in card and "target='de'" in card
+
+
+def test_an_answer_does_not_depend_on_the_engine_or_on_other_directions(model, place):
+    english = (place / "test.en").read_text().splitlines()
+    alone = transduce.load(model, engine="torch", source="en", target="fr").translate(english)
+    chosen = transduce.load(model, engine="torch")
+    chosen.translate(english, target="de")
+    assert chosen.translate(english, target="fr") == alone
+    fast = transduce.load(model, engine="ctranslate2", source="en", target="fr").translate(english)
+    assert [each.text for each in fast] == [each.text for each in alone]
+
+
+def test_a_translation_is_scored_in_its_direction(model):
+    translator = transduce.load(model, engine="torch", source="en", target="de")
+    for translation in translator.translate(["ka lo mi", "ti du"]):
+        [scored] = translator.score(["ka lo mi" if len(translation.tokens) > 2 else "ti du"], [translation.text])
+        if len(translation.tokens) > 2:
+            assert scored.score == pytest.approx(translation.score, abs=1e-4)
+
+
+def test_words_are_aligned_without_the_tag(model):
+    [translation] = transduce.load(model, engine="torch").translate(["ka lo mi"], source="en", target="fr", align=True)
+    assert translation.links
+    assert {link.source for link in translation.links} <= {(0, 2), (3, 5), (6, 8)}
+
+
+def test_a_direction_must_be_named(model, capsys, tmp_path):
+    listed = "en-de, de-en, en-fr, fr-en, de-fr, fr-de"
+    translator = transduce.load(model, engine="torch")
+    for call in (lambda: translator.translate(["ka"]), lambda: translator.score(["ka"], ["zu"])):
+        with pytest.raises(UserError, match=listed):
+            call()
+    with pytest.raises(UserError, match=f"does not translate from en to it. Its directions are {listed}"):
+        translator.translate(["ka"], source="en", target="it")
+    (tmp_path / "a.txt").write_text("ka lo\n")
+    status, _, error = run(capsys, "translate", model, "--input", tmp_path / "a.txt")
+    assert status and listed in error
+    status, said, _ = run(capsys, "translate", model, "--input", tmp_path / "a.txt", "--from", "en", "--to", "de")
+    assert not status and said.strip()
+
+
+def test_a_model_with_one_direction_refuses_another(place, tmp_path, capsys):
+    options = spelt(TINY | {"train.steps": 2, "train.save_every": 2, "train.validate_every": 2, "data.holdout": 20})
+    run(capsys, "train", "--out", tmp_path / "m", "--train", *files(place, "train", ("en", "de")), *options)
+    with pytest.raises(UserError, match="does not translate from de to en"):
+        transduce.load(tmp_path / "m", engine="torch", source="de", target="en")
+    assert transduce.load(tmp_path / "m", engine="torch", target="de").translate([""])[0].text == ""
+
+
+def test_all_directions_are_evaluated_at_once(model, place, capsys):
+    status, said, _ = run(capsys, "evaluate", model, *files(place, "test"), "--json")
+    assert not status and sorted(json.loads(said)) == sorted(DIRECTIONS)
+    status, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--json")
+    assert json.loads(said)["scores"][0]["value"] == pytest.approx(
+        model_folder.read_metrics(model)["directions"]["de-fr"]["test"]["scores"][0]["value"], abs=0.01
+    )
+
+
+def test_an_interruption_changes_nothing(place, tmp_path):
+    from transduce.training.run import train
+
+    corpora = {
+        "data.corpora": [
+            {"files": list(corpus.files), "source": corpus.languages.source, "target": corpus.languages.target}
+            for corpus in bilingual_corpora(files(place, "train"))
+        ],
+        "data.directions": tuple(DIRECTIONS),
+        "data.valid": tuple(files(place, "valid")),
+        "train.sample_source": 0.1,
+        "data.augment": "default",
+    }
+    options = TINY | corpora | {"train.steps": 8, "train.save_every": 4, "train.validate_every": 4}
+    train(options, tmp_path / "one")
+    calls = iter([False] * 3 + [True] * 9)
+    assert train(options, tmp_path / "two", stop=lambda: next(calls)).reason == "interrupted"
+    train(options, tmp_path / "two")
+    one, two = (load_file(tmp_path / name / model_folder.WEIGHTS) for name in ("one", "two"))
+    assert one.keys() == two.keys() and all((one[key] == two[key]).all() for key in one)
+
+
+def test_shards_of_a_multilingual_corpus_make_the_same_files(place, tmp_path):
+    from transduce.wings.cluster import preparing
+
+    options = {"data__holdout": 20}
+    whole = prepared(place, tmp_path / "whole", **options)
+    folder, config = tmp_path / "shards", data(place, **options)
+    plan = preparing.plan_preparation(config, folder, 2, vocab_size=300, unit=50)
+    for shard in plan.all():
+        preparing.stage_shard(folder, plan, shard)
+    preparing.aggregate_shards(folder, plan)
+    for shard in plan.all():
+        preparing.encode_shard(folder, plan, shard)
+    merged = preparing.merge_prepared(folder, plan, tmp_path / "merged")
+    assert merged.valid() == [
+        pair._replace(origin=pair.origin._replace(file=str(tmp_path / "merged" / "valid.jsonl")))
+        for pair in whole.valid()
+    ]
+    for file in sorted((tmp_path / "whole").rglob("*.ids")):
+        assert file.read_bytes() == (tmp_path / "merged" / file.relative_to(tmp_path / "whole")).read_bytes()
+    assert open_prepared(tmp_path / "merged").mixture.weights == whole.mixture.weights
+
+
+# -- exchange and server ----------------------------------------------------------------------------------
+
+
+def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, capsys):
+    pytest.importorskip("transformers")
+    for form in ("huggingface", "ctranslate2", "onnx"):
+        status, said, error = run(capsys, "export", model, "--to", form, "--out", tmp_path / form)
+        assert not status, error
+        assert "produced identical tokens" in said
+    status, _, error = run(capsys, "export", model, "--to", "argos", "--out", tmp_path / "argos")
+    assert status and "it can't give the target language" in error
+    status, _, error = run(capsys, "import", tmp_path / "huggingface", "--out", tmp_path / "again")
+    assert not status, error
+    texts = ["ka lo mi", "va ti"]
+    for name in DIRECTIONS:
+        direction = Direction.parse(name)
+        expected = transduce.load(model, engine="torch").translate(
+            texts, source=direction.source, target=direction.target
+        )
+        for folder in ("again", "onnx"):
+            options = {} if folder == "onnx" else {"engine": "torch"}
+            found = transduce.load(tmp_path / folder, **options).translate(
+                texts, source=direction.source, target=direction.target
+            )
+            assert [each.text for each in found] == [each.text for each in expected]
