@@ -1,7 +1,7 @@
 """Finds language codes in file names, and the English names of languages."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -46,6 +46,20 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
     """The language codes in two names such as train.en and train.de, or None if the codes are missing or equal."""
     codes = [next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "") for file in files]
     return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
+
+
+def nearest_code(code: str, among: Iterable[str]) -> str | None:
+    """The code that is equal, or else the one that is most alike and names the same language; None if there is none.
+
+    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", and "pt" is like "pt_BR".
+    """
+    wanted = _subtags(code)
+    same = [each for each in among if _subtags(each)[0] == wanted[0]]
+    return max(same, key=lambda each: (_subtags(each) == wanted, len({*_subtags(each)} & {*wanted})), default=None)
+
+
+def _subtags(code: str) -> list[str]:
+    return code.replace("_", "-").casefold().split("-")
 
 
 def language_name(code: str) -> str:

@@ -536,7 +536,7 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     expected = by_transformers(marians(name), ["<pad>", "<unk>"])
     for form in FORMATS:
         if form == "argos":  # which has one SentencePiece model
-            with pytest.raises(UserError, match="argos: it (needs one|can't give the target)"):
+            with pytest.raises(UserError, match=r"argos: it (needs one|can't give the target)"):
                 export(tmp_path / "model", form, tmp_path / form)
             continue
         found = export(tmp_path / "model", form, tmp_path / form, pairs=pairs)

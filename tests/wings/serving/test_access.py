@@ -28,7 +28,7 @@ pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from transduce.text.languages import Direction
+from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.access import AccessControl, RateLimit
 from transduce.wings.serving.api import Downloads, application
 from transduce.wings.serving.keys import Keys, add_key, read_keys
@@ -86,7 +86,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
 ) -> None:
     app = guard(tokenizer, engine, read_keys(tmp_path / "keys"))
     page = {path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()}
-    free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css"}
+    free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css", "/languages", "/frontend/settings"}
     free |= {f"/{name}" for name in page - {"index.html"}}
     with client(app) as asking:
         seen = set()
@@ -475,3 +475,82 @@ def test_two_models_of_one_direction_are_a_mistake() -> None:
     direction = Direction("ka", "zu")
     with pytest.raises(UserError, match="a and b both"):
         by_direction(Served(folder, direction, None) for folder in "ab")  # type: ignore[arg-type]
+
+
+# -- pages on other sites
+
+
+PAGE = {"Origin": "https://example.org", "Sec-Fetch-Site": "cross-site"}
+
+
+@pytest.mark.parametrize(("origins", "allowed"), [([], False), (["https://example.org"], True), (["*"], True)])
+def test_pages_of_other_sites_may_ask_if_they_are_listed(
+    tokenizer: Tokenizer, engine: Echo, origins: list[str], allowed: bool
+) -> None:
+    direction = Direction("ka", "zu")
+    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))}
+    with client(application(served, NOBODY, Limits(), local=True, origins=origins)) as asking:
+        answer = asking.post("/translate", json=WORDED, headers=PAGE)
+        assert answer.status_code == (200 if allowed else 403)
+        assert ("access-control-allow-origin" in answer.headers) == allowed
+        preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        answer = asking.options("/translate", headers=PAGE | preflight)
+        assert (answer.status_code == 200) == allowed
+        other = asking.post("/translate", json=WORDED, headers=PAGE | {"Origin": "https://example.com"})
+        assert other.status_code == (200 if origins == ["*"] else 403)
+
+
+@pytest.mark.parametrize("origin", ["example.org", "https://example.org/page", "https://"])
+def test_an_origin_that_no_browser_sends_is_refused(
+    origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, error = run(capsys, "serve", tmp_path, "--cors", origin, "--port", 0)
+    assert status == 2 and f"'{origin}' is not an origin" in error
+
+
+# -- language codes
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "known"),
+    [
+        ("EN", "de", True),
+        ("en-US", "de-DE", True),
+        ("en_GB", "DE_at", True),
+        ("fr", "de", False),
+        ("en", "zh-Hans", True),
+        ("en", "zh_TW", True),
+        ("e", "de", False),
+    ],
+)
+def test_similar_codes_find_the_model(
+    tokenizer: Tokenizer, engine: Echo, source: str, target: str, known: bool
+) -> None:
+    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
+    served = {each: Served("nowhere", each, translator) for each in (Direction("en", "de"), Direction("en", "zh"))}
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        answer = asking.post("/translate", json={"q": "ka lo", "source": source, "target": target})
+        assert (answer.status_code == 200) == known, answer.text
+
+
+def test_a_text_in_the_target_language_is_returned(tokenizer: Tokenizer, engine: Echo) -> None:
+    direction = Direction("en", "de")
+    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))}
+    german = "Ein Hund rennt über die Straße, und ein Kind schaut zu."
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for source in ("de", "DE", "de_DE"):
+            target = "de_DE" if source == "de_DE" else "de"
+            answer = asking.post("/translate", json={"q": german, "source": source, "target": target, "scores": True})
+            assert answer.status_code == 200 and answer.json()["translatedText"] == german, answer.text
+        html = asking.post("/translate", json={"q": "<b>Hund</b>", "source": "de", "target": "de", "format": "html"})
+        assert html.json()["translatedText"] == "<b>Hund</b>"
+
+
+@given(st.sampled_from(["en", "de", "pt_BR", "pt-PT", "zh_Hans", "zh"]), st.data())
+def test_the_nearest_code_is_of_the_same_language(code: str, data: st.DataObject) -> None:
+    among = data.draw(st.lists(st.sampled_from(["en", "de", "pt", "pt_BR", "zh_Hant", "zh-Hans"]), max_size=4))
+    found = nearest_code(code, among)
+    same = [each for each in among if each[:2] == code[:2]]
+    assert found in same if same else found is None
+    if code in among:
+        assert found == code

@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
 from urllib.parse import parse_qs, urlsplit
@@ -28,6 +28,7 @@ from transduce.wings.serving.service import Service
 UPLOAD = "/translate_file"
 QUEUED_PATHS = ("/translate", UPLOAD, "/attention")
 DOWNLOADS = "/download_file/"  # needs no key: the names are secret, and LibreTranslate's clients send no key
+KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in LibreTranslate
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 MAX_KEY_BODY_BYTES = 64 << 10  # larger bodies are not searched for a key
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
@@ -85,13 +86,15 @@ class AccessControl:
         open_paths: set[str],
         local: bool,
         proxied: bool,
+        origins: Sequence[str] = (),
     ):
         """`open_paths` need no key and have no rate limit. If `local` is true, only requests to localhost succeed.
 
-        If `proxied` is true, so do requests that a proxy has forwarded.
+        If `proxied` is true, so do requests that a proxy has forwarded. `origins` lists the origins of web pages on
+        other sites that may send requests, or "*" for all.
         """
         self._app, self._service, self._keys, self._limits = app, service, keys, limits
-        self._open, self._local, self._proxied = open_paths, local, proxied
+        self._open, self._local, self._proxied, self._origins = open_paths, local, proxied, origins
         self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
         self._uploads = 0
 
@@ -138,7 +141,7 @@ class AccessControl:
         if self._local and not forwarded and not is_local(name):
             raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
         foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
-        if self._local and post and foreign:
+        if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
             raise HTTPException(403, "Cross-site requests are not allowed.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
             raise HTTPException(400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"})
@@ -177,6 +180,8 @@ class AccessControl:
             body, receive = await _peek(receive)
             with contextlib.suppress(UserError):
                 key = parse(body, headers.get("content-type", ""), b"", self._limits.depth).get("api_key")
+        if not key and scope["path"] in KEYLESS:
+            return receive
         if not key or not isinstance(key, str):
             sentence = "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
             raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})

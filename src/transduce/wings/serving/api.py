@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import PureWindowsPath
@@ -16,7 +16,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -76,9 +78,15 @@ class Downloads:
 
 
 def application(
-    models: dict[Direction, Served], keys: Keys, limits: Limits, *, local: bool, proxied: bool = False
-) -> AccessControl:
-    """Create the server's ASGI application. `local` and `proxied` are those of AccessControl."""
+    models: dict[Direction, Served],
+    keys: Keys,
+    limits: Limits,
+    *,
+    local: bool,
+    proxied: bool = False,
+    origins: Sequence[str] = (),
+) -> ASGIApp:
+    """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl."""
     service = Service(models, limits)
 
     @contextlib.asynccontextmanager
@@ -103,8 +111,20 @@ def application(
     _add_translations(app, service)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
     _add_facts(app, service, keys, limits)
-    open_paths = {"/health", *_add_page(app)}
-    return AccessControl(app, service, keys, limits, open_paths=open_paths, local=local, proxied=proxied)
+    checked = AccessControl(
+        app,
+        service,
+        keys,
+        limits,
+        open_paths={"/health", *_add_page(app)},
+        local=local,
+        proxied=proxied,
+        origins=origins,
+    )
+    if not origins:
+        return checked
+    headers = ["Authorization", "X-API-Key", "Content-Type"]
+    return CORSMiddleware(checked, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=headers)
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:
@@ -135,7 +155,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             return [found[i] for i in range(len(texts))]
 
         found = await _in_turn(request, service, all_texts)
-        columns |= _columns(found, asked, all(each.can_align for each in models.values()))
+        columns |= _columns(found, asked, all(each.can_align for each in models.values() if each))
         return JSONResponse({field: values[0] if one else values for field, values in columns.items()})
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
@@ -151,6 +171,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         if source == AUTO:
             source = (await service.sources([asked.q], asked.target))[0].language
         served = service.served(source, asked.target)
+        if served is None:
+            raise UserError("Attention needs two different languages: source and target are the same.")
         drawn = await _in_turn(request, service, lambda: service.attention(asked.q, served))
         return Response(drawn, media_type="application/json")
 

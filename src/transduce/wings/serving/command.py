@@ -1,6 +1,7 @@
 """`transduce serve`."""
 
 import ipaddress
+import re
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ def serve(
     new_key: str = "",
     insecure: bool = False,
     proxy: Files = (),
+    cors: Files = (),
     engine: EngineName = "auto",
     show_limits: bool = False,
     limit: Files = (),
@@ -41,6 +43,8 @@ def serve(
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Without --keys, listen even on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
+        cors: The origin of a web page on another site that may use the server, such as https://example.org; * allows
+            all. May be repeated.
         engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
@@ -71,17 +75,25 @@ def serve(
             ipaddress.ip_network(address)
         except ValueError:
             raise UserError(f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24.") from None
-    local = is_local(host)
+    local, origins = is_local(host), _origins(cors)
     if not local and keys is None and not insecure:
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
     served = by_direction(_load_all(models, engine))
-    app = application(served, owners, limits, local=local, proxied=bool(proxy))
+    app = application(served, owners, limits, local=local, proxied=bool(proxy), origins=origins)
     for direction, model in served.items():
         log(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
+
+
+def _origins(names: Sequence[str]) -> list[str]:
+    """Check the origins of --cors, and return them as browsers write them."""
+    for name in names:
+        if name != "*" and not re.fullmatch(r"https?://[^/?#\s]+/?", name):
+            raise UserError(f"'{name}' is not an origin. Write, for example, https://example.org, or * for all.")
+    return [name.removesuffix("/").lower() for name in names]
 
 
 def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":

@@ -15,7 +15,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document
-from transduce.text.languages import Direction
+from transduce.text.languages import Direction, nearest_code
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
@@ -92,9 +92,10 @@ class Service:
 
         Raises UserError if there is none, or if all texts together look like another language.
         """
-        among = [each.source for each in self.models if each.target == target]
-        if not among:
+        known = nearest_code(target, [each.target for each in self.models])
+        if known is None:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
+        among = [each.source for each in self.models if each.target == known]
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among)
@@ -104,22 +105,32 @@ class Service:
 
         return await self._run(sum(map(len, texts)), choose)
 
-    def served(self, source: str, target: str) -> Served:
-        """The model that translates `source` to `target`. Raises UserError if there is none."""
-        served = self.models.get(Direction(source, target))
-        if source == UNDETERMINED:  # no letters: every model copies them
-            served = next((each for direction, each in self.models.items() if direction.target == target), None)
+    def served(self, source: str, target: str) -> Served | None:
+        """The model that translates `source` to `target`, or None if this is the same language.
+
+        If no model has these codes, a model with similar codes is chosen. Raises UserError if there is none.
+        """
+        if source.replace("_", "-").casefold() == target.replace("_", "-").casefold():
+            return None
+        targets = {each.target for each in self.models if source == UNDETERMINED or nearest_code(source, [each.source])}
+        known = nearest_code(target, targets)
+        sources = [each.source for each in self.models if each.target == known]
+        # Every model copies texts without letters.
+        chosen = sources[0] if sources and source == UNDETERMINED else nearest_code(source, sources)
+        served = self.models.get(Direction(chosen or "", known or ""))
         if served is None:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
         return served
 
     async def translate(
-        self, texts: Sequence[str], served: Served, order: Order, *, kinds: Sequence[TextKind] | None = None
+        self, texts: Sequence[str], served: Served | None, order: Order, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
-        """Translate texts in batches that are shared with other requests.
+        """Translate texts in batches that are shared with other requests. Without a model, return the texts.
 
         Words are aligned only if the engine can align. Raises QueueFullError or the UserErrors of the translator.
         """
+        if served is None:
+            return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
             Glossary(options.glossary)  # raises UserError for a mistake in the glossary
@@ -140,8 +151,10 @@ class Service:
             self._translators[key] = served.translator.with_beam_size(beam_size)
         return self._translators[key]
 
-    async def translate_html(self, texts: Sequence[str], served: Served, order: Order) -> list[Translation]:
+    async def translate_html(self, texts: Sequence[str], served: Served | None, order: Order) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
+        if served is None:
+            return await self.translate(texts, served, order)
         size = sum(map(len, texts))
         files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
         pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
@@ -154,8 +167,10 @@ class Service:
             size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
         )
 
-    async def translate_document(self, content: bytes, name: str, served: Served) -> bytes:
+    async def translate_document(self, content: bytes, name: str, served: Served | None) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
+        if served is None:
+            return content
         document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
