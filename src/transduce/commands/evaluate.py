@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
+OTHER_LANGUAGES = "transduce.wings.rules.identify:shares_in_other_languages"
+OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
 
@@ -113,10 +115,16 @@ def _evaluate_model(
     if len(directions := by_direction(pairs)) > 1:
         if output or paper_bleu:
             raise UserError("--output and --paper-bleu are for one direction. Choose it by --from and --to.")
-        results = {
-            name: as_json(measure(models, its, config, tokenize=tokenize or data.bleu_tokenize))
-            for name, its in directions.items()
-        }
+        results, codes = {}, {code for name in data.directions for code in name.split("-")}
+        for name, its in directions.items():
+            found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), name.split("-")[1]
+            shares = [
+                resolve_name(OTHER_LANGUAGES)({target: texts}, codes)
+                for texts in ([each.text for each in found.translations], [pair.target for pair in its])
+            ]
+            results[name] = as_json(found) | {
+                key: share[target] for key, share in zip(OTHER_LANGUAGE_KEYS, shares, strict=True) if share
+            }
         _print_directions(results, json)
         return
     evaluation = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
@@ -186,10 +194,24 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
     if json:
         print(to_json(results), end="")
         return
+    rows = [
+        [
+            name,
+            *(each["value"] for each in facts["scores"]),
+            *(100 * facts[key] for key in OTHER_LANGUAGE_KEYS if key in facts),
+        ]
+        for name, facts in results.items()
+    ]
+    means = [sum(column) / len(rows) for column in list(zip(*rows, strict=True))[1:]]
     names = [each["name"] for each in next(iter(results.values()))["scores"]]
-    values = {name: [each["value"] for each in facts["scores"]] for name, facts in results.items()}
-    values["mean"] = [sum(column) / len(values) for column in zip(*values.values(), strict=True)]
-    print_table([("direction", *names), *((name, *(f"{v:.2f}" for v in row)) for name, row in values.items())])
+    header = ("direction", *names, "other language", "references")[: len(means) + 1]
+    print_table(
+        [header, *((str(name), *(f"{value:.2f}" for value in values)) for name, *values in [*rows, ["mean", *means]])]
+    )
+    if len(header) > len(names) + 1:
+        print(
+            "other language: % of the translations, and of the references, that look like another language of the model"
+        )
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:

@@ -40,11 +40,14 @@ def train(
         out: The model folder. If the folder holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; bilingual files (.tsv,
             .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files; or a folder written by `transduce prepare`.
-            Text and bilingual files may be compressed.
+            Text and bilingual files may be compressed. For a multilingual model: text files such as train.en train.de
+            train.fr, or bilingual files with the languages before their names, such as en,de=a.tsv en,fr=b.tsv.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         test: Test files, on which the finished model is scored.
         source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
+            For a multilingual model: the codes of all sources, such as en,de,fr; by default, all languages.
         target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
+            For a multilingual model: the codes of all targets; by default, all languages.
         monolingual: Text files in the target language. They are translated back, as additional pairs to train on.
         reverse: With --monolingual, the model that translates back; by default, it is trained first on the same corpus.
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.

@@ -1,6 +1,6 @@
 """Language identification with py3langid."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 import numpy as np
@@ -35,6 +35,11 @@ class Identifier:
         """The label of each text's likeliest language."""
         return [self._model.classify(text[:SAMPLE_CHARACTERS])[0] for text in texts]
 
+    def among(self, texts: Sequence[str], labels: Collection[str]) -> list[str]:
+        """The likeliest of the `labels` of each text."""
+        ranked = (self._model.rank(text[:SAMPLE_CHARACTERS]) for text in texts)
+        return [next(label for label, _ in ranking if label in labels) for ranking in ranked]
+
     def gaps(self, texts: Sequence[str], label: str) -> NDArray[np.float64]:
         """The log-probability of each text's likeliest language minus the log-probability of `label`."""
         gaps = np.zeros(len(texts))
@@ -43,6 +48,21 @@ class Identifier:
             if best != label:
                 gaps[place] = score - dict(self._model.rank(text[:SAMPLE_CHARACTERS])).get(label, -np.inf)
         return gaps
+
+
+def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:
+    """The share of the texts, without blank ones, that look more like another language of `codes` than like `code`.
+
+    Returns None if py3langid is not installed or does not know a language.
+    """
+    try:
+        labels = {each: identifier().label(each) for each in codes}
+    except UserError:
+        return None
+    texts = [text for text in texts if text.strip()]
+    if not all(labels.values()) or not texts:
+        return None
+    return float(np.mean([label != labels[code] for label in identifier().among(texts, labels.values())]))
 
 
 @cache
