@@ -11,7 +11,7 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import languages_of
+from transduce.text.languages import languages_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction, read_pairs
 from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
-OTHER_LANGUAGES = "transduce.wings.rules.identify:shares_in_other_languages"
+OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
@@ -117,14 +117,10 @@ def _evaluate_model(
             raise UserError("--output and --paper-bleu are for one direction. Choose it by --from and --to.")
         results, codes = {}, {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
-            found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), name.split("-")[1]
-            shares = [
-                resolve_name(OTHER_LANGUAGES)({target: texts}, codes)
-                for texts in ([each.text for each in found.translations], [pair.target for pair in its])
-            ]
-            results[name] = as_json(found) | {
-                key: share[target] for key, share in zip(OTHER_LANGUAGE_KEYS, shares, strict=True) if share
-            }
+            found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), target_of(name)
+            texts = [each.text for each in found.translations], [pair.target for pair in its]
+            shares = [resolve_name(OTHER_LANGUAGES)(each, target, codes) for each in texts]
+            results[name] = as_json(found) | dict(zip(OTHER_LANGUAGE_KEYS, shares, strict=True))
         _print_directions(results, json)
         return
     evaluation = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
@@ -190,28 +186,23 @@ def _print_scores(facts: dict[str, Any], json: bool) -> None:
 
 
 def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None:
-    """Print the scores of each direction and their means."""
+    """Print the scores of each direction, and the share of its translations that look like another language."""
     if json:
         print(to_json(results), end="")
         return
+    names = [each["name"] for each in next(iter(results.values()))["scores"]]
     rows = [
-        [
-            name,
-            *(each["value"] for each in facts["scores"]),
-            *(100 * facts[key] for key in OTHER_LANGUAGE_KEYS if key in facts),
-        ]
+        [name, *(each["value"] for each in facts["scores"]), *(facts[key] for key in OTHER_LANGUAGE_KEYS)]
         for name, facts in results.items()
     ]
-    means = [sum(column) / len(rows) for column in list(zip(*rows, strict=True))[1:]]
-    names = [each["name"] for each in next(iter(results.values()))["scores"]]
-    header = ("direction", *names, "other language", "references")[: len(means) + 1]
-    print_table(
-        [header, *((str(name), *(f"{value:.2f}" for value in values)) for name, *values in [*rows, ["mean", *means]])]
-    )
-    if len(header) > len(names) + 1:
-        print(
-            "other language: % of the translations, and of the references, that look like another language of the model"
-        )
+    columns = list(zip(*rows, strict=True))[1:]
+    rows.append(["mean", *(None if None in column else sum(column) / len(column) for column in columns)])
+    shown = []
+    for name, *values in rows:
+        scores, shares = values[: len(names)], values[len(names) :]
+        percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
+        shown.append((name, *(f"{score:.2f}" for score in scores), *percent))
+    print_table([("direction", *names, "in another language", "references"), *shown])
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:
