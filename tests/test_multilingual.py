@@ -7,13 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
+from starlette.testclient import TestClient
 
 import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt
 from transduce import model_folder
 from transduce.config.schema import DataConfig
+from transduce.decoding.pivot import find_pivot
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, open_prepared
 from transduce.system.errors import UserError
@@ -22,6 +26,10 @@ from transduce.text.languages import Direction
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
+from transduce.wings.serving.api import application
+from transduce.wings.serving.keys import Keys
+from transduce.wings.serving.languages import Served
+from transduce.wings.serving.limits import Limits
 
 LANGUAGES = "en", "de", "fr"
 DIRECTIONS = [f"{a}-{b}" for a, b in permutations(LANGUAGES, 2)]
@@ -330,6 +338,7 @@ def test_an_interruption_changes_nothing(place, tmp_path):
         "data.valid": tuple(files(place, "valid")),
         "train.sample_source": 0.1,
         "data.augment": "default",
+        "decode.max_extra_tokens": 2,
     }
     options = TINY | corpora | {"train.steps": 8, "train.save_every": 4, "train.validate_every": 4}
     train(options, tmp_path / "one")
@@ -360,6 +369,86 @@ def test_shards_of_a_multilingual_corpus_make_the_same_files(place, tmp_path):
     for file in sorted((tmp_path / "whole").rglob("*.ids")):
         assert file.read_bytes() == (tmp_path / "merged" / file.relative_to(tmp_path / "whole")).read_bytes()
     assert open_prepared(tmp_path / "merged").mixture.weights == whole.mixture.weights
+
+
+# -- through a third language -----------------------------------------------------------------------------
+
+
+WITHOUT = [Direction.parse(name) for name in DIRECTIONS if name not in ("de-fr", "fr-de")]
+
+
+def without_german_french(model: Path, **options: object) -> transduce.Translator:
+    """A translator that lacks two directions of its model."""
+    translator = transduce.load(model, engine="torch", **options)
+    translator.directions = WITHOUT
+    return translator
+
+
+def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place):
+    translator = without_german_french(model)
+    german = (place / "test.de").read_text().splitlines()
+    english = translator.translate(german, source="de", target="en", align=True)
+    french = translator.translate([each.text for each in english], source="en", target="fr", align=True)
+    found = translator.translate(german, source="de", target="fr", align=True, n_best=2)
+    assert [each.text for each in found] == [each.text for each in french]
+    for each, first, second in zip(found, english, french, strict=True):
+        assert [hop.text for hop in each.hops] == [first.text, second.text]
+        assert each.score == pytest.approx(first.score + second.score, abs=1e-4)
+        assert len(each.alternatives) == 1
+        links = {
+            (one.source, other.target) for one in first.links for other in second.links if one.target == other.source
+        }
+        assert links <= {(link.source, link.target) for link in each.links}
+    with pytest.raises(UserError, match="does not translate de-fr directly"):
+        translator.toward("de", "fr").score(["zu"], ["zun"])
+    lines = list(translator.toward("de", "fr").translate_lines(german))
+    assert [each.text for each in lines] == [each.text for each in found]
+
+
+def test_markup_and_terms_survive_a_pivot(model):
+    translator = without_german_french(model)
+    [found] = translator.translate(["zu <b>fe</b> ga {0}"], source="de", target="fr", sentences=True)
+    assert found.text.count("<b>") == found.text.count("</b>") == found.text.count("{0}") == 1
+    [found] = translator.translate(["zu fe"], source="de", target="fr", glossary=[transduce.Term("fe", "pon")])
+    assert "pon" in found.text.split()
+
+
+@given(st.dictionaries(st.sampled_from(DIRECTIONS), st.floats(0, 100)), st.sets(st.sampled_from(DIRECTIONS)))
+def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
+    directions = [Direction.parse(name) for name in sorted(known)]
+    for wanted in map(Direction.parse, DIRECTIONS):
+        pivots = [
+            code
+            for code in LANGUAGES
+            if Direction(wanted.source, code) in directions and Direction(code, wanted.target) in directions
+        ]
+        quality = {
+            code: min(scores.get(f"{wanted.source}-{code}", 0), scores.get(f"{code}-{wanted.target}", 0))
+            for code in pivots
+        }
+        found = find_pivot(directions, wanted, scores)
+        assert found is None if not pivots else quality[found] == max(quality.values())
+
+
+def test_a_server_lists_and_uses_pivots(model):
+    translator = transduce.load(model, engine="torch")
+    served = {each: Served(str(model), each, translator.toward(*each)) for each in WITHOUT}
+    app = application(served, Keys({}), Limits(), local=True)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
+        targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
+        assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
+        expected = (
+            without_german_french(model).translate(["zu fe ga"], source="de", target="fr", sentences=True)[0].text
+        )
+        fields = {"q": "zu fe ga", "source": "de", "target": "fr", "scores": True}
+        answer = asking.post("/translate", json=fields).json()
+        assert answer["translatedText"] == expected.text and answer["route"] == ["de", "en", "fr"]
+        assert len(answer["hops"]) == 2
+        direct = asking.post("/translate", json=fields | {"target": "en"}).json()
+        assert "route" not in direct and "hops" not in direct
+        page = asking.post("/translate", json=fields | {"q": "<p>zu <b>fe</b></p>", "format": "html"}).json()
+        assert page["translatedText"].count("<b>") == 1
+        assert asking.post("/attention", json={"q": "zu", "source": "de", "target": "fr"}).status_code == 400
 
 
 # -- exchange and server ----------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from transduce.system.files import read_manifest, verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
+from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair, mask_pair, read_pairs
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import PIECES, Tokenizer
@@ -45,7 +46,7 @@ from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linea
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys, read_keys
-from transduce.wings.serving.languages import Direction, Served
+from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits, limits_from
 from transduce.wings.serving.payload import Asked, Detection, Texts, check_limits, parse, validate
 from transduce.wings.synthetic.translations import begin

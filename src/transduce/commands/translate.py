@@ -104,6 +104,8 @@ class Call:
                 source, target = self.direction
                 translator = load(self.models, self.options, engine=self.engine, source=source, target=target)
             log(f"Engine: {translator.engine.name}")
+            if translator.pivot:
+                log(f"The model has no direction {translator.direction}, so it translates through {translator.pivot}.")
             with phase("files"):
                 yield translator
         if profile:
@@ -220,6 +222,8 @@ def written(translation: Translation, line_format: LineFormat) -> str:
 def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]:
     """The JSON fields of a translation and its alternatives, with the word alignment if `alignment` is true."""
     links = translation.pop("links")
+    if hops := translation.pop("hops"):
+        translation["hops"] = [{name: hop[name] for name in ("text", "score", "flags", "confidence")} for hop in hops]
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
     translation["alternatives"] = [_json_fields(each, alignment) for each in translation["alternatives"]]

@@ -80,9 +80,18 @@ def load(
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),
         has_tags=bool(data.directions),
+        quality=_quality(paths[0]) if data.directions else {},
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
+
+
+def _quality(folder: Path) -> dict[str, float]:
+    """The chrF of each direction on the validation set, if it is known."""
+    if not (folder / MANIFEST).exists() or not (folder / model_folder.METRICS).exists():
+        return {}
+    directions = model_folder.read_metrics(folder).get("directions", {})
+    return {name: scores["validation"]["chrf"] for name, scores in directions.items() if "validation" in scores}
 
 
 def _confidence(folder: Path) -> Confidence | None:

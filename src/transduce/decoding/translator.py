@@ -6,10 +6,12 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import cast
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
@@ -17,7 +19,7 @@ from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import choose_direction
 from transduce.decoding.ranking import rank
-from transduce.decoding.registry import ENFORCE_GLOSSARY, PLAN_TEXTS
+from transduce.decoding.registry import ENFORCE_GLOSSARY, FIND_PIVOT, PIVOT_TRANSLATOR, PLAN_TEXTS
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
@@ -56,17 +58,19 @@ class Translator(Searcher):
         confidence: Confidence | None = None,
         directions: Sequence[Direction] = (),
         has_tags: bool = False,
+        quality: Mapping[str, float] = MappingProxyType({}),
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
         `directions` are those of the model. If there are several, one must be chosen, by `toward` or in `translate`.
+        `quality` holds scores of directions, such as "en-de", to choose a pivot by.
 
         `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
         `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
         """
         super().__init__(engine, tokenizer, config or DecodeConfig(), fallback)
         self.language, self.max_length, self.confidence = language, max_length, confidence
-        self.directions, self._has_tags = directions, has_tags
+        self.directions, self._has_tags, self.quality = directions, has_tags, quality
         self.direction = None if has_tags or not directions else directions[0]  # the chosen one
 
     def with_beam_size(self, beam_size: int) -> "Translator":
@@ -82,11 +86,25 @@ class Translator(Searcher):
         return other
 
     def toward(self, source: str = "", target: str = "") -> "Translator":
-        """A copy of this translator for one of its directions. Raises UserError as `choose_direction` does."""
+        """A copy of this translator for a direction. If the model lacks it, the copy translates through a pivot.
+
+        Raises UserError as `choose_direction` does, if there is no pivot.
+        """
+        wanted = Direction(source, target)
+        if source and target and wanted not in self.directions:
+            pivot = resolve_name(FIND_PIVOT)(self.directions, wanted, self.quality)
+            if pivot:
+                hops = self.toward(source, pivot), self.toward(pivot, target)
+                return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))
         direction = choose_direction(self.directions, source, target)
         other = self.into(direction.target if self._has_tags else "")
         other.direction, other.language = direction, direction.source
         return other
+
+    @property
+    def pivot(self) -> str:
+        """The language through which this translator translates, or ""."""
+        return ""
 
     def require_direction(self) -> Direction:
         """The direction of this translator. Raises UserError if it has several and none is chosen."""

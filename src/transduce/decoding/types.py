@@ -76,6 +76,7 @@ class Translation:
     flags: tuple[str, ...] = ()  # reasons to check the text: CUT to UNTRANSLATED, or a flag of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
     confidence: float | None = None  # probability that the translation is good; None: no estimate for this model
+    hops: tuple["Translation", ...] = ()  # through a pivot: the translation into it, and the translation of that
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())

@@ -145,17 +145,19 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         order = Order(options, asked.beam_size)
         work = service.translate_html if asked.format == "html" else service.translate
-        models = {source: service.served(source, asked.target) for source in sources}
+        routes = {source: service.route(source, asked.target) for source in sources}
 
         async def all_texts() -> list[Translation]:
             found = dict[int, Translation]()
-            for source, model in models.items():
+            for source, route in routes.items():
                 places = [i for i, each in enumerate(sources) if each == source]
-                found |= zip(places, await work([texts[i] for i in places], model, order), strict=True)
+                found |= zip(places, await work([texts[i] for i in places], route, order), strict=True)
             return [found[i] for i in range(len(texts))]
 
         found = await _in_turn(request, service, all_texts)
-        columns |= _columns(found, asked, all(each.can_align for each in models.values() if each))
+        columns |= _columns(found, asked, all(each.can_align for route in routes.values() for each in route))
+        if any(len(route) > 1 for route in routes.values()):
+            columns["route"] = [codes(each.direction for each in routes[source]) for source in sources]
         return JSONResponse({field: values[0] if one else values for field, values in columns.items()})
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
@@ -170,10 +172,10 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         source = asked.source
         if source == AUTO:
             source = (await service.sources([asked.q], asked.target))[0].language
-        served = service.served(source, asked.target)
-        if served is None:
-            raise UserError("Attention needs two different languages: source and target are the same.")
-        drawn = await _in_turn(request, service, lambda: service.attention(asked.q, served))
+        route = service.route(source, asked.target)
+        if len(route) != 1:
+            raise UserError("Attention can be drawn for one model, which translates source to target directly.")
+        drawn = await _in_turn(request, service, lambda: service.attention(asked.q, route[0]))
         return Response(drawn, media_type="application/json")
 
 
@@ -190,8 +192,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if source == AUTO:
             start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
             source = (await service.sources([without_markup(start)], target))[0].language
-        served = service.served(source, target)
-        translated = await _in_turn(request, service, lambda: service.translate_document(content, document, served))
+        route = service.route(source, target)
+        translated = await _in_turn(request, service, lambda: service.translate_document(content, document, route))
         kept = downloads.add(document, target, translated)
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", kept=kept))})
 
@@ -209,7 +211,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
         targets: dict[str, list[str]] = {code: [] for code in codes(service.models)}
-        for source, target in service.models:
+        for source, target in [*service.models, *service.pivoted()]:
             targets[source].append(target)
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
@@ -278,6 +280,10 @@ def _columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[st
         columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
         columns["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
         columns["flags"] = [list(each.flags) for each in found]
+        if any(each.hops for each in found):
+            columns["hops"] = [
+                [{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops] for each in found
+            ]
     if asked.alignment and can_align:
         columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return columns

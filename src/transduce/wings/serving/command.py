@@ -108,7 +108,10 @@ def _load(folder: Path, engine: EngineName) -> "list[Served]":
     from transduce.wings.serving.languages import Served
 
     translator = load(folder, engine=engine)
-    return [Served(str(folder), each, translator.toward(*each)) for each in translator.directions]
+    return [
+        Served(str(folder), each, translator.toward(*each), translator.quality.get(str(each), 0.0))
+        for each in translator.directions
+    ]
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -32,6 +32,7 @@ class Served(NamedTuple):
     folder: str
     direction: Direction
     translator: Translator
+    quality: float = 0.0  # chrF on the validation set, to choose a pivot by; 0: unknown
 
     @property
     def can_align(self) -> bool:

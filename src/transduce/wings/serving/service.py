@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from transduce import model_folder
+from transduce.decoding.pivot import find_pivot, into_pivot, through
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -28,6 +29,9 @@ Result = TypeVar("Result")
 AUTO = "auto"
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
 MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
+
+
+Route = tuple[Served, ...]  # the models that translate a text one after the other
 
 
 class Order(NamedTuple):
@@ -80,6 +84,7 @@ class Service:
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
         self._detector = Detector(codes(models))
+        self._quality = {str(each): model.quality for each, model in models.items()}
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[str, model_folder.Bundle] = {}  # models whose attention is drawn, by folder
 
@@ -95,7 +100,7 @@ class Service:
         known = nearest_code(target, [each.target for each in self.models])
         if known is None:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
-        among = [each.source for each in self.models if each.target == known]
+        among = [each.source for each in (*self.models, *self.pivoted()) if each.target == known]
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among)
@@ -105,32 +110,56 @@ class Service:
 
         return await self._run(sum(map(len, texts)), choose)
 
-    def served(self, source: str, target: str) -> Served | None:
-        """The model that translates `source` to `target`, or None if this is the same language.
+    def route(self, source: str, target: str) -> Route:
+        """The models that translate `source` to `target`: none for the same language, two with a pivot, else one.
 
-        If no model has these codes, a model with similar codes is chosen. Raises UserError if there is none.
+        If no model has these codes, models with similar codes are chosen. Raises UserError if there are none.
         """
         if source.replace("_", "-").casefold() == target.replace("_", "-").casefold():
-            return None
-        targets = {each.target for each in self.models if source == UNDETERMINED or nearest_code(source, [each.source])}
-        known = nearest_code(target, targets)
+            return ()
+        known = nearest_code(target, [each.target for each in self.models])
         sources = [each.source for each in self.models if each.target == known]
-        # Every model copies texts without letters.
-        chosen = sources[0] if sources and source == UNDETERMINED else nearest_code(source, sources)
-        served = self.models.get(Direction(chosen or "", known or ""))
-        if served is None:
+        if known and source == UNDETERMINED:  # every model copies texts without letters
+            return (self.models[Direction(sources[0], known)],)
+        route: Route = ()
+        if known and (chosen := nearest_code(source, sources)):
+            route = (self.models[Direction(chosen, known)],)
+        elif known and (chosen := nearest_code(source, [each.source for each in self.models])):
+            pivot = find_pivot([*self.models], Direction(chosen, known), self._quality)
+            route = (
+                tuple(self.models[each] for each in (Direction(chosen, pivot), Direction(pivot, known)))
+                if pivot
+                else ()
+            )
+        if not route:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
-        return served
+        return route
+
+    def pivoted(self) -> list[Direction]:
+        """The directions that no model has, but that two models have through a pivot."""
+        known, languages = [*self.models], codes(self.models)
+        missing = [Direction(*pair) for pair in permutations(languages, 2) if pair not in self.models]
+        return [each for each in missing if find_pivot(known, each, self._quality)]
 
     async def translate(
-        self, texts: Sequence[str], served: Served | None, order: Order, *, kinds: Sequence[TextKind] | None = None
+        self, texts: Sequence[str], route: Route, order: Order, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
         """Translate texts in batches that are shared with other requests. Without a model, return the texts.
 
         Words are aligned only if the engine can align. Raises QueueFullError or the UserErrors of the translator.
         """
-        if served is None:
+        if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
+        *others, last = route
+        for served in others:
+            first = await self._translate(texts, served, order._replace(options=into_pivot(order.options)), kinds)
+            found = await self._translate([each.text for each in first], last, order, kinds)
+            return [through(*pair) for pair in zip(first, found, strict=True)]
+        return await self._translate(texts, last, order, kinds)
+
+    async def _translate(
+        self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None
+    ) -> list[Translation]:
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
             Glossary(options.glossary)  # raises UserError for a mistake in the glossary
@@ -151,34 +180,36 @@ class Service:
             self._translators[key] = served.translator.with_beam_size(beam_size)
         return self._translators[key]
 
-    async def translate_html(self, texts: Sequence[str], served: Served | None, order: Order) -> list[Translation]:
+    async def translate_html(self, texts: Sequence[str], route: Route, order: Order) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
-        if served is None:
-            return await self.translate(texts, served, order)
+        if not route:
+            return await self.translate(texts, route, order)
         size = sum(map(len, texts))
         files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
-        pages = await self._run(size, lambda: [read_document(file, "q.html", *served.direction) for file in files])
+        languages = route[0].direction.source, route[-1].direction.target
+        pages = await self._run(size, lambda: [read_document(file, "q.html", *languages) for file in files])
         order = order._replace(options=order.options._replace(align=False))
         contents = [text for page in pages for text in page.texts]
         kinds = [kind for page in pages for kind in page.kinds]
-        translations = iter(await self.translate(contents, served, order, kinds=kinds))
+        translations = iter(await self.translate(contents, route, order, kinds=kinds))
         n_best = order.options.n_best
         return await self._run(
             size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
         )
 
-    async def translate_document(self, content: bytes, name: str, served: Served | None) -> bytes:
+    async def translate_document(self, content: bytes, name: str, route: Route) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
-        if served is None:
+        if not route:
             return content
-        document = await self._run(len(content), lambda: read_document(content, name, *served.direction))
+        languages = route[0].direction.source, route[-1].direction.target
+        document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
         limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
         for what, count, limit in limits:
             if count > limit:
                 raise UserError(f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.")
-        translations = await self.translate(document.texts, served, Order(), kinds=document.kinds)
+        translations = await self.translate(document.texts, route, Order(), kinds=document.kinds)
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:

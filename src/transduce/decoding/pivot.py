@@ -1,0 +1,83 @@
+"""Translates through a third language, the pivot, if a model lacks a direction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import Link, Scored, Term, Translation, TranslationOptions
+from transduce.system.errors import UserError
+from transduce.text.formats import TextKind
+from transduce.text.languages import Direction
+
+
+class PivotTranslator(Translator):
+    """Translates texts with two translators, from the source into the pivot and from the pivot into the target."""
+
+    def __init__(self, first: Translator, second: Translator) -> None:
+        self.__dict__ |= second.__dict__  # its engine, options and tokenizer
+        self.first, self.second = first, second
+        source, target = first.require_direction().source, second.require_direction().target
+        self.direction, self.language = Direction(source, target), source
+
+    @property
+    def pivot(self) -> str:
+        return self.second.language
+
+    def _translate(
+        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
+    ) -> list[Translation]:
+        found = self.first._translate(texts, into_pivot(options), kinds, numbers)
+        last = self.second._translate([each.text for each in found], options, kinds, numbers)
+        return [through(*pair) for pair in zip(found, last, strict=True)]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:  # noqa: ARG002
+        """Raise UserError, because the probability of a translation through a pivot is unknown."""
+        raise UserError(f"The model does not translate {self.direction} directly, so it can't score translations.")
+
+
+def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
+    """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
+
+    Of several pivots, the one whose worse half has the highest score is chosen.
+    """
+    first = {each.target for each in directions if each.source == wanted.source}
+    pivots = [each.source for each in directions if each.target == wanted.target and each.source in first]
+
+    def quality(pivot: str) -> float:
+        return min(scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0))
+
+    return max(pivots, key=quality, default=None)
+
+
+def into_pivot(options: TranslationOptions) -> TranslationOptions:
+    """The options for the translation into the pivot. It keeps terms of the glossary, which the second one replaces."""
+    kept = tuple(Term(term.source, term.source) for term in options.glossary)
+    return options._replace(n_best=1, glossary=kept)
+
+
+def through(first: Translation, second: Translation) -> Translation:
+    """Join the translation of a text into the pivot with the translation of this translation."""
+    alternatives = tuple(replace(each, links=_join(first.links, each.links)) for each in second.alternatives)
+    confidence = None
+    if first.confidence is not None and second.confidence is not None:
+        confidence = first.confidence * second.confidence
+    return replace(
+        second,
+        score=first.score + second.score,
+        alternatives=alternatives,
+        flags=tuple(dict.fromkeys(first.flags + second.flags)),
+        links=_join(first.links, second.links),
+        confidence=confidence,
+        hops=(replace(first, links=()), replace(second, links=(), alternatives=())),
+    )
+
+
+def _join(first: Sequence[Link], second: Sequence[Link]) -> tuple[Link, ...]:
+    """Links from source to target, by words of the pivot that both have. Weights are multiplied."""
+    weights: dict[tuple[tuple[int, int], tuple[int, int]], float] = {}
+    for one in first:
+        for other in second:
+            if one.target[0] < other.source[1] and other.source[0] < one.target[1]:
+                key = one.source, other.target
+                weights[key] = max(weights.get(key, 0.0), round(one.weight * other.weight, 4))
+    return tuple(Link(*key, weight) for key, weight in sorted(weights.items(), key=lambda item: item[0][::-1]))
