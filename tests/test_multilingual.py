@@ -442,7 +442,7 @@ def test_a_server_lists_and_uses_pivots(model):
         )
         fields = {"q": "zu fe ga", "source": "de", "target": "fr", "scores": True}
         answer = asking.post("/translate", json=fields).json()
-        assert answer["translatedText"] == expected.text and answer["route"] == ["de", "en", "fr"]
+        assert answer["translatedText"] == expected and answer["route"] == ["de", "en", "fr"]
         assert len(answer["hops"]) == 2
         direct = asking.post("/translate", json=fields | {"target": "en"}).json()
         assert "route" not in direct and "hops" not in direct

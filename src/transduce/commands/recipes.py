@@ -12,7 +12,7 @@ from transduce.config.parse import parse_assignments, read_recipe
 from transduce.config.schema import DataConfig
 from transduce.config.settings import COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.errors import UserError
-from transduce.text.languages import languages_of
+from transduce.text.languages import Direction, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 
 if TYPE_CHECKING:
@@ -69,6 +69,16 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     if not languages:
         return settings
     return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
+
+
+def with_direction(settings: Settings, train: Sequence[str]) -> Settings:
+    """For fine-tuning a multilingual model: give an ordinary corpus a direction, unless its languages are unknown."""
+    languages = [with_languages(settings, train).get(name, "") for name in ("data.source", "data.target")]
+    if "data.directions" in settings or not all(languages) or "data.corpora" not in settings:
+        return settings
+    direction = Direction(*(code.replace("-", "_") for code in languages))
+    tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
+    return settings.over(FILE_NAMES, {"data.corpora": tables, "data.directions": (str(direction),)})
 
 
 def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
-from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
+from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_direction, with_languages
 from transduce.system.errors import UserError
 
 WITH_BACK_TRANSLATIONS = "transduce.wings.synthetic.back_translation:with_back_translations"
@@ -61,7 +61,9 @@ def train(
     from transduce import model_folder
 
     is_begun = (out / model_folder.CONFIG).exists()
-    if not init and (monolingual or not is_begun):  # otherwise the languages are on record
+    if init and model_folder.describe(init).config.data.directions:
+        settings = with_direction(settings, train)
+    elif not init and (monolingual or not is_begun):  # otherwise the languages are on record
         settings = with_languages(settings, train)
     if monolingual or reverse:
         settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
