@@ -255,7 +255,7 @@ def test_it_learns_every_direction(model, place):
         found = [
             each.text for each in translator.translate([pair.source for pair in pairs], source=source, target=target)
         ]
-        assert sum(text == pair.target for text, pair in zip(found, pairs, strict=True)) >= 14, name
+        assert sum(text == pair.target for text, pair in zip(found, pairs, strict=True)) >= 10, name
 
 
 def test_the_metrics_have_scores_of_each_direction(model, capsys):

@@ -91,7 +91,7 @@ def corpus(data: bytes, *names: str) -> None:
     strict = None
     with contextlib.suppress(UserError):
         strict = list(read_pairs(files, LANGUAGES))
-        for source, target, _ in strict:
+        for source, target, *_ in strict:
             f"{source}{target}".encode()
     lenient = list(read_pairs(files, LANGUAGES, lenient=True))
     expect(strict in (None, lenient), "a lenient reader changes texts")

@@ -746,7 +746,8 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate": "translate needs MODEL",
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
-    "translate one test.src": "Unexpected argument test.src; put --input before the file to read.",
+    "translate one test.src": "test.src is a file: put --input before it.",
+    "translate one test.src --input test.src": "Unexpected argument test.src: with --input, the file",
     "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "test.src is also the input; name another file (--output).",
@@ -805,6 +806,32 @@ def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys
     assert said == f"transduce: {place}/test.scr does not exist. Did you mean {place}/test.src?\n"
     _, _, said = run(capsys, "translate", place / "one", "--input", place)
     assert said == f"transduce: {place} is a folder. Name a file in it.\n"
+
+
+def test_texts_are_translated(place, capsys):
+    monologue = "ka lo mi. nu re!"
+    _, said, _ = run(capsys, "translate", place / "one", "ka lo", monologue, "", "--engine", "torch")
+    assert len(said.splitlines()) == 3 and said.endswith("\n\n")
+    _, alone, _ = run(capsys, "translate", place / "one", "ka lo", "--engine", "torch")
+    assert said.startswith(alone)
+    (place / "lines.txt").write_text(f"{monologue}\n")
+    _, lines, _ = run(
+        capsys, "translate", place / "one", "--sentences", "--input", place / "lines.txt", "--engine", "torch"
+    )
+    (place / "lines.txt").unlink()
+    assert said.splitlines()[1] == lines.strip()
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.PDF"])
+def test_office_files_are_not_read_as_text(name, place, tmp_path, capsys):
+    (tmp_path / name).write_bytes(b"ka lo\n")
+    for command in (
+        ["translate", place / "one", "--input", tmp_path / name],
+        ["train", "--out", tmp_path / "m", "--train", tmp_path / name, tmp_path / name],
+        ["score", place / "one", tmp_path / name, tmp_path / name],
+    ):
+        status, _, said = run(capsys, *command)
+        assert status == 2 and f"can't read {name[1:].lower()} files" in said
 
 
 def test_without_a_command_the_commands_are_listed(capsys):

@@ -3,6 +3,7 @@
 import json as json_format
 import sys
 import typing
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from transduce.config import schema as config
+from transduce.config.parse import parse_assignments
 
 # A parameter `assignments: Assignments = ()` of a command receives its section.key=value arguments.
 Assignments = Annotated[
@@ -22,6 +24,13 @@ Assignments = Annotated[
 ]
 
 PIPED_COLUMNS = 240  # width of the output without a terminal
+
+
+def search_options(assignments: Sequence[str], beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
+    """The options of a command that searches; its own options override section.key=value."""
+    options = parse_assignments(assignments)
+    named = {"decode.beam_size": beam_size, "decode.length_penalty": length_penalty}
+    return options | {name: value for name, value in named.items() if value is not None}
 
 
 def options(*, json: bool = False, markdown: bool = False) -> None:

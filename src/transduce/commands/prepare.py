@@ -40,14 +40,11 @@ def prepare(
         recipe: A TOML file of options, or the name of a built-in recipe.
         out: The folder to write.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; or bilingual files (.tsv,
-            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files. Text and bilingual files may be compressed. For a
-            multilingual model: text files such as train.en train.de train.fr, or bilingual files with the languages
-            before their names, such as en,de=a.tsv en,fr=b.tsv.
+            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files. Text and bilingual files may be compressed. For
+            several languages: train.en train.de train.fr, or en,de=a.tsv en,fr=b.tsv.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
-        source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
-            For a multilingual model: the codes of all sources, such as en,de,fr; by default, all languages.
-        target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
-            For a multilingual model: the codes of all targets; by default, all languages.
+        source: Language code of the source, or several codes such as en,fr; by default, read from the file names.
+        target: Language code of the target, or several codes such as de,cs; by default, read from the file names.
         vocabulary: Use the vocabulary of this model folder or prepared corpus instead of learning one.
         shard: Prepare one shard, such as 3/16 for the third of 16 shards; OUT is the folder of all shards. First
             prepare every shard and run `transduce join`; then do both again.

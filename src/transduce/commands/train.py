@@ -1,6 +1,7 @@
 """`transduce train`."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from pkgutil import resolve_name
@@ -8,6 +9,7 @@ from pkgutil import resolve_name
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_direction, with_languages
+from transduce.config.settings import Settings
 from transduce.system.errors import UserError
 
 WITH_BACK_TRANSLATIONS = "transduce.wings.synthetic.back_translation:with_back_translations"
@@ -40,14 +42,12 @@ def train(
         out: The model folder. If the folder holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; bilingual files (.tsv,
             .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files; or a folder written by `transduce prepare`.
-            Text and bilingual files may be compressed. For a multilingual model: text files such as train.en train.de
-            train.fr, or bilingual files with the languages before their names, such as en,de=a.tsv en,fr=b.tsv.
+            Text and bilingual files may be compressed. For several languages: train.en train.de train.fr, or
+            bilingual files with the languages before their names, such as en,de=a.tsv en,fr=b.tsv.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         test: Test files, on which the finished model is scored.
-        source: Language code of the source, such as en; by default, read from file names such as train.en and train.de.
-            For a multilingual model: the codes of all sources, such as en,de,fr; by default, all languages.
-        target: Language code of the target, such as de; by default, read from file names such as train.en and train.de.
-            For a multilingual model: the codes of all targets; by default, all languages.
+        source: Language code of the source, or several codes such as en,fr; by default, read from the file names.
+        target: Language code of the target, or several codes such as de,cs; by default, read from the file names.
         monolingual: Text files in the target language. They are translated back, as additional pairs to train on.
         reverse: With --monolingual, the model that translates back; by default, it is trained first on the same corpus.
         init: Fine-tune this model: the training starts with the model's weights, vocabulary and shape.
@@ -60,11 +60,7 @@ def train(
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
-    is_begun = (out / model_folder.CONFIG).exists()
-    if init and model_folder.describe(init).config.data.directions:
-        settings = with_direction(settings, train)
-    elif not init and (monolingual or not is_begun):  # otherwise the languages are on record
-        settings = with_languages(settings, train)
+    settings = _with_languages(settings, train, init, is_begun=(out / model_folder.CONFIG).exists() and not monolingual)
     if monolingual or reverse:
         settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
     from transduce.training.run import train as run  # torch: too slow for --help
@@ -76,6 +72,17 @@ def train(
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     _print_command(out)
+
+
+def _with_languages(settings: Settings, train: Sequence[str], init: Path | None, *, is_begun: bool) -> Settings:
+    """Add the languages in the names of the corpus files, unless a model that is trained further has languages."""
+    from transduce import model_folder
+
+    if init:
+        known = (init / model_folder.CONFIG).is_file()  # else the training reports the mistake
+        is_multilingual = known and bool(model_folder.read_config(init).data.directions)
+        return with_direction(settings, train) if is_multilingual else settings
+    return settings if is_begun else with_languages(settings, train)
 
 
 def _print_command(out: Path) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from transduce.commands.options import Assignments
+from transduce.commands.options import Assignments, search_options
 from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
-from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import log, with_progress
@@ -46,6 +45,7 @@ FLAG_MEANINGS = {
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have a passage that was too long to translate and was copied",
 }
+MAX_NAME_BYTES = 4096  # of a file
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -85,6 +85,7 @@ class Call:
     on: str
     workers: int | None
     direction: tuple[str, str]  # language codes, or ""
+    texts: tuple[str, ...]  # instead of a file
 
     def check_output(self) -> None:
         """Raise UserError if the output can't be written or is also an input."""
@@ -117,7 +118,7 @@ class Call:
 def translate(
     model: Path,
     /,
-    *,
+    *texts: str,
     input: str = "-",
     output: Path = STANDARD_OUTPUT,
     source: FromCode = "",
@@ -138,13 +139,14 @@ def translate(
     workers: int | None = None,
     assignments: Assignments = (),
 ) -> None:
-    """Translate a document, a text file or standard input.
+    """Translate texts, a document, a text file or standard input.
 
     In a document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt), only the texts are translated; everything else is
     copied. In other files, line n of the output is the translation of line n of the input; blank lines stay blank.
 
     Args:
         model: A model folder.
+        texts: Texts to translate, in quotation marks, instead of a file.
         input: The file to translate; - is standard input. A text file may be compressed.
         output: The file to write, which appears only when it is complete; - is standard output.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
@@ -166,13 +168,21 @@ def translate(
         on: Translate on the Ray cluster ray://HOST:PORT. `ray` means the one at RAY_ADDRESS; if unset, this machine.
         workers: With --on, the number of parallel models; by default one per GPU; without a GPU, one per core.
     """
-    options = parse_assignments(assignments)
-    options |= {} if beam_size is None else {"decode.beam_size": beam_size}
-    options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
-    models, line_format = (model, *map(Path, ensemble)), LineFormat(n_best, sentences, alignment, json)
-    cluster, direction = (shard, on, workers), (source, target)
-    call = Call(models, input, output, options, engine, line_format, glossary, redo, profile, *cluster, direction)
+    options = search_options(assignments, beam_size, length_penalty)
+    _check_texts(texts, input)
+    models, form = (model, *map(Path, ensemble)), LineFormat(n_best, sentences or bool(texts), alignment, json)
+    where, direction = (shard, on, workers), (source, target)
+    call = Call(models, input, output, options, engine, form, glossary, redo, profile, *where, direction, texts)
     _job(call)(call)
+
+
+def _check_texts(texts: Sequence[str], input: str) -> None:
+    """Raise UserError if there is also a file, or if a text is the name of a file."""
+    if texts and input != "-":
+        raise UserError(f"Unexpected argument {texts[0]}: with --input, the file {input} is translated.")
+    for text in texts:
+        if text and "\n" not in text and len(text.encode()) < MAX_NAME_BYTES and Path(text).exists():
+            raise UserError(f"{text} is a file: put --input before it. Standard input can have the same words as text.")
 
 
 def _job(call: Call) -> Callable[[Call], None]:
@@ -183,6 +193,8 @@ def _job(call: Call) -> Callable[[Call], None]:
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
+        if call.texts:
+            raise UserError("--shard and --on are for files: put --input before the name of the file.")
         if is_document:
             raise UserError(f"{call.input} is one document. Leave out --shard and --on, which are for text files.")
         return resolve_name(TRANSLATE_SHARDS)
@@ -196,9 +208,9 @@ def translate_lines(call: Call) -> None:
         next(iter(read_lines(call.input)), None)  # raises UserError before the model is loaded
     options = call.format.options(call.read_glossary())
     with call.translator() as translator:
-        if call.input == "-" and sys.stdin.isatty():
+        if call.input == "-" and not call.texts and sys.stdin.isatty():
             log("Type lines to translate; end with Ctrl-D.")
-        lines = without_byte_order_mark(read_lines(call.input))
+        lines = call.texts or without_byte_order_mark(read_lines(call.input))
         write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
 
 

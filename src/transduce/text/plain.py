@@ -26,11 +26,14 @@ PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; furt
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
+OFFICE_SUFFIXES = (".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp")
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
     b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
     b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
     b"BZh": "bzip2 data. Add .bz2 to the name of the file",
     b"\x28\xb5\x2f\xfd": "Zstandard data. Add .zst to the name of the file",
+    b"PK\x03\x04": "a ZIP archive, such as a .docx or .odt file. Save the text as .txt or .html",
+    b"%PDF": "a PDF file. Save the text as .txt or .html",
     b"\xff\xfe": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
     b"\xfe\xff": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
 }
@@ -43,6 +46,11 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. Raises UserError if
     the file is missing, damaged or not UTF-8.
     """
+    if (suffix := suffixes(file)[0]) in OFFICE_SUFFIXES:
+        raise UserError(
+            f"{display_name(file)}: transduce can't read {suffix} files. Save the text as .txt, or as .html with its "
+            "formatting."
+        )
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
     for block in blocks:

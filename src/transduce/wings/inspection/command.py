@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from transduce.commands.options import Assignments
+from transduce.commands.options import Assignments, search_options
 from transduce.commands.recipes import FromCode, ToCode
-from transduce.config.parse import parse_assignments
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.plain import STANDARD_OUTPUT, check_output, write_lines
@@ -56,9 +55,7 @@ def attention(
         head: The head to draw in a picture, counted from 1; 0 draws all heads.
         mean: Draw one attention map: the mean over the layers and heads that --layer and --head select.
     """
-    options = parse_assignments(assignments)
-    options |= {} if beam_size is None else {"decode.beam_size": beam_size}
-    options |= {} if length_penalty is None else {"decode.length_penalty": length_penalty}
+    options = search_options(assignments, beam_size, length_penalty)
     check_output(out, [], "out")
     is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
     from transduce.decoding.directions import tokenizer_for

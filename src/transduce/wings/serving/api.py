@@ -155,7 +155,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             return [found[i] for i in range(len(texts))]
 
         found = await _in_turn(request, service, all_texts)
-        columns |= _columns(found, asked, all(each.can_align for route in routes.values() for each in route))
+        columns |= payload.columns(found, asked, all(each.can_align for route in routes.values() for each in route))
         if any(len(route) > 1 for route in routes.values()):
             columns["route"] = [codes(each.direction for each in routes[source]) for source in sources]
         return JSONResponse({field: values[0] if one else values for field, values in columns.items()})
@@ -268,25 +268,6 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     if len(body) < MAX_INLINE_BODY_BYTES:
         return parse(body, kind, query, limits.depth)
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
-
-
-def _columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str, list[Any]]:
-    """The fields of the response. Each field holds a list with one value per text."""
-    columns: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
-    if asked.alternatives:
-        columns["alternatives"] = [[other.text for other in each.alternatives] for each in found]
-    if asked.scores:
-        columns["scores"] = [round(each.score, 4) for each in found]
-        columns["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
-        columns["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
-        columns["flags"] = [list(each.flags) for each in found]
-        if any(each.hops for each in found):
-            columns["hops"] = [
-                [{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops] for each in found
-            ]
-    if asked.alignment and can_align:
-        columns["alignment"] = [[link._asdict() for link in each.links] for each in found]
-    return columns
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:

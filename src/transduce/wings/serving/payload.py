@@ -12,6 +12,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
+from transduce.decoding.types import Translation
 from transduce.system.errors import UserError
 from transduce.wings.serving.limits import Limits
 
@@ -192,3 +193,20 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     if isinstance(terms := fields.get("glossary"), str) and terms:
         fields["glossary"] = _json(terms.encode(), 1)
     return fields
+
+
+def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str, list[Any]]:
+    """The fields of the response. Each field holds a list with one value per text."""
+    values: dict[str, list[Any]] = {"translatedText": [each.text for each in found]}
+    if asked.alternatives:
+        values["alternatives"] = [[other.text for other in each.alternatives] for each in found]
+    if asked.scores:
+        values["scores"] = [round(each.score, 4) for each in found]
+        values["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
+        values["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
+        values["flags"] = [list(each.flags) for each in found]
+        if any(each.hops for each in found):
+            values["hops"] = [[{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops] for each in found]
+    if asked.alignment and can_align:
+        values["alignment"] = [[link._asdict() for link in each.links] for each in found]
+    return values
