@@ -170,6 +170,15 @@ def test_no_held_out_sentence_of_any_direction_is_trained_on(place, tmp_path):
     )
 
 
+def test_sentences_of_the_test_set_are_left_out_of_all_directions(place, tmp_path):
+    test = tmp_path / "three.en", tmp_path / "three.de", tmp_path / "three.fr"
+    for path in test:
+        path.write_text((place / f"train{path.suffix}").read_text().partition("\n")[0] + "\n")
+    options = {"data__rules": ("test",), "data__test": tuple(map(str, test)), "data__holdout": 0}
+    corpus = prepared(place, tmp_path / "corpus", **options)
+    assert corpus.facts.left_out == {"test": 3} and corpus.facts.pairs == 3 * 399
+
+
 def test_both_directions_of_a_pair_share_a_store(place, tmp_path):
     corpus = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid")))
     assert len(list((tmp_path / "corpus").glob("corpus-*"))) == 3
@@ -307,6 +316,21 @@ def test_a_direction_must_be_named(model, capsys, tmp_path):
     assert status and listed in error
     status, said, _ = run(capsys, "translate", model, "--input", tmp_path / "a.txt", "--from", "en", "--to", "de")
     assert not status and said.strip()
+
+
+def test_a_translator_says_what_it_is(model):
+    translator = transduce.load(model, engine="torch")
+    assert (
+        repr(translator) == f"<Translator: {', '.join(model_folder.read_config(model).data.directions)}, torch, beam 4>"
+    )
+    assert repr(translator.toward("en", "de")) == "<Translator: en-de, torch, beam 4>"
+    greedy = translator.translate(["ka lo mi"], source="en", target="de", beam_size=1)
+    assert greedy == translator.toward("en", "de").with_beam_size(1).translate(["ka lo mi"])
+    terms = {"lo": "pon"}
+    found = translator.translate(["ka lo"], source="en", target="fr", glossary=terms)
+    assert found == translator.translate(["ka lo"], source="en", target="fr", glossary=[transduce.Term("lo", "pon")])
+    with pytest.raises(TypeError, match="item 1 is not a text but None"):
+        translator.translate(["ka", None], target="de")
 
 
 def test_a_model_with_one_direction_refuses_another(place, tmp_path, capsys):

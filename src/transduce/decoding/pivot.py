@@ -19,6 +19,9 @@ class PivotTranslator(Translator):
         source, target = first.require_direction().source, second.require_direction().target
         self.direction, self.language = Direction(source, target), source
 
+    def with_beam_size(self, beam_size: int) -> "PivotTranslator":
+        return PivotTranslator(self.first.with_beam_size(beam_size), self.second.with_beam_size(beam_size))
+
     @property
     def pivot(self) -> str:
         return self.second.language

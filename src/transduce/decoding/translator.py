@@ -73,6 +73,10 @@ class Translator(Searcher):
         self.directions, self._has_tags, self.quality = directions, has_tags, quality
         self.direction = None if has_tags or not directions else directions[0]  # the chosen one
 
+    def __repr__(self) -> str:
+        names = self.direction or ", ".join(map(str, self.directions)) or "texts"
+        return f"<{type(self).__name__}: {names}, {self.engine.name}, beam {self.config.beam_size}>"
+
     def with_beam_size(self, beam_size: int) -> "Translator":
         """A copy of this translator with another beam size."""
         other = copy.copy(self)
@@ -117,8 +121,9 @@ class Translator(Searcher):
         source: str = "",
         target: str = "",
         n_best: int = 1,
+        beam_size: int | None = None,
         align: bool = False,
-        glossary: Sequence[Term] = (),
+        glossary: Mapping[str, str] | Sequence[Term] = (),
         sentences: bool = False,
     ) -> list[Translation]:
         """Return the translation of each text, with up to n_best - 1 alternative translations.
@@ -126,13 +131,15 @@ class Translator(Searcher):
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
         term, the translation contains the target of this term. By default, each text is one sentence. If `sentences` is
         true or a text is too long, it is split into sentences, and its tags and placeholders are preserved. `source`
-        and `target` are language codes, for models with several directions.
+        and `target` are language codes, for models with several directions. `beam_size` replaces decode.beam_size.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
         texts, translator = as_list(texts), self.toward(source, target) if source or target else self
-        options = TranslationOptions(n_best, align, tuple(glossary), sentences)
+        translator = translator if beam_size is None else translator.with_beam_size(beam_size)
+        terms = [Term(*term) for term in glossary.items()] if isinstance(glossary, Mapping) else glossary
+        options = TranslationOptions(n_best, align, tuple(terms), sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_lines(

@@ -34,6 +34,8 @@ def check_corpora(data: DataConfig) -> None:
     if data.directions and (data.symbols or not data.joint):
         raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
     for corpus in data.corpora:
+        if data.directions and corpus.synthetic:
+            raise UserError("Synthetic corpora are for models with one direction.", option="data.corpora")
         if data.directions and not corpus.source:
             raise UserError(
                 f"The languages of {' '.join(corpus.files)} are unknown. Give each corpus of a multilingual model a "

@@ -50,6 +50,11 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
     return corpora
 
 
+def without_labels(files: Iterable[str]) -> list[str]:
+    """The names of files or folders without the languages before them."""
+    return [label[2] if (label := LABEL.fullmatch(file)) else file for file in files]
+
+
 def is_multilingual(files: Sequence[str]) -> bool:
     """Whether file names need `bilingual_corpora`: they have labels, or name more than two texts of known languages."""
     if any(map(LABEL.fullmatch, files)):

@@ -39,6 +39,7 @@ from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning
+from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
 from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
 from transduce.text.rules import Checker
@@ -73,7 +74,9 @@ def plan_preparation(
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
-    files = expand_folders([*(file for corpus in data.corpora for file in corpus.files), *data.valid, *data.test])
+    files = expand_folders(
+        [*(file for corpus in data.corpora for file in corpus.files), *without_labels((*data.valid, *data.test))]
+    )
     return agree(
         folder,
         PREPARATION_PLAN,

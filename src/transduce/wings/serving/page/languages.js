@@ -17,8 +17,7 @@ export class Languages {
       new Option("Detect language", AUTO),
       ...this.sources.map(({ name, code }) => new Option(name, code)),
     );
-    const first = this.sources.length === 1 ? this.sources[0].code : preferred?.source?.code;
-    pick(this.source, [before.source, first, AUTO]);
+    pick(this.source, [before.source, preferred?.source?.code, AUTO]);
     this.fillTargets([before.target, preferred?.target?.code]);
     this.source.addEventListener("change", () => this.changed());
     this.target.addEventListener("change", () => this.changed());
