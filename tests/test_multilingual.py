@@ -26,6 +26,7 @@ from transduce.text.languages import Direction
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
+from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import Served
@@ -141,6 +142,17 @@ def test_a_mistake_in_the_languages_is_one_sentence(names, languages, said, caps
     status, _, error = run(capsys, "train", "--out", tmp_path / "out", "--train", *names, *options)
     assert status and said in error and "Traceback" not in error
     assert not (tmp_path / "out").exists()
+
+
+def test_texts_in_another_language_than_their_label_are_refused(tmp_path, capsys):
+    english = [example.english for example in examples("train", 80)]
+    german = [example.german for example in examples("train", 80)]
+    for name, texts in {"a.en": english, "a.de": german, "b.en": german, "b.fr": english}.items():
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    names = [str(tmp_path / name) for name in ("a.en", "a.de", "b.en", "b.fr")]
+    status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *names)
+    assert status == 2 and "% of the texts in en look like another language of the model" in error
+    assert f"{names[2]} + {names[3]}: " in error and not (tmp_path / "out").exists()
 
 
 def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, tmp_path, capsys):

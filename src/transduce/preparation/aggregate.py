@@ -1,7 +1,8 @@
 """Finds repeated pairs, splits off the validation pairs and learns the vocabulary."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, islice
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.preparation.passes import rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
+from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
@@ -27,6 +29,8 @@ from transduce.tokens.tokenizer import Tokenizer
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 
+SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"
+IDENTIFIED_TEXTS, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 500, 20, 0.9
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -51,11 +55,28 @@ def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
+    if data.directions:
+        _check_languages(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning)
     pairs = sum(part.count() for part in chain.from_iterable(corpora))
     if not pairs:
         raise nothing_left(data, cleaning)
     return Aggregate(cleaning, held_out, dropped, pairs)
+
+
+def _check_languages(data: DataConfig, corpora: Corpora) -> None:
+    """Raise UserError if nearly all texts of a corpus look like another language of the model than their own."""
+    codes = {code for corpus in data.corpora for code in (corpus.source, corpus.target)}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        for column, code in enumerate((corpus.source, corpus.target)):
+            long = (text for text in StagedTexts([(parts, column)]) if len(text) > MIN_IDENTIFIED_CHARACTERS)
+            texts = list(islice(long, IDENTIFIED_TEXTS))
+            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, code, codes)
+            if share is not None and share > MAX_OTHER_SHARE:
+                raise UserError(
+                    f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
+                    "model. Correct the language codes of this corpus."
+                )
 
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
