@@ -435,6 +435,9 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
             (one.source, other.target) for one in first.links for other in second.links if one.target == other.source
         }
         assert links <= {(link.source, link.target) for link in each.links}
+    pivoting = translator.toward("de", "fr")
+    assert pivoting.pivot == "en" and repr(pivoting) == "<PivotTranslator: de-fr, torch, beam 4>"
+    assert pivoting.translate(german, source="de", target="en", align=True) == english
     with pytest.raises(UserError, match="does not translate de-fr directly"):
         translator.toward("de", "fr").score(["zu"], ["zun"])
     lines = list(translator.toward("de", "fr").translate_lines(german))

@@ -22,6 +22,9 @@ class PivotTranslator(Translator):
     def with_beam_size(self, beam_size: int) -> "PivotTranslator":
         return PivotTranslator(self.first.with_beam_size(beam_size), self.second.with_beam_size(beam_size))
 
+    def toward(self, source: str = "", target: str = "") -> Translator:
+        return self.second.toward(source, target)
+
     @property
     def pivot(self) -> str:
         return self.second.language
