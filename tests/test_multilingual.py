@@ -16,6 +16,7 @@ import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt
 from transduce import model_folder
+from transduce.commands.recipes import gather
 from transduce.config.schema import DataConfig
 from transduce.decoding.pivot import find_pivot
 from transduce.preparation.prepare import prepare
@@ -24,7 +25,7 @@ from transduce.system.errors import UserError
 from transduce.text.holdout import sentences
 from transduce.text.languages import Direction
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
-from transduce.text.pairs import by_direction, read_pairs
+from transduce.text.pairs import by_direction, first_of_each_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
@@ -116,7 +117,8 @@ def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
 
 
 def test_ordinary_corpora_are_not_multilingual():
-    for names in (["train.en", "train.de"], ["a.tsv"], ["a.tmx", "b.tmx"], ["a.txt", "b.txt"], []):
+    bilingual = ["a.de-en.tmx", "b.de-en.tmx", "c.de-en.tmx"], ["a.de.po", "b.de.po", "c.de.po"], 3 * ["x.en-de.tsv"]
+    for names in (["train.en", "train.de"], ["a.tsv"], ["a.tmx", "b.tmx"], ["a.txt", "b.txt"], [], *bilingual):
         assert not is_multilingual(names)
     assert is_multilingual(["train.en", "train.de", "train.fr"])
     assert is_multilingual(["en,de=a.tsv"])
@@ -125,7 +127,7 @@ def test_ordinary_corpora_are_not_multilingual():
 @pytest.mark.parametrize(
     ("names", "languages", "said"),
     [
-        (["x.en", "x.de", "y.fr"], ("", ""), "y.fr has no counterpart"),
+        (["x.en", "x.de", "y.fr"], ("", ""), "y.fr: there is no file of the same text in another language"),
         (["x.en", "x.de", "x.de"], ("", ""), "same text and language"),
         (["x.en", "x.de", "x.fr"], ("en", "it"), "No corpus has the language 'it'. The corpora have en, de, fr."),
         (["en,en=x.tsv"], ("", ""), "names a language twice"),
@@ -133,7 +135,7 @@ def test_ordinary_corpora_are_not_multilingual():
         (
             ["x.tsv"],
             ("en,de", "de,en"),
-            "The languages of x.tsv are unknown. Write them before its name, such as en,de=x",
+            "The language of x.tsv is unknown. The name of a text file",
         ),
     ],
 )
@@ -155,12 +157,68 @@ def test_texts_in_another_language_than_their_label_are_refused(tmp_path, capsys
     assert f"{names[2]} + {names[3]}: " in error and not (tmp_path / "out").exists()
 
 
-def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, tmp_path, capsys):
-    options = spelt(TINY | {"train.steps": 2, "train.save_every": 2, "train.validate_every": 2})
-    languages = ["--from", "de", "--to", "fr", "--valid", *files(place, "valid", ("de", "fr"))]
-    run(capsys, "train", "--out", tmp_path / "out", "--train", *files(place, "train"), *languages, *options)
-    config = model_folder.read_config(tmp_path / "out").data
-    assert (config.source, config.target, config.directions) == ("de", "fr", ())
+@pytest.mark.parametrize("direction", ["de-en", "en-de", "de-fr", "fr-de"])
+def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, direction):
+    source, target = direction.split("-")
+    sets = {"train": files(place, "train"), "valid": files(place, "valid"), "test": files(place, "test")}
+    settings = gather(None, **sets, languages=(source, target), assignments=[])
+    assert "data.directions" not in settings and settings["data.source"] == source
+    [table] = settings["data.corpora"]
+    assert [Path(file).suffix for file in table["files"]] == [f".{source}", f".{target}"]
+    for name in ("valid", "test"):
+        assert list(settings[f"data.{name}"]) == files(place, name, (source, target))
+
+
+def test_a_bilingual_file_is_read_backwards_with_a_tag(tmp_path):
+    (tmp_path / "a.tsv").write_text("ka\tzu\nlo\tfe\n")
+    settings = gather(
+        None, train=[f"en,de={tmp_path}/a.tsv"], valid=[], test=[], languages=("de", "en"), assignments=[]
+    )
+    assert settings["data.directions"] == ("de-en",)
+    assert settings["data.corpora"] == [{"files": [f"{tmp_path}/a.tsv"], "source": "en", "target": "de"}]
+
+
+@pytest.mark.parametrize(
+    ("directions", "target", "said"),
+    [
+        (["en-de", "de-en"], "ge", "has the languages 'en' and 'ge', but the directions of the model are en-de, de-en"),
+        (["en-de", "en-fr"], "de", "No corpus has texts for the direction en-fr"),
+    ],
+)
+def test_a_recipe_whose_corpora_do_not_fit_its_directions_is_refused(directions, target, said, place, tmp_path):
+    corpora = [{"files": files(place, "train", ("en", "de")), "source": "en", "target": target}]
+    with pytest.raises(UserError, match=said):
+        prepared(place, tmp_path / "corpus", data__corpora=corpora, data__directions=tuple(directions))
+
+
+def test_a_vocabulary_without_the_tag_is_refused(place, tmp_path):
+    tokenizer = prepared(place, tmp_path / "corpus", data__holdout=20).tokenizer
+    tokenizer.source.tags = {tag: token for tag, token in tokenizer.source.tags.items() if tag != ">>fr<<"}
+    with pytest.raises(UserError, match="The vocabulary has no tag for fr"):
+        prepare(data(place), tmp_path / "other", vocab_size=lambda _: 300, tokenizer=tokenizer)
+
+
+def test_a_small_corpus_keeps_nine_tenths_of_its_pairs(place, tmp_path):
+    for name, language, lines in (("large", "de", 400), ("small", "fr", 60)):
+        for code in ("en", language):
+            texts = (place / f"train.{code}").read_text().splitlines(keepends=True)
+            (tmp_path / f"{name}.{code}").write_text("".join(texts[-lines:] if name == "small" else texts[: 400 - 60]))
+    names = {"large": "de", "small": "fr"}
+    corpora = [
+        {"files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")], "source": "en", "target": code}
+        for name, code in names.items()
+    ]
+    options = {"data__corpora": corpora, "data__directions": ("en-de", "en-fr")}
+    corpus = prepared(place, tmp_path / "corpus", **options)
+    assert corpus.mixture.stores[1].pairs >= 54
+    assert by_direction(corpus.valid()).keys() == {"en-de", "en-fr"}
+
+
+def test_samples_have_all_directions(place, tmp_path):
+    valid = prepared(place, tmp_path / "corpus", data__holdout=40).valid()
+    for count in (6, 13, 30):
+        sample = by_direction(first_of_each_direction(valid, count))
+        assert sample.keys() == set(DIRECTIONS) and {len(pairs) for pairs in sample.values()} == {count // 6}
 
 
 # -- preparation ------------------------------------------------------------------------------------------
@@ -321,7 +379,7 @@ def test_a_direction_must_be_named(model, capsys, tmp_path):
     for call in (lambda: translator.translate(["ka"]), lambda: translator.score(["ka"], ["zu"])):
         with pytest.raises(UserError, match=listed):
             call()
-    with pytest.raises(UserError, match=f"does not translate from en to it. Its directions are {listed}"):
+    with pytest.raises(UserError, match=f"does not translate from en to it. Choose one of its directions: {listed}"):
         translator.translate(["ka"], source="en", target="it")
     (tmp_path / "a.txt").write_text("ka lo\n")
     status, _, error = run(capsys, "translate", model, "--input", tmp_path / "a.txt")
@@ -442,6 +500,8 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
         translator.toward("de", "fr").score(["zu"], ["zun"])
     lines = list(translator.toward("de", "fr").translate_lines(german))
     assert [each.text for each in lines] == [each.text for each in found]
+    with pytest.raises(UserError, match="does not translate from de to de"):
+        translator.toward("de", "de")
 
 
 def test_markup_and_terms_survive_a_pivot(model):
@@ -488,6 +548,8 @@ def test_a_server_lists_and_uses_pivots(model):
         page = asking.post("/translate", json=fields | {"q": "<p>zu <b>fe</b></p>", "format": "html"}).json()
         assert page["translatedText"].count("<b>") == 1
         assert asking.post("/attention", json={"q": "zu", "source": "de", "target": "fr"}).status_code == 400
+        same = asking.post("/translate", json={"q": "ka lo", "source": "en-US", "target": "en"}).json()
+        assert same["translatedText"] == "ka lo"
 
 
 # -- exchange and server ----------------------------------------------------------------------------------

@@ -746,8 +746,8 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate": "translate needs MODEL",
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
-    "translate one test.src": "test.src is a file: put --input before it.",
-    "translate one test.src --input test.src": "Unexpected argument test.src: with --input, the file",
+    "translate one test.src": "test.src is a file. To translate the file, put --input before it.",
+    "translate one test.src --input test.src": "Give either texts or --input, not both.",
     "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
     "translate one --input test.src --output test.src": "test.src is also the input; name another file (--output).",
@@ -809,7 +809,7 @@ def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys
 
 
 def test_texts_are_translated(place, capsys):
-    monologue = "ka lo mi. nu re!"
+    monologue = "ka lo mi. nu re! " * 20  # longer than the name of a file can be
     _, said, _ = run(capsys, "translate", place / "one", "ka lo", monologue, "", "--engine", "torch")
     assert len(said.splitlines()) == 3 and said.endswith("\n\n")
     _, alone, _ = run(capsys, "translate", place / "one", "ka lo", "--engine", "torch")
@@ -819,7 +819,7 @@ def test_texts_are_translated(place, capsys):
         capsys, "translate", place / "one", "--sentences", "--input", place / "lines.txt", "--engine", "torch"
     )
     (place / "lines.txt").unlink()
-    assert said.splitlines()[1] == lines.strip()
+    assert said.splitlines()[1].strip() == lines.strip()
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.PDF"])

@@ -38,7 +38,7 @@ def served(model: Path, texts: list[str]) -> list[str]:
         service.batcher.start()
         try:
             order = Order(TranslationOptions(sentences=True))
-            return [each.text for each in await service.translate(texts, one, order)]
+            return [each.text for each in await service.translate(texts, (one,), order)]
         finally:
             await service.batcher.stop()
 

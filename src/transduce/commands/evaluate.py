@@ -114,7 +114,7 @@ def _evaluate_model(
     config = decode_config(models[0].config, options)
     if len(directions := by_direction(pairs)) > 1:
         if output or paper_bleu:
-            raise UserError("--output and --paper-bleu are for one direction. Choose it by --from and --to.")
+            raise UserError("--output and --paper-bleu are for one direction. Choose it with --from and --to.")
         results, codes = {}, {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
             found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), target_of(name)
@@ -140,11 +140,12 @@ def _evaluate_model(
 
 def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
     """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
-    from transduce.decoding.directions import choose_direction, directions_of
+    from transduce.decoding.directions import choose_direction, directions_of, matching
     from transduce.preparation.aggregate import read_directed
 
     if is_multilingual(files):
-        return list(read_directed(files, data))
+        wanted = {""} | set(map(str, matching(directions_of(data), *languages)))
+        return [pair for pair in read_directed(files, data) if pair.direction in wanted]
     named = languages_of(files) if data.directions and not any(languages) else None
     direction = choose_direction(directions_of(data), *(named or languages))
     name = str(direction) if data.directions else ""
@@ -202,7 +203,7 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
         scores, shares = values[: len(names)], values[len(names) :]
         percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
         shown.append((name, *(f"{score:.2f}" for score in scores), *percent))
-    print_table([("direction", *names, "in another language", "references"), *shown])
+    print_table([("direction", *names, "in another language", "references in another language"), *shown])
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:

@@ -1,7 +1,7 @@
 """Reads options from recipes and from the arguments of `train` and `prepare`."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from transduce.config.schema import DataConfig
 from transduce.config.settings import COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, languages_of
-from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
+from transduce.text.multilingual import bilingual_corpora, directions_in, in_direction, is_multilingual
 
 if TYPE_CHECKING:
     from transduce.text.pairs import Pair
@@ -40,7 +40,7 @@ def gather(
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     sources, targets = (tuple(code for code in codes.split(",") if code) for codes in languages)
     if is_multilingual(train) or max(len(sources), len(targets)) > 1:
-        named |= _multilingual(train, sources, targets)
+        named = _multilingual({"data.train": tuple(train), **named}, sources, targets)
     else:
         named |= {"data.source": languages[0], "data.target": languages[1]}
         named["data.corpora"] = [{"files": list(train)}] if train else []
@@ -48,19 +48,27 @@ def gather(
     return settings.updated(Settings(COMMAND_LINE, named | parse_assignments(assignments)))
 
 
-def _multilingual(train: Sequence[str], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
-    """The options for a corpus with several languages; those of an ordinary corpus if only one direction is chosen."""
-    corpora = bilingual_corpora(train)
+def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+    """The options for a corpus with several languages. For one direction, they are those of an ordinary model if the
+    files can be read in this direction.
+
+    `named` holds the files as data.train, data.valid and data.test.
+    """
+    corpora = bilingual_corpora(named["data.train"])
     directions = directions_in(corpora, sources, targets)
+    first = directions[0]
+    options: dict[str, Any] = {"data.source": first.source, "data.target": first.target}
+    sets = {name: in_direction(files, first) for name, files in named.items()}
+    if len(directions) == 1 and all(each is not None for each in sets.values()):
+        tables = [{"files": list(files)} for files in sets.pop("data.train") or ()]
+        return options | {name: (its or [()])[0] for name, its in sets.items()} | {"data.corpora": tables}
     tables = [
-        {"files": list(files), "source": languages.source, "target": languages.target}
+        {"files": list(files), **languages._asdict()}
         for files, languages in corpora
         if {languages, languages.reverse} & set(directions)
     ]
-    options: dict[str, Any] = {"data.source": directions[0].source, "data.target": directions[0].target}
-    if len(directions) > 1:
-        options["data.directions"] = tuple(map(str, directions))
-    return options | {"data.corpora": tables}
+    others = {name: files for name, files in named.items() if name != "data.train"}
+    return options | others | {"data.corpora": tables, "data.directions": tuple(map(str, directions))}
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json as json_format
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -45,7 +46,6 @@ FLAG_MEANINGS = {
     "split": "texts have a sentence that was too long and was translated in parts",
     "long": "texts have a passage that was too long to translate and was copied",
 }
-MAX_NAME_BYTES = 4096  # of a file
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -179,10 +179,13 @@ def translate(
 def _check_texts(texts: Sequence[str], input: str) -> None:
     """Raise UserError if there is also a file, or if a text is the name of a file."""
     if texts and input != "-":
-        raise UserError(f"Unexpected argument {texts[0]}: with --input, the file {input} is translated.")
+        raise UserError("Give either texts or --input, not both.")
     for text in texts:
-        if text and "\n" not in text and len(text.encode()) < MAX_NAME_BYTES and Path(text).exists():
-            raise UserError(f"{text} is a file: put --input before it. Standard input can have the same words as text.")
+        if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
+            raise UserError(
+                f"{text} is a file. To translate the file, put --input before it. To translate this text, send it "
+                "through standard input."
+            )
 
 
 def _job(call: Call) -> Callable[[Call], None]:
@@ -194,7 +197,7 @@ def _job(call: Call) -> Callable[[Call], None]:
         raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
         if call.texts:
-            raise UserError("--shard and --on are for files: put --input before the name of the file.")
+            raise UserError("--shard and --on translate a file. Name the file with --input, or leave them out.")
         if is_document:
             raise UserError(f"{call.input} is one document. Leave out --shard and --on, which are for text files.")
         return resolve_name(TRANSLATE_SHARDS)

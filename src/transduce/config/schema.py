@@ -109,10 +109,8 @@ class DataConfig:
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
-    directions: tuple[str, ...] = option((), "language pairs of a multilingual model, such as en-de; empty: one pair")
-    temperature: float = option(
-        3.0, "T: a direction's share of an epoch is its share of the pairs to the power of 1 / T", least=1
-    )
+    directions: tuple[str, ...] = option((), "directions of a multilingual model, such as en-de; empty: one direction")
+    temperature: float = option(3.0, "T: an epoch has n ** (1/T) parts of each direction with n pairs", least=1)
     tokenizer: Literal["bpe", "unigram"] = option("bpe", "type of SentencePiece model", paper="bpe")
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")

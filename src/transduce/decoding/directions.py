@@ -16,22 +16,28 @@ def directions_of(data: DataConfig) -> list[Direction]:
     return [Direction(data.source, data.target)]
 
 
-def choose_direction(directions: Sequence[Direction], source: str, target: str) -> Direction:
-    """The direction with these languages; an empty code stands for any language.
-
-    Raises UserError if there is none, or if there are several with different targets.
-    """
+def matching(directions: Sequence[Direction], source: str, target: str) -> list[Direction]:
+    """The directions with these languages; an empty code stands for any language. Raises UserError if there is none."""
     found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
-    if found and len({each.target for each in found}) == 1:
-        return found[0]
-    names = ", ".join(map(str, directions))
     if not found:
-        wanted = f"from {source or 'any language'} to {target or 'any language'}"
-        raise UserError(f"The model does not translate {wanted}. Its directions are {names}.")
-    raise UserError(
-        f"The model has several directions{f' from {source}' if source else ''}: {names}. Name the target language.",
-        option="data.target",
-    )
+        wanted = " ".join([f"from {source}"] * bool(source) + [f"to {target}"] * bool(target))
+        raise UserError(
+            f"The model does not translate {wanted}. Choose one of its directions: {', '.join(map(str, directions))}.",
+            option="data.source data.target",
+        )
+    return found
+
+
+def choose_direction(directions: Sequence[Direction], source: str, target: str) -> Direction:
+    """The first direction with these languages. Raises UserError if there is none, or if they have several targets."""
+    found = matching(directions, source, target)
+    if len({each.target for each in found}) > 1:
+        where = f" from {source}" if source else ""
+        raise UserError(
+            f"The model has several directions{where}: {', '.join(map(str, found))}. Choose the target language.",
+            option="data.target",
+        )
+    return found[0]
 
 
 def tokenizer_for(tokenizer: Tokenizer, data: DataConfig, source: str, target: str) -> Tokenizer:

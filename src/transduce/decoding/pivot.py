@@ -38,7 +38,10 @@ class PivotTranslator(Translator):
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:  # noqa: ARG002
         """Raise UserError, because the probability of a translation through a pivot is unknown."""
-        raise UserError(f"The model does not translate {self.direction} directly, so it can't score translations.")
+        raise UserError(
+            f"The model does not translate {self.direction} directly, so it can't score translations. "
+            f"Choose one of its directions: {', '.join(map(str, self.directions))}."
+        )
 
 
 def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
@@ -46,6 +49,8 @@ def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mappi
 
     Of several pivots, the one whose worse half has the highest score is chosen.
     """
+    if wanted.source == wanted.target:
+        return None
     first = {each.target for each in directions if each.source == wanted.source}
     pivots = [each.source for each in directions if each.target == wanted.target and each.source in first]
 

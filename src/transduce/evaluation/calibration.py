@@ -18,7 +18,7 @@ from transduce.decoding.types import Translation, length_penalty
 from transduce.decoding.words import words
 from transduce.model.seq2seq import Seq2Seq
 from transduce.text.languages import target_of
-from transduce.text.pairs import Pair, by_direction
+from transduce.text.pairs import Pair, by_direction, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 MIN_FITTED_PAIRS, MAX_FITTED_PAIRS = 100, 1000
@@ -33,13 +33,11 @@ Floats = NDArray[np.float64]
 def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
     """Translate held-out pairs, and fit the model's confidence. Returns None for fewer than MIN_FITTED_PAIRS pairs."""
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
-    if len(pairs) > MAX_FITTED_PAIRS:
-        pairs = pairs[:: -(-len(pairs) // MAX_FITTED_PAIRS)] if pairs[0].direction else pairs[:MAX_FITTED_PAIRS]
+    pairs = first_of_each_direction(pairs, MAX_FITTED_PAIRS)
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
     translator, metric = Translator(TorchEngine([model]), tokenizer, config), CHRF()
     directions = by_direction(pairs)
-    pairs = [pair for its in directions.values() for pair in its]
     sources = encode_sources(tokenizer, pairs)
     translations, values, chrf = list[Translation](), [], []
     for name, its in directions.items():

@@ -75,7 +75,7 @@ def _check_languages(data: DataConfig, corpora: Corpora) -> None:
             if share is not None and share > MAX_OTHER_SHARE:
                 raise UserError(
                     f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
-                    "model. Correct the language codes of this corpus."
+                    "model. Check the files and their language codes."
                 )
 
 

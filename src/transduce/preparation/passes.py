@@ -19,35 +19,60 @@ from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
+from transduce.text.languages import Direction, target_of
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, mask_pair, read_pairs
 from transduce.text.plain import suffixes
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 
 
 def check_corpora(data: DataConfig) -> None:
     """Raise UserError if `data` has no corpora, or has corpora that can't be prepared."""
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
-    if data.directions and (data.symbols or not data.joint):
-        raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
+    if data.directions:
+        _check_multilingual(data)
     for corpus in data.corpora:
-        if data.directions and corpus.synthetic:
-            raise UserError("Synthetic corpora are for models with one direction.", option="data.corpora")
-        if data.directions and not corpus.source:
-            raise UserError(
-                f"The languages of {' '.join(corpus.files)} are unknown. Give each corpus of a multilingual model a "
-                "source and a target.",
-                option="data.corpora",
-            )
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
         if suffixes(corpus.files[0])[0] == TREES and not data.symbols:
             raise UserError(
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
+            )
+
+
+def _check_multilingual(data: DataConfig) -> None:
+    """Raise UserError if the corpora of a multilingual model don't fit its directions."""
+    if data.symbols or not data.joint:
+        raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
+    known = set()
+    for corpus in data.corpora:
+        files, languages = " + ".join(corpus.files), Direction(corpus.source, corpus.target)
+        if corpus.synthetic:
+            raise UserError(f"{files}: a synthetic corpus needs a model with one direction.", option="data.corpora")
+        if not {str(languages), str(languages.reverse)} & {*data.directions}:
+            raise UserError(
+                f"{files} has the languages '{corpus.source}' and '{corpus.target}', but the directions of the model "
+                f"are {data.languages}. Correct the source and the target of this corpus, or leave the corpus out.",
+                option="data.corpora",
+            )
+        known |= {str(languages), str(languages.reverse)}
+    for direction in data.directions:
+        if direction not in known:
+            raise UserError(f"No corpus has texts for the direction {direction}.", option="data.directions")
+
+
+def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
+    """Raise UserError if an existing vocabulary lacks the tag of a target language."""
+    tags = tokenizer.source.tags if tokenizer else None
+    for direction in data.directions:
+        if tags is not None and LANGUAGE_TAG.format(target_of(direction)) not in tags:
+            raise UserError(
+                f"The vocabulary has no tag for {target_of(direction)}, so it can't be used for the direction "
+                f"{direction}. Train a new model for these languages."
             )
 
 

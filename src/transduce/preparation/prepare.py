@@ -14,6 +14,7 @@ from transduce.config.schema import DataConfig
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary, leave_out
 from transduce.preparation.passes import (
     check_corpora,
+    check_tags,
     data_of,
     encode_part,
     read_corpus,
@@ -49,6 +50,7 @@ def prepare(
     """
     began = time.monotonic()
     check_corpora(data)
+    check_tags(data, tokenizer)
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = []

@@ -68,8 +68,9 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
     corpora = [slice(start, end) for start, end in pairwise((0, *(ends or [pairs]))) if start < end]
     for corpus in corpora:
         own = sizes if len(corpora) == 1 else _own_sizes(components, sizes, parts, corpus)
-        if own.any():
-            budget = pairs // LEAVING_DIVISOR // len(corpora)
+        if np.count_nonzero(own) > 1:  # else a small corpus of several has no other pairs to train on
+            own_pairs = corpus.stop - corpus.start
+            budget = min(pairs // LEAVING_DIVISOR // len(corpora), own_pairs // LEAVING_DIVISOR)
             chosen = np.sort(_choose(own, -(-count // len(corpora)), budget, generator))
             _hold_out_components(parts, components, chosen, corpus, generator)
     return parts

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
+from transduce.text.formats import format_of
 from transduce.text.languages import LANGUAGE_CODE, Direction
 from transduce.text.pairs import expand_folders
 
@@ -39,13 +40,16 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
             continue
         name, code = _split_name(file)
         if not code:
-            raise UserError(f"The languages of {file} are unknown. Write them before its name, such as en,de={file}.")
+            raise UserError(
+                f"The language of {file} is unknown. The name of a text file must have a language code, such as "
+                "train.en or train.pt_BR. For a bilingual file, write both codes first, such as en,de=train.tsv."
+            )
         if code in aligned.setdefault(name, {}):
             raise UserError(f"{aligned[name][code]} and {file} are files of the same text and language. Name only one.")
         aligned[name][code] = file
     for texts in aligned.values():
         if len(texts) == 1:
-            raise UserError(f"{next(iter(texts.values()))} has no counterpart whose name differs only in the language.")
+            raise UserError(f"{next(iter(texts.values()))}: there is no file of the same text in another language.")
         corpora += [BilingualCorpus((texts[a], texts[b]), Direction(a, b)) for a, b in combinations(texts, 2)]
     return corpora
 
@@ -59,7 +63,23 @@ def is_multilingual(files: Sequence[str]) -> bool:
     """Whether file names need `bilingual_corpora`: they have labels, or name more than two texts of known languages."""
     if any(map(LABEL.fullmatch, files)):
         return True
-    return len(files) > 2 and all(_split_name(file)[1] for file in files)
+    return len(files) > 2 and all(_split_name(file)[1] and not _is_bilingual(file) for file in files)
+
+
+def in_direction(files: Sequence[str], direction: Direction) -> list[tuple[str, ...]] | None:
+    """The corpora with the languages of a direction, each as files from source to target.
+
+    Returns None if a file can't be read in this direction, or if validation files are several corpora.
+    """
+    found = []
+    for corpus in bilingual_corpora(files):
+        if corpus.languages == direction:
+            found.append(corpus.files)
+        elif corpus.languages.reverse == direction:
+            if len(corpus.files) == 1:
+                return None
+            found.append(corpus.files[::-1])
+    return found
 
 
 def directions_in(
@@ -79,6 +99,11 @@ def directions_in(
     if not chosen:
         raise UserError(f"No corpus has a pair from {', '.join(wanted[0])} to {', '.join(wanted[1])}.")
     return list(dict.fromkeys(chosen))
+
+
+def _is_bilingual(file: str) -> bool:
+    form = format_of(file)
+    return bool(form.pairs) and not form.plain
 
 
 def _code(text: str) -> str:

@@ -58,6 +58,13 @@ def by_direction(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
     return directions
 
 
+def first_of_each_direction(pairs: Sequence[Pair], count: int) -> list[Pair]:
+    """The first pairs, up to `count` in all. Of a multilingual corpus, equally many of each direction."""
+    directions = by_direction(pairs)
+    each = max(1, count // max(1, len(directions)))
+    return [pair for its in directions.values() for pair in its[:each]]
+
+
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     """Replace each placeholder of a pair by one character. Returns None if the two sides' placeholders differ."""
     return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))

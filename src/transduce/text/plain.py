@@ -48,8 +48,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """
     if (suffix := suffixes(file)[0]) in OFFICE_SUFFIXES:
         raise UserError(
-            f"{display_name(file)}: transduce can't read {suffix} files. Save the text as .txt, or as .html with its "
-            "formatting."
+            f"{display_name(file)}: transduce can't read {suffix} files. Save the text as .txt, or as .html to keep "
+            "the formatting."
         )
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line

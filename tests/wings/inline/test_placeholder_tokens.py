@@ -236,7 +236,7 @@ def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
         service = Service({served.direction: served}, Limits())
         service.batcher.start()
         try:
-            return await service.translate(texts, served, order)
+            return await service.translate(texts, (served,), order)
         finally:
             await service.batcher.stop()
 

@@ -96,6 +96,9 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     named = source.split(",") if source else [str(described.get("source_lang") or "src")]
     pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
     wanted = target.replace("-", "_").split(",") if target else [tag for _, tag in pairs]
+    for code in wanted:
+        if tags and code not in {tag for _, tag in pairs}:
+            raise UserError(f"The model has no target language '{code}'. It has {', '.join(tags)}.", option="target")
     return [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
 
 

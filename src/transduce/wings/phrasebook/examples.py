@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.preparation.prepared import VALID_FILE, read_valid
-from transduce.text.pairs import Origin, Pair
+from transduce.text.pairs import Origin, Pair, first_of_each_direction
 from transduce.text.plain import read_lines
 
 PHRASEBOOK = "the phrasebook"
@@ -35,14 +35,10 @@ def examples(part: str, count: int | None = None) -> Iterator[Example]:
 
 
 def held_out(folder: Path, count: int) -> list[Pair]:
-    """Up to `count` validation pairs of a model folder, or else training pairs of the phrasebook.
-
-    They are the first pairs or, in a multilingual corpus, evenly spaced ones.
-    """
+    """The first `count` validation pairs of a model folder, or else training pairs of the phrasebook."""
     file = folder / model_folder.DATA / VALID_FILE
     if file.is_file() and file.stat().st_size:
-        pairs = read_valid(file.parent)
-        return (pairs[:: max(1, len(pairs) // count)] if pairs[0].direction else pairs)[:count]
+        return first_of_each_direction(read_valid(file.parent), count)
     return phrases(count)
 
 

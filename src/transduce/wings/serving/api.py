@@ -174,7 +174,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             source = (await service.sources([asked.q], asked.target))[0].language
         route = service.route(source, asked.target)
         if len(route) != 1:
-            raise UserError("Attention can be drawn for one model, which translates source to target directly.")
+            raise UserError(f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown.")
         drawn = await _in_turn(request, service, lambda: service.attention(asked.q, route[0]))
         return Response(drawn, media_type="application/json")
 
@@ -211,7 +211,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
         targets: dict[str, list[str]] = {code: [] for code in codes(service.models)}
-        for source, target in [*service.models, *service.pivoted()]:
+        for source, target in service.directions:
             targets[source].append(target)
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 

@@ -39,12 +39,12 @@ def serve(
         models: Model folders. No two models can have the same language pair.
         host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
         port: The port to listen on; 0 means any free port.
-        keys: A file of API keys; every request must send one of them. Without --keys, access is open.
+        keys: A file of API keys; requests must send one of them. Without --keys, access is open.
         new_key: Make an API key for this name, print the key, add its hash to the file of --keys, and exit.
         insecure: Without --keys, listen even on an address that other machines can reach.
         proxy: The address or network of a proxy whose X-Forwarded-For header is trusted. May be repeated.
-        cors: The origin of a web page on another site that may use the server, such as https://example.org; * allows
-            all. May be repeated.
+        cors: Let web pages of this origin use the server, such as https://example.org; * allows every origin. May be
+            repeated.
         engine: The engine; `transduce translate --help` describes the choices.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
@@ -92,7 +92,7 @@ def _origins(names: Sequence[str]) -> list[str]:
     """Check the origins of --cors, and return them as browsers write them."""
     for name in names:
         if name != "*" and not re.fullmatch(r"https?://[^/?#\s]+/?", name):
-            raise UserError(f"'{name}' is not an origin. Write, for example, https://example.org, or * for all.")
+            raise UserError(f"--cors: '{name}' is not an origin. Write, for example, https://example.org, or *.")
     return [name.removesuffix("/").lower() for name in names]
 
 

@@ -1,7 +1,7 @@
 """Translates texts and documents, detects languages and computes attention for the HTTP routes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice, permutations
@@ -84,7 +84,7 @@ class Service:
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
         self._detector = Detector(codes(models))
-        self._quality = {str(each): model.quality for each, model in models.items()}
+        self._pivots = _pivots(models)
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._loaded: dict[str, model_folder.Bundle] = {}  # models whose attention is drawn, by folder
 
@@ -97,10 +97,10 @@ class Service:
 
         Raises UserError if there is none, or if all texts together look like another language.
         """
-        known = nearest_code(target, [each.target for each in self.models])
+        known = nearest_code(target, [each.target for each in self.directions])
         if known is None:
             raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
-        among = [each.source for each in (*self.models, *self.pivoted()) if each.target == known]
+        among = [each.source for each in self.directions if each.target == known]
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among)
@@ -117,29 +117,28 @@ class Service:
         """
         if source.replace("_", "-").casefold() == target.replace("_", "-").casefold():
             return ()
-        known = nearest_code(target, [each.target for each in self.models])
-        sources = [each.source for each in self.models if each.target == known]
-        if known and source == UNDETERMINED:  # every model copies texts without letters
-            return (self.models[Direction(sources[0], known)],)
         route: Route = ()
-        if known and (chosen := nearest_code(source, sources)):
-            route = (self.models[Direction(chosen, known)],)
-        elif known and (chosen := nearest_code(source, [each.source for each in self.models])):
-            pivot = find_pivot([*self.models], Direction(chosen, known), self._quality)
-            route = (
-                tuple(self.models[each] for each in (Direction(chosen, pivot), Direction(pivot, known)))
-                if pivot
-                else ()
-            )
+        if source == UNDETERMINED:  # no letters: every model copies them
+            known = nearest_code(target, [each.target for each in self.models])
+            route = tuple(model for each, model in self.models.items() if each.target == known)[:1]
+        elif (known := nearest_code(source, [each.source for each in self.models])) is not None:
+            direct = nearest_code(target, [each.target for each in self.models if each.source == known])
+            through = nearest_code(target, [each.target for each in self._pivots if each.source == known])
+            if nearest_code(target, [known]) and not direct and not through:
+                return ()  # another variant of the same language
+            if direct is not None:
+                route = (self.models[Direction(known, direct)],)
+            elif through is not None:
+                pivot = self._pivots[Direction(known, through)]
+                route = self.models[Direction(known, pivot)], self.models[Direction(pivot, through)]
         if not route:
             raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
         return route
 
-    def pivoted(self) -> list[Direction]:
-        """The directions that no model has, but that two models have through a pivot."""
-        known, languages = [*self.models], codes(self.models)
-        missing = [Direction(*pair) for pair in permutations(languages, 2) if pair not in self.models]
-        return [each for each in missing if find_pivot(known, each, self._quality)]
+    @property
+    def directions(self) -> list[Direction]:
+        """All directions, also those through a pivot."""
+        return [*self.models, *self._pivots]
 
     async def translate(
         self, texts: Sequence[str], route: Route, order: Order, *, kinds: Sequence[TextKind] | None = None
@@ -231,6 +230,13 @@ class Service:
             model = self._loaded[served.folder] = model_folder.load(Path(served.folder))
         translator = served.translator
         return picture_of(model.model, attention_of(model.model, translator.tokenizer, text, translator.config)).json()
+
+
+def _pivots(models: Mapping[Direction, Served]) -> dict[Direction, str]:
+    """The pivot of each direction that no model has, but that two models have through this pivot."""
+    quality = {str(each): model.quality for each, model in models.items()}
+    missing = [Direction(*pair) for pair in permutations(codes(models), 2) if pair not in models]
+    return {each: pivot for each in missing if (pivot := find_pivot([*models], each, quality))}
 
 
 def _plan(

@@ -54,7 +54,10 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     if data.symbols:
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
     if data.directions:
-        raise UserError("Monolingual text is for models with one direction.", option="monolingual")
+        raise UserError(
+            f"Back-translation needs one direction. The corpus has {data.languages}.",
+            option="monolingual",
+        )
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:

@@ -8,6 +8,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log
+from transduce.system.errors import UserError
 from transduce.system.machine import cores
 
 
@@ -51,6 +52,8 @@ def distill(
     translator = load(folders, search, engine=engine, source=source, target=target)
     log(f"Engine: {translator.engine.name}")
     direction = translator.require_direction()
+    if translator.pivot:
+        raise UserError(f"{model} has no direction {direction}: a teacher must translate directly.")
     data = configure({"data.source": direction.source, "data.target": direction.target}, given, learnt).data
     prepared = run(translator, folders, data, out, keep_original=keep_original, threads=cores())
     print_prepared(prepared)

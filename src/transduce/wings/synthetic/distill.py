@@ -40,6 +40,7 @@ def distill(
         "teachers": " ".join(map(str, teachers)),
         "weights": " ".join(digest(model_folder.describe(folder).weights) for folder in teachers),
         "engine": translator.engine.name,
+        "direction": str(translator.direction or ""),
         **dataclasses.asdict(translator.config),
     }
 
