@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +167,27 @@ def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, direction):
     assert [Path(file).suffix for file in table["files"]] == [f".{source}", f".{target}"]
     for name in ("valid", "test"):
         assert list(settings[f"data.{name}"]) == files(place, name, (source, target))
+
+
+def test_several_validation_corpora_are_all_read(place, tmp_path):
+    for name, code in product("ab", ("en", "de")):
+        shutil.copy(place / f"valid.{code}", tmp_path / f"{name}.{code}")
+    valid = [str(tmp_path / f"{name}.{code}") for name, code in product("ab", ("en", "de"))]
+    settings = gather(
+        None,
+        train=files(place, "train"),
+        valid=valid,
+        test=[],
+        languages=("de", "en"),
+        assignments=["data.max_tokens=9"],
+    )
+    corpus = prepare(settings.config().data, tmp_path / "corpus", vocab_size=lambda _: 300)
+    assert len(corpus.valid()) == 60 and corpus.valid()[0].source == (place / "valid.de").read_text().split("\n")[0]
+
+
+def test_several_languages_need_files(capsys, tmp_path):
+    status, _, error = run(capsys, "train", "phrasebook", "--out", tmp_path / "m", "--from", "en,fr", "--to", "de")
+    assert status == 2 and "Several languages need corpus files" in error
 
 
 def test_a_bilingual_file_is_read_backwards_with_a_tag(tmp_path):

@@ -49,26 +49,28 @@ def gather(
 
 
 def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
-    """The options for a corpus with several languages. For one direction, they are those of an ordinary model if the
-    files can be read in this direction.
+    """The options for a corpus with several languages; `named` holds the files as data.train, data.valid and data.test.
 
-    `named` holds the files as data.train, data.valid and data.test.
+    For one direction, they are those of an ordinary model, if the files can be read in this direction.
     """
+    if not named["data.train"]:
+        raise UserError("Several languages need corpus files. For a recipe, set data.directions.", option="train")
     corpora = bilingual_corpora(named["data.train"])
     directions = directions_in(corpora, sources, targets)
     first = directions[0]
     options: dict[str, Any] = {"data.source": first.source, "data.target": first.target}
     sets = {name: in_direction(files, first) for name, files in named.items()}
-    if len(directions) == 1 and all(each is not None for each in sets.values()):
-        tables = [{"files": list(files)} for files in sets.pop("data.train") or ()]
-        return options | {name: (its or [()])[0] for name, its in sets.items()} | {"data.corpora": tables}
+    readable, others = sets.pop("data.train"), list(sets.values())
+    if len(directions) == 1 and readable and all(its is not None and len(its) < 2 for its in others):
+        tables = [{"files": list(files)} for files in readable]
+        return options | {name: its[0] for name, its in sets.items() if its} | {"data.corpora": tables}
     tables = [
         {"files": list(files), **languages._asdict()}
         for files, languages in corpora
         if {languages, languages.reverse} & set(directions)
     ]
-    others = {name: files for name, files in named.items() if name != "data.train"}
-    return options | others | {"data.corpora": tables, "data.directions": tuple(map(str, directions))}
+    options |= {name: files for name, files in named.items() if name != "data.train"}
+    return options | {"data.corpora": tables, "data.directions": tuple(map(str, directions))}
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
@@ -79,12 +81,14 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
 
 
-def with_direction(settings: Settings, train: Sequence[str]) -> Settings:
-    """For fine-tuning a multilingual model: give an ordinary corpus a direction, unless its languages are unknown."""
+def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
+    """For fine-tuning a model with the directions `known`: give an ordinary corpus its direction, if that is clear."""
     languages = [with_languages(settings, train).get(name, "") for name in ("data.source", "data.target")]
-    if "data.directions" in settings or not all(languages) or "data.corpora" not in settings:
+    direction = Direction(*(code.replace("-", "_") for code in languages)) if all(languages) else None
+    if not direction and len(known) == 1:
+        direction = Direction.parse(known[0])
+    if "data.directions" in settings or not direction or "data.corpora" not in settings:
         return settings
-    direction = Direction(*(code.replace("-", "_") for code in languages))
     tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
     return settings.over(FILE_NAMES, {"data.corpora": tables, "data.directions": (str(direction),)})
 

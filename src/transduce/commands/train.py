@@ -79,9 +79,9 @@ def _with_languages(settings: Settings, train: Sequence[str], init: Path | None,
     from transduce import model_folder
 
     if init:
-        known = (init / model_folder.CONFIG).is_file()  # else the training reports the mistake
-        is_multilingual = known and bool(model_folder.read_config(init).data.directions)
-        return with_direction(settings, train) if is_multilingual else settings
+        is_model = (init / model_folder.CONFIG).is_file()  # else the training reports the mistake
+        directions = model_folder.read_config(init).data.directions if is_model else ()
+        return with_direction(settings, train, directions) if directions else settings
     return settings if is_begun else with_languages(settings, train)
 
 

@@ -558,6 +558,8 @@ def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
 def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 100)
     status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
+    assert status == 2 and "has no target language 'fr'. It has de" in error
+    status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "de")
     assert status == 0, error
     assert re.search(r"(99|100) of 100 sentences from the phrasebook produced identical tokens", said)
     files = write_texts(tmp_path, "train", 200, seed=2)
@@ -566,7 +568,7 @@ def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, cap
     status, _, error = run(capsys, "train", *arguments)
     assert status == 0, error
     before, after = (model_folder.load(tmp_path / name) for name in ("model", "tuned"))
-    assert after.config.data.target == "fr" and after.tokenizer.same_pieces(before.tokenizer)
+    assert after.config.data.directions == ("en-de",) and after.tokenizer.same_pieces(before.tokenizer)
     for name, weight in before.model.named_parameters():
         moved = not torch.equal(weight, after.model.get_parameter(name))
         assert moved or name == "output_bias"
