@@ -18,7 +18,7 @@ from corpora import TINY, WORDS, changed, reverse_texts, spelt
 from transduce import model_folder
 from transduce.commands.recipes import gather
 from transduce.config.schema import DataConfig
-from transduce.decoding.pivot import find_pivot
+from transduce.decoding.directions import find_pivot
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, open_prepared
 from transduce.system.errors import UserError

@@ -11,7 +11,7 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import languages_of, target_of
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, languages_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction, read_pairs
 from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
-OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 
@@ -119,7 +118,7 @@ def _evaluate_model(
         for name, its in directions.items():
             found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), target_of(name)
             texts = [each.text for each in found.translations], [pair.target for pair in its]
-            shares = [resolve_name(OTHER_LANGUAGES)(each, target, codes) for each in texts]
+            shares = [resolve_name(SHARE_IN_OTHER_LANGUAGES)(each, target, codes) for each in texts]
             results[name] = as_json(found) | dict(zip(OTHER_LANGUAGE_KEYS, shares, strict=True))
         _print_directions(results, json)
         return

@@ -1,6 +1,6 @@
 """The directions of multilingual models: names, choice, and the encoding of pairs with different directions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
@@ -38,6 +38,22 @@ def choose_direction(directions: Sequence[Direction], source: str, target: str) 
             option="data.target",
         )
     return found[0]
+
+
+def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
+    """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
+
+    Of several pivots, the function returns the one for which the lower of the two scores is highest.
+    """
+    if wanted.source == wanted.target:
+        return None
+    first = {each.target for each in directions if each.source == wanted.source}
+    pivots = [each.source for each in directions if each.target == wanted.target and each.source in first]
+
+    def quality(pivot: str) -> float:
+        return min(scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0))
+
+    return max(pivots, key=quality, default=None)
 
 
 def tokenizer_for(tokenizer: Tokenizer, data: DataConfig, source: str, target: str) -> Tokenizer:

@@ -1,6 +1,6 @@
 """Translates through a third language, the pivot, if a model lacks a direction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from transduce.decoding.translator import Translator
@@ -42,22 +42,6 @@ class PivotTranslator(Translator):
             f"The model does not translate {self.direction} directly, so it can't score translations. "
             f"Choose one of its directions: {', '.join(map(str, self.directions))}."
         )
-
-
-def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
-    """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
-
-    Of several pivots, the one whose worse half has the highest score is chosen.
-    """
-    if wanted.source == wanted.target:
-        return None
-    first = {each.target for each in directions if each.source == wanted.source}
-    pivots = [each.source for each in directions if each.target == wanted.target and each.source in first]
-
-    def quality(pivot: str) -> float:
-        return min(scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0))
-
-    return max(pivots, key=quality, default=None)
 
 
 def into_pivot(options: TranslationOptions) -> TranslationOptions:

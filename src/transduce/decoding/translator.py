@@ -17,9 +17,9 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, scored_translation
-from transduce.decoding.directions import choose_direction
+from transduce.decoding.directions import choose_direction, find_pivot
 from transduce.decoding.ranking import rank
-from transduce.decoding.registry import ENFORCE_GLOSSARY, FIND_PIVOT, PIVOT_TRANSLATOR, PLAN_TEXTS
+from transduce.decoding.registry import ENFORCE_GLOSSARY, PIVOT_TRANSLATOR, PLAN_TEXTS
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
@@ -36,8 +36,8 @@ from transduce.decoding.types import (
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
-from transduce.text.languages import Direction
-from transduce.text.pairs import mask_pair
+from transduce.text.languages import Direction, target_of
+from transduce.text.pairs import Pair, mask_pair
 from transduce.tokens.tokenizer import Tokenizer
 
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
@@ -95,11 +95,10 @@ class Translator(Searcher):
         Raises UserError as `choose_direction` does, if there is no pivot.
         """
         wanted = Direction(source, target)
-        if source and target and wanted not in self.directions:
-            pivot = resolve_name(FIND_PIVOT)(self.directions, wanted, self.quality)
-            if pivot:
-                hops = self.toward(source, pivot), self.toward(pivot, target)
-                return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))
+        pivot = None if wanted in self.directions else find_pivot(self.directions, wanted, self.quality)
+        if pivot:
+            hops = self.toward(source, pivot), self.toward(pivot, target)
+            return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))
         direction = choose_direction(self.directions, source, target)
         other = self.into(direction.target if self._has_tags else "")
         other.direction, other.language = direction, direction.source
@@ -141,6 +140,15 @@ class Translator(Searcher):
         terms = [Term(*term) for term in glossary.items()] if isinstance(glossary, Mapping) else glossary
         options = TranslationOptions(n_best, align, tuple(terms), sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
+
+    def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:
+        """Translate the sources of pairs that may have different directions. Each source is one sentence."""
+        translations: dict[int, Translation] = {}
+        for name in dict.fromkeys(pair.direction for pair in pairs):
+            places = [i for i, pair in enumerate(pairs) if pair.direction == name]
+            translated = self.into(target_of(name)).translate_sentences([pairs[i].source for i in places])
+            translations.update(zip(places, translated, strict=True))
+        return [translations[i] for i in range(len(pairs))]
 
     def translate_lines(
         self,

@@ -17,8 +17,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Translation, length_penalty
 from transduce.decoding.words import words
 from transduce.model.seq2seq import Seq2Seq
-from transduce.text.languages import target_of
-from transduce.text.pairs import Pair, by_direction, first_of_each_direction
+from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 
 MIN_FITTED_PAIRS, MAX_FITTED_PAIRS = 100, 1000
@@ -37,11 +36,7 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
     translator, metric = Translator(TorchEngine([model]), tokenizer, config), CHRF()
-    directions = by_direction(pairs)
-    sources = encode_sources(tokenizer, pairs)
-    translations, values, chrf = list[Translation](), [], []
-    for name, its in directions.items():
-        translations += translator.into(target_of(name)).translate_sentences([pair.source for pair in its])
+    translations, sources, values, chrf = translator.translate_pairs(pairs), encode_sources(tokenizer, pairs), [], []
     for pair, ids, translation in zip(pairs, sources, translations, strict=True):
         length = len(translation.tokens) + 1
         log_prob = translation.score * length_penalty(length, config.length_penalty)

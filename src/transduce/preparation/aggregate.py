@@ -17,7 +17,7 @@ from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
-from transduce.text.languages import Direction
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
 from transduce.text.pairs import Pair, mask_pair, read_pairs
 from transduce.text.plain import suffixes
@@ -29,8 +29,7 @@ from transduce.tokens.tokenizer import Tokenizer
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 
-SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"
-IDENTIFIED_TEXTS, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 500, 20, 0.9
+EXAMINED_TEXTS, IDENTIFIED_TEXTS, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 10_000, 500, 20, 0.9
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -69,8 +68,8 @@ def _check_languages(data: DataConfig, corpora: Corpora) -> None:
     codes = {code for corpus in data.corpora for code in (corpus.source, corpus.target)}
     for corpus, parts in zip(data.corpora, corpora, strict=True):
         for column, code in enumerate((corpus.source, corpus.target)):
-            long = (text for text in StagedTexts([(parts, column)]) if len(text) > MIN_IDENTIFIED_CHARACTERS)
-            texts = list(islice(long, IDENTIFIED_TEXTS))
+            first = islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS)
+            texts = list(islice((text for text in first if len(text) > MIN_IDENTIFIED_CHARACTERS), IDENTIFIED_TEXTS))
             share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, code, codes)
             if share is not None and share > MAX_OTHER_SHARE:
                 raise UserError(
@@ -98,7 +97,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         joint=data.joint,
         symbols=data.symbols,
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
-        languages=list(dict.fromkeys(Direction.parse(direction).target for direction in data.directions)),
+        languages=list(dict.fromkeys(map(target_of, data.directions))),
     )
 
 

@@ -12,6 +12,7 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
+SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"  # texts, code, codes -> share
 # The code may be followed by a region or a script: pt, pt-BR, zh_Hans.
 LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2,4}})?")
 

@@ -8,9 +8,10 @@ from collections.abc import Container, Sequence
 
 from transduce.config.schema import UNK
 from transduce.tokens.spans import Span, piece_spans
+from transduce.tokens.tokenizer import LANGUAGE_TAG
 from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, open_model, pack
 
-LANGUAGE_CODE_START, LANGUAGE_CODE_END = ">>", "<<"  # in a multilingual model, sources begin with `>>target code<<`
+LANGUAGE_CODE_START, LANGUAGE_CODE_END = LANGUAGE_TAG.split("{}")
 
 
 class ImportedVocabulary(Vocabulary):
@@ -62,6 +63,11 @@ class ImportedVocabulary(Vocabulary):
 def is_code(piece: str) -> bool:
     """Whether a piece is a target-language code such as >>de<<."""
     return piece.startswith(LANGUAGE_CODE_START) and piece.endswith(LANGUAGE_CODE_END)
+
+
+def language_of(piece: str) -> str:
+    """The language of a piece such as >>de<<."""
+    return piece.removeprefix(LANGUAGE_CODE_START).removesuffix(LANGUAGE_CODE_END)
 
 
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:

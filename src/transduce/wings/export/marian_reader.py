@@ -21,12 +21,7 @@ from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
-from transduce.wings.export.imported_vocabulary import (
-    LANGUAGE_CODE_END,
-    LANGUAGE_CODE_START,
-    ImportedVocabulary,
-    is_code,
-)
+from transduce.wings.export.imported_vocabulary import ImportedVocabulary, is_code, language_of
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
@@ -90,7 +85,7 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
 
     `source` and `target` are codes that the user named, separated by commas; empty: those in `described`.
     """
-    tags = [piece[len(LANGUAGE_CODE_START) : -len(LANGUAGE_CODE_END)] for piece in sources.pieces if is_code(piece)]
+    tags = [language_of(piece) for piece in sources.pieces if is_code(piece)]
     if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
         return list(map(Direction.parse, names))
     named = source.split(",") if source else [str(described.get("source_lang") or "src")]

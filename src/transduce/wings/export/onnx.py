@@ -14,13 +14,16 @@ from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
+from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.card import translate_command
 from transduce.wings.export import graph
-from transduce.wings.export.imported_vocabulary import LANGUAGE_CODE_END, LANGUAGE_CODE_START, without_code
+from transduce.wings.export.imported_vocabulary import language_of, without_code
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import fill
+
+NOWHERE = Origin("", 0)
 
 
 def usage(model: Bundle) -> str:
@@ -56,13 +59,8 @@ def open_runner(folder: Path) -> Runner:
     translator = greedy(OnnxEngine(folder, config.model, cores()), Tokenizer.load(folder), config)
 
     def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
-        outputs = [Output([], "")] * len(texts)
         tagged = [without_code(text, translator.tokenizer.source.tags) for text in texts]
-        for tag in {"".join(code) for code, _ in tagged}:
-            places = [i for i, (code, _) in enumerate(tagged) if "".join(code) == tag]
-            own = translator.into(tag.removeprefix(LANGUAGE_CODE_START).removesuffix(LANGUAGE_CODE_END))
-            for i, each in zip(places, own.translate_sentences([tagged[i][1] for i in places]), strict=True):
-                outputs[i] = Output(list(each.tokens), each.text)
-        return outputs
+        pairs = [Pair(text, "", NOWHERE, f"-{language_of(*code)}" if code else "") for code, text in tagged]
+        return [Output(list(each.tokens), each.text) for each in translator.translate_pairs(pairs)]
 
     return Runner(translate, "float32")

@@ -87,7 +87,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
     texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
-    ours = _translate(translator, pairs)
+    ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
     tags = [LANGUAGE_TAG.format(target_of(pair.direction)) if pair.direction else "" for pair in pairs]
     outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
@@ -108,17 +108,6 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
         return parity
     bleu = _check_bleu(model, pairs, [translation.text for translation in ours], [output.text for output in theirs])
     return parity._replace(bleu=bleu)
-
-
-def _translate(translator: Translator, pairs: Sequence[Pair]) -> list[Translation]:
-    """Translate the sources of pairs that may have different directions."""
-    translations: dict[int, Translation] = {}
-    for name in {pair.direction for pair in pairs}:
-        places = [i for i, pair in enumerate(pairs) if pair.direction == name]
-        texts = [pairs[i].source for i in places]
-        translated = translator.into(target_of(name)).translate_sentences(texts)
-        translations.update(zip(places, translated, strict=True))
-    return [translations[i] for i in range(len(pairs))]
 
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:

@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from transduce import model_folder
-from transduce.decoding.pivot import find_pivot, into_pivot, through
+from transduce.decoding.directions import find_pivot
+from transduce.decoding.pivot import into_pivot, through
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
