@@ -258,6 +258,25 @@ def test_languages_are_detected_swapped_and_remembered(page: Page) -> None:
         assert chosen == ["zu", "ka"]
 
 
+REFUSES = """
+    if (path !== 'translate') return next(path, options);
+    const {q} = JSON.parse(options.body);
+    if (q.includes('Hund')) return new Response(JSON.stringify({error: 'This is German.'}), {status: 400});
+    const detectedLanguage = {language: 'ka', confidence: 87};
+    return new Response(JSON.stringify({translatedText: `${q.length}`, alignment: [], detectedLanguage}));
+"""
+
+
+def test_a_translation_of_another_text_is_not_copied(page: Page) -> None:
+    with page.from_the_start(REFUSES):
+        page.type("ka lo")
+        page.wait(lambda: page.text("#target-text") == "5" and page.one("#copy").is_enabled())
+        page.type(" Hund")
+        page.wait(lambda: page.text("#notice-text") == "This is German.")
+        assert not page.one("#copy").is_enabled()
+        assert page.text("#source-language option") == "Detect language"
+
+
 def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     page.later(
         "if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);"

@@ -107,7 +107,7 @@ class Detector:
         if not usual and len(known) == len(among) and _much_likelier(value, by_code[code]):
             raise UserError(
                 f"The text looks like {language_name(other)} ({100 * value:.0f} %), but this server translates "
-                f"{', '.join(map(language_name, known))}. If this is wrong, set source to the right language code."
+                f"{', '.join(map(language_name, known))}. If this is wrong, choose the source language."
             )
         return Detected(code, round(100 * by_code[code] / (sum(by_code.values()) + value or 1.0), 1))
 

@@ -115,9 +115,11 @@ function question() {
   return { q: input.value, ...languages?.codes, format: "text", alignment: true };
 }
 
-/** Fade the translation if it belongs to another text or to other languages than the current ones. */
+/** Fade the translation, and disable Copy, if it belongs to another text or to other languages than the current ones. */
 function age() {
-  output.classList.toggle("stale", shown?.key !== JSON.stringify(question()));
+  const isStale = shown?.key !== JSON.stringify(question());
+  output.classList.toggle("stale", isStale);
+  element("copy").disabled = isStale;
 }
 
 function dress(translated) {
@@ -138,7 +140,10 @@ function announce(text, pause = SETTLED) {
 function report(error) {
   if (!(error instanceof Failure)) throw error;
   if (wantsKey(error)) return notice(error.message, "Enter the key", giveKey);
-  if (!error.passes) return notice(error.message);
+  if (!error.passes) {
+    languages.detect(null); // the last text's language
+    return notice(error.message);
+  }
   const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a Retry-After date may be past
   failures++;
   notBefore = Date.now() + wait * 1000;
