@@ -81,16 +81,56 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
 
 
+def _languages(settings: Settings, train: Sequence[str]) -> Direction:
+    """The languages of a corpus by the options or the file names, or "" for an unknown language."""
+    named = with_languages(settings, train)
+    return Direction(*(named.get(f"data.{side}", "").replace("-", "_") for side in Direction._fields))
+
+
 def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
     """For fine-tuning a model with the directions `known`: give an ordinary corpus its direction, if that is clear."""
-    languages = [with_languages(settings, train).get(name, "") for name in ("data.source", "data.target")]
-    direction = Direction(*(code.replace("-", "_") for code in languages)) if all(languages) else None
+    languages = _languages(settings, train)
+    direction = languages if all(languages) else None
     if not direction and len(known) == 1:
         direction = Direction.parse(known[0])
     if "data.directions" in settings or not direction or "data.corpora" not in settings:
         return settings
     tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
     return settings.over(FILE_NAMES, {"data.corpora": tables, "data.directions": (str(direction),)})
+
+
+def with_new_languages(settings: Settings, train: Sequence[str], init: Path, trained: DataConfig) -> Settings:
+    """If the corpora have a language that the model `init` lacks, add its directions to those of the model.
+
+    The corpus of the model is repeated, so that the model keeps its directions. `trained` are its options.
+    """
+    from transduce import model_folder  # too slow for --help
+    from transduce.decoding.directions import directions_of
+    from transduce.preparation.prepared import is_prepared
+
+    known = list(map(str, directions_of(trained)))
+    languages = {code for direction in known for code in Direction.parse(direction)}
+    unnamed = {DataConfig().source, DataConfig().target} & languages
+    first = _languages(settings, train)
+    named = settings.get("data.directions") or ([str(first)] if all(first) else [])
+    new = {code for direction in named for code in Direction.parse(direction)} - languages
+    if unnamed or not new or "data.corpora" not in settings:
+        return settings
+    replay = init / model_folder.DATA
+    if not is_prepared([str(replay)]):
+        raise UserError(
+            f"{replay} is missing. The prepared corpus of the model is repeated when a language is added "
+            f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose the folder of its training.",
+            option="init",
+        )
+    options = {
+        "data.corpora": [{**first._asdict(), **table} for table in settings["data.corpora"]],
+        "data.directions": tuple(dict.fromkeys([*known, *named])),
+        "data.replay": str(replay.resolve()),
+        "data.source": trained.source,
+        "data.target": trained.target,
+    }
+    return settings.over(FILE_NAMES, options)
 
 
 def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":

@@ -8,7 +8,15 @@ from pkgutil import resolve_name
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
-from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_direction, with_languages
+from transduce.commands.recipes import (
+    Files,
+    FromCode,
+    ToCode,
+    gather,
+    with_direction,
+    with_languages,
+    with_new_languages,
+)
 from transduce.config.settings import Settings
 from transduce.system.errors import UserError
 
@@ -79,9 +87,12 @@ def _with_languages(settings: Settings, train: Sequence[str], init: Path | None,
     from transduce import model_folder
 
     if init:
-        is_model = (init / model_folder.CONFIG).is_file()  # else the training reports the mistake
-        directions = model_folder.read_config(init).data.directions if is_model else ()
-        return with_direction(settings, train, directions) if directions else settings
+        if not (init / model_folder.CONFIG).is_file():
+            return settings  # the training reports the mistake
+        trained = model_folder.read_config(init).data
+        if trained.directions:
+            settings = with_direction(settings, train, trained.directions)
+        return with_new_languages(settings, train, init, trained)
     return settings if is_begun else with_languages(settings, train)
 
 

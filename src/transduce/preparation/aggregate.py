@@ -46,17 +46,18 @@ class Aggregate(NamedTuple):
     pairs: int  # pairs to train on
 
 
-def aggregate(data: DataConfig, corpora: Corpora) -> Aggregate:
+def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ()) -> Aggregate:
     """Decide which staged pairs are used for training and which for validation.
 
-    Uses about 20 bytes of memory per pair. Raises UserError if no training pairs are left.
+    `replayed` are the validation pairs of data.replay. Pairs that share a sentence with them are dropped. Uses about
+    20 bytes of memory per pair. Raises UserError if no training pairs are left.
     """
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
     if data.directions:
         _check_languages(data, corpora)
-    held_out, dropped = _hold_out(data, corpora, cleaning)
+    held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
     pairs = sum(part.count() for part in chain.from_iterable(corpora))
     if not pairs:
         raise nothing_left(data, cleaning)
@@ -99,6 +100,25 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         placeholder_tokens=PLACEHOLDER_TOKENS if data.placeholders == "masked" else "",
         languages=list(dict.fromkeys(map(target_of, data.directions))),
     )
+
+
+def extend_vocabulary(
+    data: DataConfig, corpora: Corpora, tokenizer: Tokenizer, size: int, known: set[str]
+) -> Tokenizer:
+    """Add pieces for the languages of the corpora that are not in `known`, and the missing tags.
+
+    The new vocabulary has at most `size` pieces. If `size` is 0, each new language gets as many pieces as a known one
+    has on average.
+    """
+    new: dict[str, list[Column]] = {}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        for column, language in enumerate((corpus.source, corpus.target)):
+            if language not in known:
+                new.setdefault(language, []).append((parts, column))
+    old = tokenizer.source_size
+    extra = size - old if size else len(new) * old // len(known)
+    tags = list(dict.fromkeys(map(target_of, data.directions)))
+    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new.values()))), extra, tags)
 
 
 def _balanced(data: DataConfig, corpora: Corpora) -> list[Column]:
@@ -199,7 +219,9 @@ def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning
         cleaning.add(rule, counts[rule], [origin for _, _, origin in entries])
 
 
-def _hold_out(data: DataConfig, corpora: Corpora, cleaning: Cleaning) -> tuple[list[Pair], int]:
+def _hold_out(
+    data: DataConfig, corpora: Corpora, cleaning: Cleaning, replayed: Sequence[Pair]
+) -> tuple[list[Pair], int]:
     """Return the validation pairs, and the number of pairs dropped because they share sentences with these.
 
     Pairs of synthetic corpora may be dropped, but not held out.
@@ -229,8 +251,8 @@ def _hold_out(data: DataConfig, corpora: Corpora, cleaning: Cleaning) -> tuple[l
         for part in parts
         for pair in directed(part.pairs(Part.HELD_OUT), Direction(corpus.source, corpus.target), data)
     ]
-    hashes = sentences(held_out)
-    for part in synthetic:
+    hashes = sentences([*held_out, *replayed])
+    for part in (*synthetic, *(staged if replayed else ())):
         linked = np.concatenate([np.empty(0, bool), *(np.isin(each, hashes).any(axis=1) for each in part.sentences())])
         part.parts[np.flatnonzero(part.parts == Part.TRAIN)[linked]] = Part.DROPPED
     return held_out, sum(part.count(Part.DROPPED) for part in (*staged, *synthetic))

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -28,12 +28,15 @@ from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 
 
-def check_corpora(data: DataConfig) -> None:
-    """Raise UserError if `data` has no corpora, or has corpora that can't be prepared."""
+def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
+    """Raise UserError if `data` has no corpora, or has corpora that can't be prepared.
+
+    `replayed` are the directions of the corpus data.replay.
+    """
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
     if data.directions:
-        _check_multilingual(data)
+        _check_multilingual(data, replayed)
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
@@ -44,11 +47,11 @@ def check_corpora(data: DataConfig) -> None:
             )
 
 
-def _check_multilingual(data: DataConfig) -> None:
+def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
     """Raise UserError if the corpora of a multilingual model don't fit its directions."""
     if data.symbols or not data.joint:
         raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
-    known = set()
+    known = {*replayed}
     for corpus in data.corpora:
         files, languages = " + ".join(corpus.files), Direction(corpus.source, corpus.target)
         if corpus.synthetic:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary, leave_out
+from transduce.preparation.aggregate import aggregate, extend_vocabulary, kept_files, learn_vocabulary, leave_out
 from transduce.preparation.passes import (
     check_corpora,
     check_tags,
@@ -21,7 +21,16 @@ from transduce.preparation.passes import (
     read_part,
     with_placeholders,
 )
-from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
+from transduce.preparation.prepared import (
+    Decisions,
+    Prepared,
+    Replay,
+    open_prepared,
+    store_path,
+    write_facts,
+    write_valid,
+)
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Pair
@@ -49,15 +58,19 @@ def prepare(
     UserError for an empty corpus and for invalid files.
     """
     began = time.monotonic()
-    check_corpora(data)
-    check_tags(data, tokenizer)
+    replay = Replay.open(data) if data.replay else None
+    check_corpora(data, replay.prepared.facts.directions if replay else ())
+    if not replay:
+        check_tags(data, tokenizer)
+    elif not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
+        raise UserError(f"{data.replay} has another vocabulary than the model to continue from.", option="data.replay")
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = []
         for number, corpus in enumerate(data.corpora):
             own, pairs = data_of(data, corpus), read_corpus(corpus, data)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
-        whole = aggregate(data, corpora)
+        whole = aggregate(data, corpora, replay.valid if replay else ())
         if rewrite:
             clean_again = dataclasses.replace(data, placeholders="kept", holdout=0)
             for number, parts in enumerate(corpora):
@@ -65,6 +78,8 @@ def prepare(
                 corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
                 report = Cleaning(whole.cleaning.counts, whole.cleaning.lines)  # with its own count of pairs read
                 leave_out(corpora[number], clean_again, report)
+        if tokenizer and replay:
+            tokenizer = extend_vocabulary(data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages)
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)
@@ -73,7 +88,11 @@ def prepare(
             encoded = (encode_part(part, files[number], tokenizer, data.max_length, whole.cleaning) for part in parts)
             write_store(store_path(aside, number), chain.from_iterable(encoded))
         shutil.rmtree(aside / STAGED)
-        write_valid(aside, whole.held_out)
-        decisions = Decisions(files, len(whole.held_out), whole.dropped, whole.cleaning)
-        write_facts(aside, data, decisions, time.monotonic() - began)
+        held_out = whole.held_out
+        if replay:
+            replay.copy_stores(aside, len(corpora))
+            held_out = replay.with_valid(held_out)
+        write_valid(aside, held_out)
+        decisions = Decisions(files, len(held_out), whole.dropped, whole.cleaning)
+        write_facts(aside, data, decisions, time.monotonic() - began, replay)
     return open_prepared(folder, hashes=False)

@@ -8,11 +8,12 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from rich.filesize import decimal
 
@@ -55,6 +56,16 @@ class Facts:
     target_tokens: int  # with EOS
     seconds: float
     languages: list[list[str]] = field(default_factory=list)  # of every corpus: the codes of a pair's two texts
+
+    @property
+    def pair_languages(self) -> list[list[str]]:
+        """The codes of the two texts of each pair of every corpus, in models with one direction, too."""
+        return [[source or self.source, target or self.target] for source, target in self.languages]
+
+    @property
+    def directions(self) -> list[str]:
+        """The directions that a model learns from the corpus."""
+        return self.options.get("data.directions") or [str(Direction(self.source, self.target))]
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,49 @@ class Decisions(NamedTuple):
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether a corpus consists of a single folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
+
+
+class Replay(NamedTuple):
+    """The corpora of the prepared corpus data.replay that a new corpus lacks, and its validation pairs."""
+
+    corpora: Sequence[int]  # numbers in the prepared corpus
+    prepared: Prepared
+    valid: Sequence[Pair]  # with their directions
+
+    @classmethod
+    def open(cls, data: DataConfig) -> Self:
+        """Open data.replay. Raises UserError if it is missing or damaged."""
+        prepared = open_prepared(Path(data.replay))
+        named = {frozenset((corpus.source, corpus.target)) for corpus in data.corpora}
+        corpora = [i for i, languages in enumerate(prepared.facts.pair_languages) if frozenset(languages) not in named]
+        first = str(Direction(prepared.facts.source, prepared.facts.target))
+        valid = [pair._replace(direction=pair.direction or first) for pair in prepared.valid()]
+        return cls(corpora, prepared, valid)
+
+    @property
+    def languages(self) -> set[str]:
+        """The languages that the model knows."""
+        return {code for direction in self.prepared.facts.directions for code in Direction.parse(direction)}
+
+    def with_valid(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """The validation pairs, and those of `pairs` that have other directions."""
+        known = {pair.direction for pair in self.valid}
+        return [*self.valid, *(pair for pair in pairs if pair.direction not in known)]
+
+    def copy_stores(self, folder: Path, first: int) -> None:
+        """Copy the token stores into the prepared corpus `folder`, numbered from `first`."""
+        for number, corpus in enumerate(self.corpora, first):
+            shutil.copytree(store_path(self.prepared.folder, corpus), store_path(folder, number))
+
+    def extend(self, facts: Facts) -> Facts:
+        """Add the corpora to the facts of a new corpus."""
+        old = self.prepared.facts
+        added = {
+            name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in self.corpora]
+            for name in ("corpora", "files", "weights")
+        }
+        languages = facts.languages + [old.pair_languages[corpus] for corpus in self.corpora]
+        return dataclasses.replace(facts, **added, languages=languages)
 
 
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
@@ -172,10 +226,13 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
     )
 
 
-def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: float) -> None:
+def write_facts(
+    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, replay: Replay | None = None
+) -> None:
     """Write FACTS_FILE and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions
-    stores = [TokenStore(store_path(folder, number)) for number in range(len(files))]
+    number_of_stores = len(files) + (len(replay.corpora) if replay else 0)
+    stores = [TokenStore(store_path(folder, number)) for number in range(number_of_stores)]
     facts = Facts(
         source=data.source,
         target=data.target,
@@ -193,6 +250,7 @@ def write_facts(folder: Path, data: DataConfig, decisions: Decisions, seconds: f
         seconds=round(seconds, 3),
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
+    facts = replay.extend(facts) if replay else facts
     if not facts.pairs:
         raise nothing_left(data, cleaning)
     (folder / FACTS_FILE).write_text(

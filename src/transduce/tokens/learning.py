@@ -2,6 +2,7 @@
 
 import io
 import re
+import struct
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -18,6 +19,7 @@ CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces;
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
 MAX_LINE_CHARACTERS = 4000  # longer lines are split, since SentencePiece skips them or fails on them
 BYTES = 256
+NORMAL_PIECE, CONTROL_PIECE = 1, 3  # types of pieces in SentencePiece's models
 TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 
 
@@ -42,6 +44,37 @@ def learn_model(
     # hard_vocab_limit=False: a small corpus may not contain enough different pieces.
     more = {"user_defined_symbols": list(placeholder_tokens), "control_symbols": list(tags)}
     return _train(sentences, kind, vocab_size, hard_vocab_limit=False, **more)
+
+
+def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, tags: Sequence[str]) -> bytes:
+    """Add `tags` and at most `extra` pieces, learnt from texts in new languages, behind the pieces of `model`.
+
+    Characters come first. BPE merges the new pieces after those of `model`, so the old pieces are found as before.
+    """
+    old = sentencepiece.SentencePieceProcessor(model_proto=model)
+    size = old.get_piece_size()
+    known = {old.id_to_piece(token) for token in range(size)}
+    special = UNK + 1 + BYTES + len(SPACE)
+    new = sentencepiece.SentencePieceProcessor(model_proto=learn_model([texts], 2 * extra + special + 1, kind, ""))
+    scores = {new.id_to_piece(token): new.get_score(token) for token in range(new.get_piece_size())}
+    pieces = [piece for piece in scores if piece not in known]
+    pieces = sorted(pieces, key=lambda piece: (len(piece) > 1, -scores[piece]))[:extra]
+    if kind == "bpe":
+        lowest = min(map(old.get_score, range(size)))
+        scores = {piece: lowest - rank for rank, piece in enumerate(pieces, 1)}
+    added = [_piece_field(tag, 0.0, CONTROL_PIECE) for tag in tags if tag not in known]
+    return b"".join([model, *added, *(_piece_field(piece, scores[piece], NORMAL_PIECE) for piece in pieces)])
+
+
+def _piece_field(piece: str, score: float, kind: int) -> bytes:
+    """A piece as field 1 of SentencePiece's ModelProto. Appended to a model, it is a further piece."""
+    text = piece.encode()
+    inner = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
+    return b"\x0a" + _varint(len(inner)) + inner
+
+
+def _varint(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number % 128 + 128]) + _varint(number // 128)
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:

@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 from typing import Literal, Self
 
 from transduce.system.errors import UserError
-from transduce.tokens.learning import learn_model, learn_symbols
+from transduce.tokens.learning import extend_model, learn_model, learn_symbols
 from transduce.tokens.vocabulary import Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
@@ -63,6 +63,17 @@ class Tokenizer:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
         sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens)
         return cls(Vocabulary(targets_model), Vocabulary(sources_model))
+
+    def extended(self, texts: Collection[str], extra: int, languages: Sequence[str]) -> Self:
+        """A tokenizer with the same ids, at most `extra` pieces learnt from texts, and tags for target languages.
+
+        Raises UserError for separate or imported vocabularies, and if there is no text.
+        """
+        if not self.joint or self.is_imported:
+            raise UserError("Languages can be added only to a model with one vocabulary that transduce learnt.")
+        tags = [LANGUAGE_TAG.format(language) for language in languages]
+        kind = "bpe" if self.target.is_bpe else "unigram"
+        return type(self)(Vocabulary(extend_model(self.target.model, texts, extra, kind, tags)))
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ class Vocabulary:
     """A SentencePiece vocabulary for one side or both sides. Raises ValueError for an unusable model."""
 
     listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
-    tags: Mapping[str, int]  # pieces that no text contains, and their ids, which follow UNK
+    tags: Mapping[str, int]  # pieces that no text contains, and their ids
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model, self.threads = model, threads
@@ -101,7 +101,7 @@ class Vocabulary:
             raise ValueError("the file is a SentencePiece model with unexpected special pieces or without byte pieces")
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
-        tags = takewhile(self.processor.is_control, range(UNK + 1, self.size))
+        tags = filter(self.processor.is_control, range(UNK + 1, self.size))
         self.tags = {self.processor.id_to_piece(token): token for token in tags}
         self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
         self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
@@ -118,7 +118,9 @@ class Vocabulary:
         """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""
         ids = [self.processor.piece_to_id(piece) for piece in self.pieces(range(self.size))]
         return [
-            None if token <= UNK + len(self.tags) or self.processor.is_byte(token) else self.processor.get_score(token)
+            None
+            if token <= UNK or self.processor.is_control(token) or self.processor.is_byte(token)
+            else self.processor.get_score(token)
             for token in ids
         ]
 

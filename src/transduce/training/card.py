@@ -72,6 +72,8 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
         results = []
         if (validation := its.get("validation")) and validation["bleu"] is not None:
             results.append(f"validation BLEU {validation['bleu']:.1f}, chrF {validation['chrf']:.1f} (greedy)")
+        if before := its.get("before"):
+            results[-1] += f"; BLEU {before['bleu']:.1f} before languages were added"
         for score in its.get("test", {}).get("scores", []):
             results.append(f"test {score['name']} {_interval(score)}")
         rows.append((direction, "; ".join(results)))

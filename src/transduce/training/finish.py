@@ -12,7 +12,7 @@ from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
 from transduce.model.build import count_parameters
-from transduce.preparation.prepared import Prepared
+from transduce.preparation.prepared import Prepared, read_facts
 from transduce.system.console import log
 from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
@@ -61,6 +61,8 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     if config.data.directions:
         found = validations(prepared.tokenizer, valid, config)(model)
         metrics["directions"] = {name: {"validation": each._asdict()} for name, each in found.items()}
+        if config.data.replay:
+            _compare(metrics["directions"], Path(config.data.replay))
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
@@ -72,6 +74,21 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
     more = {model_folder.CONFIDENCE: confidence.to_json()} if confidence else {}
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card, more)
     return model_folder.read_metrics(out)
+
+
+def _compare(directions: dict[str, dict[str, Any]], replay: Path) -> None:
+    """Add and print the scores that the directions had before languages were added, on the same validation pairs."""
+    metrics = model_folder.read_metrics(replay.parent) if (replay.parent / model_folder.METRICS).exists() else {}
+    old = {name: its["validation"] for name, its in metrics.get("directions", {}).items()}
+    if not old and (its := metrics.get("validation")):
+        old = {read_facts(replay).directions[0]: {**its, "bleu": its.get("bleu_greedy")}}
+    for name, its in directions.items():
+        if (before := old.get(name)) and its["validation"]["bleu"] is not None and before["bleu"] is not None:
+            its["before"] = {score: before[score] for score in ("perplexity", "bleu")}
+            log(
+                f"{name}: BLEU {before['bleu']:.1f} → {its['validation']['bleu']:.1f} (greedy), perplexity "
+                f"{before['perplexity']:.2f} → {its['validation']['perplexity']:.2f}"
+            )
 
 
 class Candidate(NamedTuple):

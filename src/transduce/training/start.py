@@ -17,6 +17,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build, count_parameters
+from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
 from transduce.system.console import log
@@ -25,6 +26,7 @@ from transduce.system.files import ASIDE, remove_leftovers
 from transduce.system.machine import free_memory
 from transduce.text.languages import target_of
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
+from transduce.tokens.vocabulary import SPACE
 from transduce.training.announce import announcement, updates_in_budget
 from transduce.training.autobatch import Trial, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
@@ -79,7 +81,7 @@ def start(
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
     if origin:
-        model.load_state_dict(origin.model.state_dict())
+        model.load_state_dict(_extended(origin, prepared.tokenizer, model))
     log("Measuring memory and speed …")
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     if fit:
@@ -94,6 +96,23 @@ def start(
     save_checkpoint(out / model_folder.CHECKPOINTS, model, optimizer, TrainState())
     prepared.tokenizer.save(out)
     model_folder.write_config(out, config)
+
+
+@torch.no_grad()
+def _extended(origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq) -> dict[str, torch.Tensor]:
+    """The weights of `origin`, with a row for each token that its vocabulary lacks, as in the new `model`.
+
+    The row is the mean of the rows of the tokens that spell the new token. For a tag, these are all older tags.
+    """
+    weights, old, size = origin.model.state_dict(), origin.tokenizer.target, origin.tokenizer.target_size
+    tags, new = [*old.tags.values()] or list(range(size)), range(size, tokenizer.target_size)
+    texts = [piece.replace(SPACE, " ") for piece in tokenizer.target_pieces(new)]
+    spelt = [tags if text in tokenizer.target.tags else old.encode_behind(text) for text in texts]
+    for name, weight in model.state_dict().items():
+        if weight.shape != weights[name].shape:
+            rows = torch.stack([weights[name][tokens].mean(0) for tokens in spelt])
+            weights[name] = torch.cat([weights[name], rows])
+    return weights
 
 
 def clear(out: Path) -> None:
@@ -143,7 +162,7 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
     return prepare(
         data,
         out / model_folder.DATA,
-        vocab_size=lambda pairs: size or size_table.sizes_for(pairs).vocab_size,
+        vocab_size=lambda pairs: size or (0 if tokenizer else size_table.sizes_for(pairs).vocab_size),
         tokenizer=tokenizer,
         threads=threads,
     )

@@ -1,0 +1,177 @@
+"""Languages that are added to a trained model: its vocabulary, its weights, its directions, and their scores."""
+
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import transduce
+from command_line import run
+from corpora import TINY, WORDS, reverse_texts, spelt
+from transduce import model_folder
+from transduce.preparation.prepared import open_prepared
+from transduce.text.pairs import by_direction
+from transduce.tokens.learning import extend_model
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import Vocabulary
+from transduce.training.start import _extended
+
+FRENCH = {german: f"{german}é" for german in WORDS.values()}
+SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "data.max_tokens": 512, "data.holdout": 20}
+STEPS = {"train.steps": 12, "train.warmup": 4, "train.average": 1}
+
+
+def texts(count: int, seed: int) -> dict[str, list[str]]:
+    english, german = reverse_texts(count, seed, 4)
+    return {"en": english, "de": german, "fr": [" ".join(FRENCH[WORDS[w]] for w in text.split()) for text in english]}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with old.en, old.de, new.en, new.fr, and a model `old` for English to German."""
+    folder = tmp_path_factory.mktemp("added")
+    for seed, (name, languages) in enumerate({"old": ("en", "de"), "new": ("en", "fr")}.items()):
+        lines = texts(200, seed)
+        for language in languages:
+            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines[language]))
+    train(folder, "old", "old.en", "old.de", options=TINY | SHAPE | STEPS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def added(place: Path) -> Path:
+    """The model with French, in both directions with English."""
+    train(place, "added", "new.en", "new.fr", more=("--init", str(place / "old"), "--from", "en,fr", "--to", "en,fr"))
+    return place / "added"
+
+
+def train(
+    place: Path, out: str, *files: str, more: tuple[str, ...] = (), options: Mapping[str, object] = STEPS
+) -> None:
+    names = [str(place / name) for name in files]
+    transduce.cli.main(["train", "--out", str(place / out), "--train", *names, *more, *spelt(options)])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@given(text=st.text(max_size=40))
+def test_an_extended_vocabulary_keeps_ids_and_texts(text, kind):
+    old, new = extended(kind)
+    size = old.target_size
+    assert new.target_pieces(range(size)) == old.target_pieces(range(size))
+    assert new.decode(new.encode_target([text])) == old.decode(old.encode_target([text]))
+
+
+@cache
+def extended(kind: Literal["bpe", "unigram"]) -> tuple[Tokenizer, Tokenizer]:
+    lines = texts(300, 3)
+    old = Tokenizer.train(lines["en"], lines["de"], vocab_size=300, kind=kind, languages=["de", "en"])
+    return old, old.extended(lines["fr"], 30, ["en", "fr"])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_an_extended_vocabulary_has_pieces_and_tags_for_the_new_language(kind):
+    old, new = extended(kind)
+    lines = texts(100, 4)
+    lengths = [[sum(map(len, each.encode_target(lines[code]))) for each in (old, new)] for code in ("fr", "de")]
+    assert lengths[0][1] < 0.8 * lengths[0][0], "new pieces are used"
+    assert lengths[1][1] <= lengths[1][0]
+    assert list(new.source.tags) == [">>de<<", ">>en<<", ">>fr<<"]
+    assert new.into("fr").encode_source(["a"])[0][0] == old.target_size == new.source.tags[">>fr<<"]
+    assert old.target_size + 1 < new.target_size <= old.target_size + 31
+    scores = new.target.scores()
+    assert scores[old.target_size] is None and all(score is not None for score in scores[old.target_size + 1 :])
+
+
+def test_added_pieces_that_are_long_are_written_correctly():
+    old, _ = extended("bpe")
+    word = "ü" * 100  # 200 bytes: its length takes two bytes in the file
+    model = extend_model(old.target.model, [word] * 50, 300, "bpe", [])
+    assert Vocabulary(model).encode([word]).lengths.tolist()[0] < 10
+
+
+def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):
+    origin, tokenizer = model_folder.load(place / "old"), model_folder.load(added).tokenizer
+    model = model_folder.load(added).model
+    weights = _extended(origin, tokenizer, model)
+    size = origin.tokenizer.target_size
+    ((name, grown),) = [(n, w) for n, w in weights.items() if w.shape != origin.model.state_dict()[n].shape]
+    old = origin.model.state_dict()[name]
+    assert torch.equal(grown[:size], old) and len(grown) == tokenizer.target_size
+    piece = next(t for t in range(size, len(grown)) if "é" in tokenizer.target_pieces([t])[0])
+    text = tokenizer.target_pieces([piece])[0].replace("\u2581", " ")
+    assert torch.allclose(grown[piece], old[origin.tokenizer.target.encode_behind(text)].mean(0))
+    assert torch.allclose(grown[tokenizer.source.tags[">>de<<"]], old.mean(0)), "the old model had no tags"
+
+
+def test_the_old_corpus_is_repeated_and_validated(place, added, capsys):
+    old, new = open_prepared(place / "old" / "data"), open_prepared(added / "data")
+    assert model_folder.read_config(added).data.directions == ("en-de", "en-fr", "fr-en")
+    valid = by_direction(new.valid())
+    assert [pair[:2] for pair in valid["en-de"]] == [pair[:2] for pair in old.valid()]
+    assert valid.keys() == {"en-de", "en-fr", "fr-en"} and new.facts.held_out == len(new.valid())
+    views = zip(new.numbers, new.mixture.stores, strict=True)
+    sizes = [(*new.facts.pair_languages[number], view.pairs) for number, view in views]
+    added_pairs = new.facts.pairs - old.facts.pairs
+    assert sizes == [("en", "fr", added_pairs), ("en", "fr", added_pairs), ("en", "de", old.facts.pairs)]
+    assert added_pairs > 150
+    first = np.arange(5)
+    was, now = (corpus.mixture.stores[-1].target.rows(first) for corpus in (old, new))
+    assert [row.tolist() for row in now] == [row.tolist() for row in was]
+    metrics, before = model_folder.read_metrics(added), model_folder.read_metrics(place / "old")["validation"]
+    scores = {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
+    assert metrics["directions"]["en-de"]["before"] == scores
+    assert "before" not in metrics["directions"]["en-fr"]
+    assert "before languages were added" in run(capsys, "info", added)[1]
+
+
+def test_no_sentence_of_the_old_validation_pairs_is_trained_on(place):
+    english = [pair.source for pair in open_prepared(place / "old" / "data").valid()]
+    lines = texts(60, 9)
+    for code, leaked in (("en", english), ("fr", [f"ooo{number}" for number in range(len(english))])):
+        (place / f"leak.{code}").write_text("".join(f"{line}\n" for line in lines[code] + leaked))
+    train(place, "leaked", "leak.en", "leak.fr", more=("--init", str(place / "old")))
+    new = open_prepared(place / "leaked" / "data")
+    store = new.mixture.stores[0]
+    trained = new.tokenizer.decode([row.tolist() for row in store.source.rows(np.arange(store.pairs))])
+    assert trained and not {*trained} & {*english}
+
+
+def test_adding_a_language_again_keeps_all_directions(place, added):
+    lines = texts(80, 5)
+    for code in ("de", "fr"):
+        (place / f"third.{code}").write_text("".join(f"{line}\n" for line in lines[code]))
+    (place / "third.it").write_text("".join(f"{line[::-1]}\n" for line in lines["fr"]))
+    train(place, "third", "third.de", "third.it", more=("--init", str(added)))
+    corpus = open_prepared(place / "third" / "data")
+    assert corpus.facts.directions == ["en-de", "en-fr", "fr-en", "de-it"]
+    assert by_direction(corpus.valid()).keys() == {*corpus.facts.directions}
+    translator = transduce.load(place / "third", engine="torch")
+    assert len(translator.translate(["a b"], source="de", target="it")) == 1
+
+
+def test_a_resumed_training_has_the_same_weights(place, added):
+    whole = model_folder.load(added).model.state_dict()
+    more = ("--init", str(place / "old"), "--from", "en,fr", "--to", "en,fr")
+    train(place, "part", "new.en", "new.fr", more=more, options=STEPS | {"train.steps": 6, "train.cooldown": 0})
+    train(place, "part", "new.en", "new.fr", more=more, options={"train.steps": 12, "train.cooldown": 0})
+    train(place, "full", "new.en", "new.fr", more=more, options=STEPS | {"train.cooldown": 0})
+    part, full = (model_folder.load(place / name).model.state_dict() for name in ("part", "full"))
+    assert all(torch.equal(part[name], full[name]) for name in whole)
+
+
+def test_without_the_old_corpus_or_a_joint_vocabulary_nothing_is_added(place, tmp_path, capsys):
+    shutil.copytree(place / "old", tmp_path / "old")
+    shutil.rmtree(tmp_path / "old" / "data")
+    files = [place / "new.en", place / "new.fr"]
+    status, _, said = run(capsys, "train", "--init", tmp_path / "old", "--out", tmp_path / "out", "--train", *files)
+    assert status and f"{tmp_path / 'old' / 'data'} is missing" in said and "Traceback" not in said
+    train(place, "two", "old.en", "old.de", options=TINY | SHAPE | STEPS | {"data.joint": False})
+    status, _, said = run(capsys, "train", "--init", place / "two", "--out", tmp_path / "out", "--train", *files)
+    assert status and "one vocabulary" in said and not (tmp_path / "out" / "config.toml").exists()
