@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF
 from safetensors.torch import load_file
 from starlette.testclient import TestClient
 
@@ -19,6 +20,8 @@ from transduce import model_folder
 from transduce.commands.recipes import gather
 from transduce.config.schema import DataConfig
 from transduce.decoding.directions import find_pivot
+from transduce.evaluation.routes import measure_routes
+from transduce.preparation.aggregate import read_directed
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, open_prepared
 from transduce.system.errors import UserError
@@ -493,9 +496,9 @@ WITHOUT = [Direction.parse(name) for name in DIRECTIONS if name not in ("de-fr",
 
 
 def without_german_french(model: Path, **options: object) -> transduce.Translator:
-    """A translator that lacks two directions of its model."""
+    """A translator that lacks two directions of its model, and has not measured them."""
     translator = transduce.load(model, engine="torch", **options)
-    translator.directions = WITHOUT
+    translator.directions, translator.routes = WITHOUT, {}
     return translator
 
 
@@ -525,6 +528,50 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
         translator.toward("de", "de")
 
 
+def test_the_route_with_the_better_score_is_taken(model, place):
+    german = (place / "test.de").read_text().splitlines()
+    trained = transduce.load(model, engine="torch").direct(Direction("de", "fr")).translate(german)
+    translator = without_german_french(model)
+    translator.routes = {"de-fr": {"direct": 50.0, "en": 50.5}}
+    chosen = translator.toward("de", "fr")
+    assert not chosen.pivot and [each.text for each in chosen.translate(german)] == [each.text for each in trained]
+    whole = transduce.load(model, engine="torch")
+    scored = whole.direct(Direction("de", "fr")).score(german, german)
+    whole.routes = {"de-fr": {"direct": 50.0, "en": 52.0}}
+    chosen = whole.toward("de", "fr")
+    assert chosen.pivot == "en" and chosen.score(german, german) == scored, "scores are of the trained direction"
+    assert chosen.translate(["zu"])[0].hops and not whole.toward("de", "en").pivot
+
+
+def test_routes_are_measured_when_a_training_ends(model, place, tmp_path):
+    assert "routes" not in model_folder.read_metrics(model), "30 pairs can't tell whether a pivot is better"
+    bundle, pairs = model_folder.load(model), list(read_directed(files(place, "train"), data(place)))
+    routes = measure_routes(bundle, [pair for pair in pairs if pair.direction == "de-fr"], {})
+    assert routes.keys() == {"de-fr"} and routes["de-fr"].keys() == {"direct", "en"}
+    translator = transduce.load(model, engine="torch", options={"decode.beam_size": 1}).direct(Direction("de", "fr"))
+    sources, references = zip(*((pair.source, pair.target) for pair in pairs if pair.direction == "de-fr"), strict=True)
+    outputs = [each.text for each in translator.translate(sources[:200])]
+    assert routes["de-fr"]["direct"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
+    out, english_centric = tmp_path / "out", [name for name in DIRECTIONS if "en" in name]
+    config = {"data.directions": english_centric, "data.valid": files(place, "valid"), "train.steps": 6}
+    corpora = [corpus for corpus in data(place).corpora if corpus.source == "en"]
+    options = TINY | SHAPE | STEPS | config | {"data.corpora": [vars(corpus) for corpus in corpora]}
+    metrics = transduce.training.run.train(options, out).metrics
+    assert metrics["routes"].keys() == {"de-fr", "fr-de"} and metrics["directions"].keys() == {*english_centric}
+    assert all(each.keys() == {"direct", "en"} for each in metrics["routes"].values())
+
+
+def test_all_routes_of_a_test_set_are_compared(model, place, capsys):
+    status, out, _ = run(capsys, "evaluate", model, *files(place, "test"), "--routes", "--json")
+    found = json.loads(out)
+    assert not status and len(found) == 12 and {each["direction"] for each in found} == {*DIRECTIONS}
+    for each in found:
+        assert (each["route"] == "direct") == (not each["p_values"]) and each["trained"]
+    _, out, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--routes", "decode.beam_size=1")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[:2] for row in rows[1:]] == [["de-fr", "direct"], ["de-fr", "through"]]
+
+
 def test_markup_and_terms_survive_a_pivot(model):
     translator = without_german_french(model)
     [found] = translator.translate(["zu <b>fe</b> ga {0}"], source="de", target="fr", sentences=True)
@@ -552,7 +599,7 @@ def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
 
 def test_a_server_lists_and_uses_pivots(model):
     translator = transduce.load(model, engine="torch")
-    served = {each: Served(str(model), each, translator.toward(*each)) for each in WITHOUT}
+    served = {each: Served(str(model), each, translator.direct(each)) for each in WITHOUT}
     app = application(served, Keys({}), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
         targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}

@@ -1,6 +1,8 @@
 """`transduce evaluate`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, languages_of, target_of
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, languages_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction, read_pairs
 from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
@@ -34,6 +36,7 @@ def evaluate(
     ensemble: Files = (),
     source: FromCode = "",
     target: ToCode = "",
+    routes: bool = False,
     tokenize: str = "",
     evalb: Path | None = None,
     paper_bleu: str = "",
@@ -41,26 +44,27 @@ def evaluate(
     json: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Score translations by BLEU, chrF and TER, with sacreBLEU's signatures.
+    """Score translations by BLEU, chrF and TER.
 
     MODEL SOURCE REFERENCE translates SOURCE with the model and scores the translations. MODEL PAIRS does the same with
-    one bilingual file. With a multilingual model, files such as test.en test.de test.fr evaluate all directions between
-    them. `--hypothesis FILE REFERENCE` scores a file of translations. `--hypothesis FILE --against FILE2 REFERENCE`
-    compares two files by paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
+    one bilingual file. Files such as test.en test.de test.fr evaluate all directions of a multilingual model.
+    `--hypothesis FILE REFERENCE` scores a file of translations, and `--against FILE2` compares it with another one by
+    paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
-    Parse trees are scored by labelled brackets, as EVALB does. MODEL GOLD.mrg parses the sentences of GOLD.mrg and
-    scores the parses. `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
+    Parse trees are scored by labelled brackets. MODEL GOLD.mrg parses the sentences of GOLD.mrg and scores the parses.
+    `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
 
     Args:
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
         against: A second file of translations, to be compared with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
-        source: With a multilingual model, the language code of the source.
-        target: With a multilingual model, the language code of the reference.
-        tokenize: sacreBLEU's tokenizer for BLEU: 13a, intl, char or none; `none` is for already tokenised text. By
-            default, the model's data.bleu_tokenize; without a model, 13a.
-        evalb: A parameter file of EVALB, for trees. By default, COLLINS.prm plus three ignored labels: ROOT, S1, "".
+        source: Language code of the source, for a multilingual model.
+        target: Language code of the reference.
+        routes: Compare direct translations with those through each third language, also in untrained directions.
+        tokenize: sacreBLEU's tokenizer for BLEU, such as intl, char or none (for tokenised text); by default, the
+            model's data.bleu_tokenize, or 13a.
+        evalb: A parameter file of EVALB, for trees; by default COLLINS.prm plus three ignored labels: ROOT, S1, "".
         paper_bleu: Also print BLEU as in the paper (tokenised, compounds split), for this target language: de or fr.
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
@@ -78,11 +82,13 @@ def evaluate(
     elif against:
         raise UserError("--against compares two files: use --hypothesis FILE --against FILE2 REFERENCE.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
-        wanted = "either MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE"
-        raise UserError(f"Give {wanted}, not {len(arguments)} arguments; see 'transduce evaluate --help'.")
+        raise UserError("Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE. See --help.")
     else:
         model, *files = arguments
-        _evaluate_model(model, files, (source, target), ensemble, tokenize, paper_bleu, output, json, assignments)
+        if routes and (output or paper_bleu):
+            raise UserError("--routes compares several translations: leave out --output and --paper-bleu.")
+        judge = _evaluate_routes if routes else partial(_evaluate_model, output=output, paper_bleu=paper_bleu)
+        judge(model, files, (source, target), ensemble, tokenize, json, assignments)
 
 
 def _evaluate_model(
@@ -91,10 +97,11 @@ def _evaluate_model(
     languages: tuple[str, str],
     ensemble: Sequence[str],
     tokenize: str,
-    paper_bleu: str,
-    output: Path | None,
     json: bool,
     assignments: Sequence[str],
+    *,
+    paper_bleu: str,
+    output: Path | None,
 ) -> None:
     options = parse_assignments(assignments)
     from transduce import model_folder
@@ -135,6 +142,69 @@ def _evaluate_model(
         print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
         print(f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}", end="")
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
+
+
+def _evaluate_routes(
+    model: str,
+    files: Sequence[str],
+    languages: tuple[str, str],
+    ensemble: Sequence[str],
+    tokenize: str,
+    json: bool,
+    assignments: Sequence[str],
+) -> None:
+    """Print the scores of all routes of each direction."""
+    from transduce.decoding.loading import decode_config, load_models
+    from transduce.evaluation.routes import compare_routes
+    from transduce.evaluation.scores import score
+
+    models = load_models([model, *ensemble])
+    data, config = models[0].config.data, decode_config(models[0].config, parse_assignments(assignments))
+    if not data.directions:
+        raise UserError(f"{model} has one direction, so there are no routes to compare.")
+    codes = {code for name in data.directions for code in name.split("-")}
+    tokenize, facts = tokenize or data.bleu_tokenize, list[dict[str, Any]]()
+    for name, pairs in by_direction(_read_routes(files, data, languages)).items():
+        references, is_trained = [pair.target for pair in pairs], name in data.directions
+        for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
+            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, target_of(name), codes)
+            facts.append(
+                {
+                    "direction": name,
+                    "route": route,
+                    "trained": is_trained,
+                    "scores": [each._asdict() for each in score(texts, references, tokenize=tokenize)],
+                    "p_values": {each.name: each.p_value for each in comparisons},
+                    OTHER_LANGUAGE_KEYS[0]: share,
+                }
+            )
+    if json:
+        print(to_json(facts), end="")
+        return
+    rows = [("direction", "route", *(each["name"] for each in facts[0]["scores"]), "p (BLEU)", "in another language")]
+    for its in facts:
+        direct = "direct" if its["trained"] else "direct, not trained"
+        route = f"through {its['route']}" if its["p_values"] else direct
+        p_value = f"{its['p_values']['BLEU']:.3f}" if its["p_values"] else ""
+        share = its[OTHER_LANGUAGE_KEYS[0]]
+        percent = "" if share is None else f"{100 * share:.2f} %"
+        rows.append((its["direction"], route, *(f"{each['value']:.2f}" for each in its["scores"]), p_value, percent))
+    print_table(rows)
+
+
+def _read_routes(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
+    """Read the pairs of a test set in all directions between the languages of a model."""
+    from transduce.decoding.directions import directions_of, matching
+    from transduce.preparation.aggregate import read_directed
+
+    named = (languages_of(files) or ("", "")) if len(files) == 2 and not any(languages) else languages
+    sources, targets = zip(*directions_of(data), strict=True)
+    known = [Direction(*pair) for pair in product(dict.fromkeys(sources), dict.fromkeys(targets)) if len({*pair}) == 2]
+    wanted = set(map(str, matching(known, *named)))
+    pairs = [pair for pair in read_directed(files, data, untrained=True) if pair.direction in wanted]
+    if not pairs:
+        raise UserError(f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}.")
+    return pairs
 
 
 def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":

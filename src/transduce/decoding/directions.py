@@ -8,6 +8,9 @@ from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 
+DIRECT = "direct"  # the name of a route without a pivot
+PIVOT_MARGIN = 1.0  # a pivot takes twice the time, so its chrF must be higher by this much
+
 
 def directions_of(data: DataConfig) -> list[Direction]:
     """All directions of a model."""
@@ -40,20 +43,41 @@ def choose_direction(directions: Sequence[Direction], source: str, target: str) 
     return found[0]
 
 
+def choose_pivot(
+    directions: Sequence[Direction],
+    wanted: Direction,
+    scores: Mapping[str, float],
+    routes: Mapping[str, Mapping[str, float]],
+) -> str | None:
+    """The pivot to translate through, or None for a direct translation.
+
+    `routes` holds the chrF of the routes of some directions. For other directions, a pivot is chosen by `find_pivot` if
+    the model lacks the direction.
+    """
+    if not (route := routes.get(str(wanted))):
+        return None if wanted in directions else find_pivot(directions, wanted, scores)
+    pivot = max((each for each in route if each != DIRECT), key=lambda each: route[each])
+    return pivot if route[pivot] > route[DIRECT] + PIVOT_MARGIN else None
+
+
 def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
     """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
 
     Of several pivots, the function returns the one for which the lower of the two scores is highest.
     """
-    if wanted.source == wanted.target:
-        return None
-    first = {each.target for each in directions if each.source == wanted.source}
-    pivots = [each.source for each in directions if each.target == wanted.target and each.source in first]
 
     def quality(pivot: str) -> float:
         return min(scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0))
 
-    return max(pivots, key=quality, default=None)
+    return max(pivots_of(directions, wanted), key=quality, default=None)
+
+
+def pivots_of(directions: Sequence[Direction], wanted: Direction) -> list[str]:
+    """The languages through which `directions` lead from one language to another."""
+    if wanted.source == wanted.target:
+        return []
+    first = {each.target for each in directions if each.source == wanted.source}
+    return [each.source for each in directions if each.target == wanted.target and each.source in first]
 
 
 def tokenizer_for(tokenizer: Tokenizer, data: DataConfig, source: str, target: str) -> Tokenizer:

@@ -80,18 +80,20 @@ def load(
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),
         has_tags=bool(data.directions),
-        quality=_quality(paths[0]) if data.directions else {},
+        **(_scores(paths[0]) if data.directions else {}),
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
 
 
-def _quality(folder: Path) -> dict[str, float]:
-    """The chrF of each direction on the validation set, if it is known."""
+def _scores(folder: Path) -> dict[str, Any]:
+    """The chrF of each direction and of its routes on the validation set, as arguments of a translator."""
     if not (folder / MANIFEST).exists() or not (folder / model_folder.METRICS).exists():
         return {}
-    directions = model_folder.read_metrics(folder).get("directions", {})
-    return {name: scores["validation"]["chrf"] for name, scores in directions.items() if "validation" in scores}
+    metrics = model_folder.read_metrics(folder)
+    directions = metrics.get("directions", {}).items()
+    quality = {name: scores["validation"]["chrf"] for name, scores in directions if "validation" in scores}
+    return {"quality": quality, "routes": metrics.get("routes", {})}
 
 
 def _confidence(folder: Path) -> Confidence | None:

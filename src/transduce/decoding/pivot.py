@@ -36,8 +36,10 @@ class PivotTranslator(Translator):
         last = self.second._translate([each.text for each in found], options, kinds, numbers)
         return [through(*pair) for pair in zip(found, last, strict=True)]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:  # noqa: ARG002
-        """Raise UserError, because the probability of a translation through a pivot is unknown."""
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
+        """Score directly. Raises UserError if the model lacks the direction, because the probability is unknown."""
+        if self.direction in self.directions:
+            return self.second.direct(self.require_direction()).score(sources, targets, masked=masked)
         raise UserError(
             f"The model does not translate {self.direction} directly, so it can't score translations. "
             f"Choose one of its directions: {', '.join(map(str, self.directions))}."

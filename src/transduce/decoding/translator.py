@@ -17,7 +17,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, scored_translation
-from transduce.decoding.directions import choose_direction, find_pivot
+from transduce.decoding.directions import choose_direction, choose_pivot
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PIVOT_TRANSLATOR, PLAN_TEXTS
 from transduce.decoding.searcher import Searcher
@@ -59,18 +59,19 @@ class Translator(Searcher):
         directions: Sequence[Direction] = (),
         has_tags: bool = False,
         quality: Mapping[str, float] = MappingProxyType({}),
+        routes: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     ):
         """`fallback` opens another engine for the same model, for features that `engine` does not support.
 
         `directions` are those of the model. If there are several, one must be chosen, by `toward` or in `translate`.
-        `quality` holds scores of directions, such as "en-de", to choose a pivot by.
+        `quality` holds scores of directions, such as "en-de", and `routes` those of their routes, to choose pivots by.
 
         `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
         `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
         """
         super().__init__(engine, tokenizer, config or DecodeConfig(), fallback)
         self.language, self.max_length, self.confidence = language, max_length, confidence
-        self.directions, self._has_tags, self.quality = directions, has_tags, quality
+        self.directions, self._has_tags, self.quality, self.routes = directions, has_tags, quality, routes
         self.direction = None if has_tags or not directions else directions[0]  # the chosen one
 
     def __repr__(self) -> str:
@@ -90,16 +91,20 @@ class Translator(Searcher):
         return other
 
     def toward(self, source: str = "", target: str = "") -> "Translator":
-        """A copy of this translator for a direction. If the model lacks it, the copy translates through a pivot.
+        """A copy of this translator for a direction.
 
+        It translates through a pivot if this was measured to be better, or if the model lacks the direction.
         Raises UserError as `choose_direction` does, if there is no pivot.
         """
         wanted = Direction(source, target)
-        pivot = None if wanted in self.directions else find_pivot(self.directions, wanted, self.quality)
-        if pivot:
-            hops = self.toward(source, pivot), self.toward(pivot, target)
+        if pivot := choose_pivot(self.directions, wanted, self.quality, self.routes):
+            hops = self.direct(Direction(source, pivot)), self.direct(Direction(pivot, target))
             return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))
-        direction = choose_direction(self.directions, source, target)
+        is_measured = str(wanted) in self.routes  # then the model may translate well without having been trained
+        return self.direct(wanted if is_measured else choose_direction(self.directions, source, target))
+
+    def direct(self, direction: Direction) -> "Translator":
+        """A copy of this translator for a direction, without a pivot."""
         other = self.into(direction.target if self._has_tags else "")
         other.direction, other.language = direction, direction.source
         return other

@@ -1,5 +1,6 @@
 """Finds repeated pairs, splits off the validation pairs and learns the vocabulary."""
 
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, islice
 from pkgutil import resolve_name
@@ -258,12 +259,17 @@ def _hold_out(
     return held_out, sum(part.count(Part.DROPPED) for part in (*staged, *synthetic))
 
 
-def read_directed(files: Sequence[str], data: DataConfig) -> Iterator[Pair]:
-    """Read validation or test files. In a multilingual model, each pair gets the directions that the model has."""
+def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = False) -> Iterator[Pair]:
+    """Read validation or test files. In a multilingual model, each pair gets the directions that the model has.
+
+    If `untrained` is true, it gets both directions.
+    """
     if not data.directions:
         yield from read_pairs(files, (data.source, data.target))
         return
     for corpus in bilingual_corpora(files):
+        if untrained:
+            data = dataclasses.replace(data, directions=tuple(map(str, (corpus.languages, corpus.languages.reverse))))
         yield from directed(read_pairs(corpus.files, corpus.languages), corpus.languages, data)
 
 

@@ -11,6 +11,7 @@ from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
 from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
+from transduce.evaluation.routes import measure_routes
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared, read_facts
 from transduce.system.console import log
@@ -24,8 +25,13 @@ UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly transl
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
-def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: Path, reason: Reason) -> dict[str, Any]:
-    """Choose the final weights, score them on the test set `pairs`, publish the model and return its metrics."""
+def finish(
+    training: Training, prepared: Prepared, pairs: Sequence[Pair], untrained: Sequence[Pair], out: Path, reason: Reason
+) -> dict[str, Any]:
+    """Choose the final weights, score them on the test set `pairs`, publish the model and return its metrics.
+
+    `untrained` are validation pairs of directions that a multilingual model lacks.
+    """
     config, model, state = training.config, training.model.to(training.device), training.state
     weights, steps, result, is_moving = choose(training)
     model.load_state_dict(weights)
@@ -58,16 +64,19 @@ def finish(training: Training, prepared: Prepared, pairs: Sequence[Pair], out: P
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
+    bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
         found = validations(prepared.tokenizer, valid, config)(model)
         metrics["directions"] = {name: {"validation": each._asdict()} for name, each in found.items()}
+        chrf = {name: each.chrf or 0.0 for name, each in found.items()}
+        if routes := measure_routes(bundle, [*valid, *untrained], chrf):
+            metrics["routes"] = routes
         if config.data.replay:
             _compare(metrics["directions"], Path(config.data.replay))
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
     if pairs:
-        bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
         for name, its in by_direction(pairs).items():
             (metrics["directions"].setdefault(name, {}) if name else metrics)["test"] = test(bundle, its)
     card = model_card(config, metrics)

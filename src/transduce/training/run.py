@@ -107,7 +107,7 @@ def lead(
     if config.train.objective == "mrt" and ranks.world > 1:
         raise UserError("Minimum-risk training can't be split among processes. Start it without torchrun.")
     with phase("start", whole=True):
-        test = read_test(config)
+        test, routes = read_test(config), read_routes(config)
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
@@ -122,7 +122,7 @@ def lead(
         if reason == "interrupted":
             return Result(out, reason, {})
         with phase("finish", whole=True):
-            metrics = finish(training, prepared, test, out, reason)
+            metrics = finish(training, prepared, test, routes, out, reason)
     ranks.agree(None)
     return Result(out, reason, metrics)
 
@@ -156,6 +156,17 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
         raise UserError(f"{message} To test it on other text or with other [decode] options, use `transduce evaluate`.")
     log(message)
     return Result(out, done["reason"], metrics)
+
+
+def read_routes(config: RunConfig) -> list[Pair]:
+    """Read the validation pairs of directions that a multilingual model lacks, or nothing if files are missing."""
+    if not config.data.directions:
+        return []
+    try:
+        pairs = list(read_directed(config.data.valid, config.data, untrained=True))
+    except UserError:  # a resumed training does not need the files
+        return []
+    return [pair for pair in pairs if pair.direction not in config.data.directions]
 
 
 def read_test(config: RunConfig) -> list[Pair]:

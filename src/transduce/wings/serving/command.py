@@ -109,7 +109,7 @@ def _load(folder: Path, engine: EngineName) -> "list[Served]":
 
     translator = load(folder, engine=engine)
     return [
-        Served(str(folder), each, translator.toward(*each), translator.quality.get(str(each), 0.0))
+        Served(str(folder), each, translator.direct(each), translator.quality.get(str(each), 0.0))
         for each in translator.directions
     ]
 

@@ -1,0 +1,70 @@
+"""Compares the routes of a multilingual model for a direction: directly, or through a third language, the pivot."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from transduce.config.schema import DecodeConfig, RunConfig
+from transduce.decoding.directions import DIRECT, directions_of, find_pivot, pivots_of
+from transduce.decoding.pivot import PivotTranslator
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import PLAIN_SEARCH
+from transduce.evaluation.scores import Comparison, compare, metrics
+from transduce.model_folder import Bundle
+from transduce.text.languages import Direction
+from transduce.text.pairs import Pair, by_direction
+
+ROUTE_SENTENCES = 200  # validation sentences of each direction, for choosing a route
+MIN_ROUTE_SENTENCES = 100  # fewer can't tell whether a pivot is better than a trained direction
+
+
+class Route(NamedTuple):
+    """A route, its translations, and the comparison of the direct translations with them."""
+
+    name: str  # DIRECT, or the language code of a pivot
+    texts: list[str]
+    comparisons: list[Comparison]  # empty for DIRECT
+
+
+def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """The chrF of greedy translations of each direction that has a pivot: direct, and through the best pivot.
+
+    `pairs` may have directions that the model was not trained on. `quality` holds scores of the trained directions.
+    """
+    greedy = dataclasses.replace(model.config.decode, beam_size=1, **PLAIN_SEARCH)
+    translator, chrf = _translator([model], model.config, greedy), metrics("13a")["chrF2"]
+    routes = {}
+    for name, its in by_direction(pairs).items():
+        direction = Direction.parse(name)
+        pivot = find_pivot(translator.directions, direction, quality)
+        if pivot and (direction not in translator.directions or len(its) >= MIN_ROUTE_SENTENCES):
+            some = [pair for pair in its if pair.source.strip()][:ROUTE_SENTENCES]
+            texts = {route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)}
+            references = [[pair.target for pair in some]]
+            routes[name] = {route: float(chrf.corpus_score(its, references).score) for route, its in texts.items()}
+    return routes
+
+
+def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, tokenize: str) -> list[Route]:
+    """Translate pairs of one direction by all routes, and compare each pivot with the direct translations."""
+    translator, direction = _translator(models, models[0].config, config), Direction.parse(pairs[0].direction)
+    references, direct = [pair.target for pair in pairs], _translate(translator, direction, DIRECT, pairs)
+    routes = [Route(DIRECT, direct, [])]
+    for pivot in pivots_of(translator.directions, direction):
+        texts = _translate(translator, direction, pivot, pairs)
+        routes.append(Route(pivot, texts, compare(direct, texts, references, tokenize=tokenize)))
+    return routes
+
+
+def _translator(models: Sequence[Bundle], config: RunConfig, decode: DecodeConfig) -> Translator:
+    engine = TorchEngine([model.model for model in models])
+    return Translator(engine, models[0].tokenizer, decode, directions=directions_of(config.data), has_tags=True)
+
+
+def _translate(translator: Translator, direction: Direction, route: str, pairs: Sequence[Pair]) -> list[str]:
+    chosen = translator.direct(direction)
+    if route != DIRECT:
+        hops = Direction(direction.source, route), Direction(route, direction.target)
+        chosen = PivotTranslator(*map(translator.direct, hops))
+    return [translation.text for translation in chosen.translate([pair.source for pair in pairs])]
