@@ -764,7 +764,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "score one test.src": "score needs TARGET",
     "score one test.src train.tgt": "test.src has 12 lines and train.tgt has 300",
     "evaluate one test.src": "test.src: the suffix does not name a bilingual format.",
-    "evaluate one": "Give either MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE, not 1",
+    "evaluate one": "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper reports BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "--against compares two files: use --hypothesis FILE",
