@@ -17,6 +17,7 @@ from transduce.commands.recipes import (
     with_languages,
     with_new_languages,
 )
+from transduce.config.schema import DataConfig
 from transduce.config.settings import Settings
 from transduce.system.errors import UserError
 
@@ -68,7 +69,8 @@ def train(
     settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce import model_folder
 
-    settings = _with_languages(settings, train, init, is_begun=(out / model_folder.CONFIG).exists() and not monolingual)
+    begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
+    settings = _with_languages(settings, train, init, begun)
     if monolingual or reverse:
         settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
     from transduce.training.run import train as run  # torch: too slow for --help
@@ -82,18 +84,22 @@ def train(
     _print_command(out)
 
 
-def _with_languages(settings: Settings, train: Sequence[str], init: Path | None, *, is_begun: bool) -> Settings:
-    """Add the languages in the names of the corpus files, unless a model that is trained further has languages."""
+def _with_languages(settings: Settings, train: Sequence[str], init: Path | None, begun: DataConfig | None) -> Settings:
+    """Add the languages in the names of the corpus files, as the first start did if the training is `begun`."""
     from transduce import model_folder
 
-    if init:
-        if not (init / model_folder.CONFIG).is_file():
-            return settings  # the training reports the mistake
-        trained = model_folder.read_config(init).data
-        if trained.directions:
-            settings = with_direction(settings, train, trained.directions)
-        return with_new_languages(settings, train, init, trained)
-    return settings if is_begun else with_languages(settings, train)
+    if begun and not init:
+        if not begun.replay:
+            return with_direction(settings, train, begun.directions) if len(begun.directions) == 1 else settings
+        init = Path(begun.replay).parent
+    if not init:
+        return with_languages(settings, train)
+    if not (init / model_folder.CONFIG).is_file():
+        return settings  # the training reports the mistake
+    trained = model_folder.read_config(init).data
+    if trained.directions:
+        settings = with_direction(settings, train, trained.directions)
+    return with_new_languages(settings, train, init, trained)
 
 
 def _print_command(out: Path) -> None:
