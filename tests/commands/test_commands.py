@@ -612,6 +612,20 @@ def test_tokenisation_is_that_of_the_model_or_what_is_asked_for(place, capsys):
     assert "|tok:none|" in signature("--hypothesis", files[1], files[1], "--tokenize", "none")
 
 
+def test_the_tokenisation_follows_the_target_language(place, tmp_path, capsys):
+    make_model(tmp_path / "model", {"data.target": "zh"})
+    reference, named = place / "test.tgt", shutil.copy(place / "test.tgt", tmp_path / "test.zh")
+    for arguments, expected in {
+        (tmp_path / "model", place / "test.src", reference): "zh",
+        ("--hypothesis", reference, reference): "13a",
+        ("--hypothesis", reference, reference, "--to", "zh"): "zh",
+        ("--hypothesis", reference, named): "zh",
+        ("--hypothesis", reference, named, "--to", "de"): "13a",
+    }.items():
+        assert f"|tok:{expected}|" in evaluated(capsys, *arguments)["scores"][0]["signature"]
+    assert "|tok:zh|" in output(capsys, "evaluate", "--hypothesis", reference, "--against", reference, named)
+
+
 def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp_path, capsys, monkeypatch):
     make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
     (tmp_path / "long").write_text("a b c " * 9 + "\n")

@@ -1,13 +1,14 @@
 """Scores by hand, and what makes them comparable: signatures, intervals, unchanged input."""
 
 import math
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.evaluation.perplexity import perplexity
-from transduce.evaluation.scores import compare, score
+from transduce.evaluation.scores import _recommended, compare, score
 from transduce.system.errors import UserError
 
 REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
@@ -75,6 +76,33 @@ def test_the_tokenisation_is_in_the_signature_and_counts():
     assert (tokenised.value, "tok:none" in plain.signature) == (pytest.approx(100), True)
     assert plain.value < 60
     assert by_name(["abcd"], ["abcd"], tokenize="char")["BLEU"].value == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("language", "package", "tokenisation"),
+    [
+        ("de", "", "13a"),
+        ("", "", "13a"),
+        ("zh_Hant", "", "zh"),
+        ("cmn", "", "zh"),
+        ("ja", "MeCab", "ja-mecab"),
+        ("ko-KR", "mecab_ko", "ko-mecab"),
+    ],
+)
+def test_the_tokenisation_follows_the_language(language, package, tokenisation):
+    expected = tokenisation if not package or find_spec(package) else "char"
+    texts = ["我们明天去北京看朋友。"]
+    assert f"|tok:{expected}|" in by_name(texts, texts, language=language)["BLEU"].signature
+    assert f"|tok:{expected}|" in compare(texts, texts, texts, language=language)[0].first.signature
+    assert "|tok:intl|" in by_name(texts, texts, language=language, tokenize="intl")["BLEU"].signature
+
+
+@pytest.mark.skipif(find_spec("MeCab") is not None, reason="the package for Japanese is installed")
+def test_a_missing_package_is_named_once(capsys):
+    _recommended.cache_clear()
+    for _ in range(2):
+        by_name(["猫"], ["猫"], language="ja")
+    assert capsys.readouterr().err.count("pip install 'sacrebleu[ja]'") == 1
 
 
 def test_two_outputs_are_compared():

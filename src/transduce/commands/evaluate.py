@@ -13,7 +13,7 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, languages_of, target_of
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, language_of, languages_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction, read_pairs
 from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
@@ -60,10 +60,10 @@ def evaluate(
         against: A second file of translations, to be compared with the file of --hypothesis.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         source: Language code of the source, for a multilingual model.
-        target: Language code of the reference.
+        target: Language code of the reference, for a multilingual model, or if no file name tells it.
         routes: Compare direct translations with those through each third language, also in untrained directions.
-        tokenize: sacreBLEU's tokenizer for BLEU, such as intl, char or none (for tokenised text); by default, the
-            model's data.bleu_tokenize, or 13a.
+        tokenize: sacreBLEU's tokenizer for BLEU: 13a, zh, ja-mecab, ko-mecab, intl, char or none (for tokenised text);
+            by default, the model's data.bleu_tokenize, which follows the language of the reference.
         evalb: A parameter file of EVALB, for trees; by default COLLINS.prm plus three ignored labels: ROOT, S1, "".
         paper_bleu: Also print BLEU as in the paper (tokenised, compounds split), for this target language: de or fr.
         output: Write the translations or trees to this file.
@@ -78,7 +78,7 @@ def evaluate(
     elif hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
-        _evaluate_files(arguments, hypothesis, against, tokenize or "13a", paper_bleu, json)
+        _evaluate_files(arguments, hypothesis, against, tokenize, target, paper_bleu, json)
     elif against:
         raise UserError("--against compares two files: use --hypothesis FILE --against FILE2 REFERENCE.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
@@ -165,15 +165,15 @@ def _evaluate_routes(
     codes = {code for name in data.directions for code in name.split("-")}
     tokenize, facts = tokenize or data.bleu_tokenize, list[dict[str, Any]]()
     for name, pairs in by_direction(_read_routes(files, data, languages)).items():
-        references, is_trained = [pair.target for pair in pairs], name in data.directions
+        references, target = [pair.target for pair in pairs], target_of(name)
         for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
-            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, target_of(name), codes)
+            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, target, codes)
             facts.append(
                 {
                     "direction": name,
                     "route": route,
-                    "trained": is_trained,
-                    "scores": [each._asdict() for each in score(texts, references, tokenize=tokenize)],
+                    "trained": name in data.directions,
+                    "scores": [each._asdict() for each in score(texts, references, tokenize=tokenize, language=target)],
                     "p_values": {each.name: each.p_value for each in comparisons},
                     OTHER_LANGUAGE_KEYS[0]: share,
                 }
@@ -222,20 +222,22 @@ def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) 
 
 
 def _evaluate_files(
-    arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, paper_bleu: str, json: bool
+    arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, language: str, paper_bleu: str, json: bool
 ) -> None:
     if len(arguments) != 1:
         raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     if against and paper_bleu:
         raise UserError("--paper-bleu scores one file of translations: leave out --against.")
-    from transduce.evaluation.scores import compare, score  # sacrebleu: too slow for --help
+    from transduce.evaluation.scores import AUTO, compare, score  # sacrebleu: too slow for --help
 
     files = (arguments[0], hypothesis, *([against] if against else []))
+    language, tokenize = language or language_of(arguments[0]), tokenize or AUTO
     reference, output, *others = [list(without_byte_order_mark(read_lines(file))) for file in files]
     if others:
-        _print_comparisons(compare(output, others[0], reference, tokenize=tokenize), hypothesis, against, json)
+        comparisons = compare(output, others[0], reference, tokenize=tokenize, language=language)
+        _print_comparisons(comparisons, hypothesis, against, json)
         return
-    scores = score(output, reference, tokenize=tokenize)
+    scores = score(output, reference, tokenize=tokenize, language=language)
     facts: dict[str, Any] = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}
     if paper_bleu:
         facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, reference)
@@ -261,6 +263,7 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
         print(to_json(results), end="")
         return
     names = [each["name"] for each in next(iter(results.values()))["scores"]]
+    bleu_signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
     rows = [
         [name, *(each["value"] for each in facts["scores"]), *(facts[key] for key in OTHER_LANGUAGE_KEYS)]
         for name, facts in results.items()
@@ -271,8 +274,9 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
     for name, *values in rows:
         scores, shares = values[: len(names)], values[len(names) :]
         percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
-        shown.append((name, *(f"{score:.2f}" for score in scores), *percent))
-    print_table([("direction", *names, "in another language", "references in another language"), *shown])
+        shown.append((name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, "")))
+    columns_of_text = "in another language", "references in another language", "signature of BLEU"
+    print_table([("direction", *names, *columns_of_text), *shown])
 
 
 def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:

@@ -128,7 +128,9 @@ class DataConfig:
     max_ratio: float = option(0.0, "maximum ratio of a pair's text lengths, counted in characters; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break these rules of `transduce doctor`; all: all rules")
-    bleu_tokenize: str = option("13a", "sacreBLEU's tokenizer; none: for text that is tokenized already")
+    bleu_tokenize: str = option(
+        "auto", "sacreBLEU's tokenizer; auto: follows the target language; none: for text that is tokenized already"
+    )
     augment: Literal["none", "default"] = option(
         "none", "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers"
     )

@@ -11,7 +11,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Scored, Translation
 from transduce.evaluation.perplexity import Perplexity, Validation, mean_validation, perplexity
-from transduce.evaluation.scores import Score, metrics, score
+from transduce.evaluation.scores import AUTO, Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
 from transduce.text.languages import target_of
@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = "13a"
+    models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, *, tokenize: str = AUTO
 ) -> Evaluation:
     """Translate the sources with a model or an ensemble, and score the translations against the targets.
 
@@ -41,9 +41,11 @@ def evaluate(
     Raises UserError if the models' vocabularies differ, if there are no pairs, if the tokenisation for BLEU is unknown,
     or if a sentence is too long.
     """
-    metrics(tokenize)
+    target = target_of(pairs[0].direction) if pairs else ""
+    language = target or models[0].config.data.target
+    metrics(tokenize, language)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
-    tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
+    tokenizer = tokenizer.into(target)
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     measured = _perplexity(translator.score(sources, references), references)
@@ -51,7 +53,8 @@ def evaluate(
     translations = translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
-    return Evaluation(translations, score(outputs, references, tokenize=tokenize), measured, seconds)
+    scores = score(outputs, references, tokenize=tokenize, language=language)
+    return Evaluation(translations, scores, measured, seconds)
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def _validation(
         if config.data.symbols:
             return Validation(measured.per_token)
         outputs = [translation.text for translation in translator.translate_sentences(sources[first])]
-        by_name = metrics(config.data.bleu_tokenize)
+        by_name = metrics(config.data.bleu_tokenize, target_of(pairs[0].direction) or config.data.target)
         scores = (by_name[name].corpus_score(outputs, [references[first]]).score for name in ("BLEU", "chrF2"))
         return Validation(measured.per_token, *map(float, scores))
 

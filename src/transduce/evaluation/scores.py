@@ -5,6 +5,7 @@ The metrics expect detokenised text. Scores are comparable only if their signatu
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from sacrebleu.metrics.base import Metric
@@ -13,7 +14,16 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.text.languages import main_language
+
+AUTO = "auto"  # as a tokenisation: the one for the language of the references
+TOKENISATIONS = {  # that sacreBLEU recommends; for other languages: 13a
+    **dict.fromkeys(("zh", "zho", "cmn"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
 
 
 class Score(NamedTuple):
@@ -35,22 +45,24 @@ class Comparison(NamedTuple):
     p_value: float  # probability of so large a difference by chance; below 0.05: significant
 
 
-def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> list[Score]:
+def score(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = AUTO, language: str = ""
+) -> list[Score]:
     """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
-    `tokenize` is sacreBLEU's name of the tokenisation for BLEU, such as "13a" or "zh". Raises UserError if this
-    tokenisation is unknown, if there are more or fewer hypotheses than references, or if there are no references.
+    `tokenize` and `language` are those of `metrics`. Raises UserError if this tokenisation is unknown, if there are more or fewer hypotheses than references, or if there are no references.
     """
-    return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, tokenize)]
+    return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, metrics(tokenize, language))]
 
 
 def compare(
-    first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
+    first: Sequence[str], second: Sequence[str], references: Sequence[str], *, tokenize: str = AUTO, language: str = ""
 ) -> list[Comparison]:
     """Compare two outputs by Koehn's paired bootstrap test (2004). Raises UserError as `score` does."""
     outputs = {"hypotheses of the first output": first, "hypotheses of the second output": second}
     return [
-        Comparison(one.name, one, two, p_value) for (one, two), p_value in _bootstrap(outputs, references, tokenize)
+        Comparison(one.name, one, two, p_value)
+        for (one, two), p_value in _bootstrap(outputs, references, metrics(tokenize, language))
     ]
 
 
@@ -61,8 +73,14 @@ def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> floa
     return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
-def metrics(tokenize: str) -> dict[str, Metric]:
-    """Make the metrics BLEU, chrF2 and TER. Raises UserError if BLEU's tokenisation is unknown or not installed."""
+def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
+    """Make the metrics BLEU, chrF2 and TER.
+
+    `tokenize` is sacreBLEU's name of the tokenisation for BLEU, such as "13a", or AUTO: the one that sacreBLEU
+    recommends for references in `language`. Raises UserError if the tokenisation is unknown or not installed.
+    """
+    if tokenize == AUTO:
+        tokenize = _recommended(main_language(language))
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(f"There is no tokenisation '{tokenize}'. Choose one of {', '.join(BLEU.TOKENIZERS)}.")
     try:
@@ -73,8 +91,21 @@ def metrics(tokenize: str) -> dict[str, Metric]:
         raise UserError(f"The tokenisation '{tokenize}' can't be used: {reason}") from None
 
 
+@cache
+def _recommended(language: str) -> str:
+    """The tokenisation for a language; char, with a message, if the package that finds its words is missing."""
+    name = TOKENISATIONS.get(language, "13a")
+    try:
+        BLEU(tokenize=name)
+    except (ImportError, OSError, RuntimeError):
+        package = f"sacrebleu[{name.partition('-')[0]}]"
+        log(f"BLEU compares characters (tok:char), since {name} is not installed: pip install '{package}'")
+        return "char"
+    return name
+
+
 def _bootstrap(
-    outputs: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str
+    outputs: Mapping[str, Sequence[str]], references: Sequence[str], of_output: dict[str, Metric]
 ) -> list[tuple[list[Score], float]]:
     """For each metric, the scores of one or two outputs, and the p-value of their difference."""
     for name, hypotheses in outputs.items():
@@ -82,9 +113,7 @@ def _bootstrap(
     # sacreBLEU keeps all resamples in memory: 1,000 for up to 10,000 sentences; for more, fewer, but at least 100.
     resamples = max(100, min(1000, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
-    test = PairedTest(
-        list(outputs.items()), metrics(tokenize), [references], test_type="bs", n_samples=resamples, n_jobs=1
-    )
+    test = PairedTest(list(outputs.items()), of_output, [references], test_type="bs", n_samples=resamples, n_jobs=1)
     signatures, results = test()
     compared = list[tuple[list[Score], float]]()
     for name, signature in signatures.items():

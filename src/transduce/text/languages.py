@@ -43,9 +43,14 @@ def target_of(direction: str) -> str:
     return Direction.parse(direction).target
 
 
+def language_of(file: str) -> str:
+    """The last language code in a name such as train.en.gz, or ""."""
+    return next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "")
+
+
 def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
     """The language codes in two names such as train.en and train.de, or None if the codes are missing or equal."""
-    codes = [next(filter(LANGUAGE_CODE.fullmatch, Path(file).name.split(".")[:0:-1]), "") for file in files]
+    codes = list(map(language_of, files))
     return (codes[0], codes[1]) if len(codes) == 2 and all(codes) and codes[0] != codes[1] else None
 
 
@@ -57,6 +62,11 @@ def nearest_code(code: str, among: Iterable[str]) -> str | None:
     wanted = _subtags(code)
     same = [each for each in among if _subtags(each)[0] == wanted[0]]
     return max(same, key=lambda each: (_subtags(each) == wanted, len({*_subtags(each)} & {*wanted})), default=None)
+
+
+def main_language(code: str) -> str:
+    """A language code without its region or script, in lower case: zh for "zh_Hant"."""
+    return _subtags(code)[0]
 
 
 def _subtags(code: str) -> list[str]:

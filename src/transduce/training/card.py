@@ -75,7 +75,7 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
         if before := its.get("before"):
             results[-1] += f"; BLEU {before['bleu']:.1f} before languages were added"
         for score in its.get("test", {}).get("scores", []):
-            results.append(f"test {score['name']} {_interval(score)}")
+            results.append(f"test {score['name']} {_interval(score)}, {score['signature']}")
         rows.append((direction, "; ".join(results)))
     return rows
 

@@ -163,8 +163,9 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
             "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU. "
             "Name a validation text with its translations."
         )
-    references = [pair.target for pair in pairs]
-    bleu = compare(ours, theirs, references, tokenize=data.bleu_tokenize)[0]
+    references, targets = [pair.target for pair in pairs], {target_of(pair.direction) for pair in pairs}
+    language = (targets.pop() or data.target) if len(targets) == 1 else ""
+    bleu = compare(ours, theirs, references, tokenize=data.bleu_tokenize, language=language)[0]
     loss = bleu.first.value - bleu.second.value
     if loss > MAX_BLEU_LOSS or (loss > 0 and bleu.p_value < MAX_P_VALUE):
         raise UserError(
