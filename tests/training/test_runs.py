@@ -19,7 +19,7 @@ from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config import size_table
-from transduce.config.parse import read_recipe
+from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import RunConfig
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
@@ -29,6 +29,8 @@ from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.training.announce import time_lines
+from transduce.training.autobatch import Trial
 from transduce.training.card import figures
 from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
@@ -216,6 +218,30 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
     assert "the learning rate rises" not in said
     train(options(place, train__steps=5, train__cooldown=9, train__warmup=2), tmp_path / "few")
     assert "There will be about 5 updates, but the learning rate falls over the last 9" in capfd.readouterr().err
+
+
+def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd):
+    def given(pairs: int) -> dict[str, object]:
+        corpus = {"data.corpora": [{"files": list(write_texts(tmp_path, f"train-{pairs}", pairs, 0))}]}
+        return TINY | corpus | {"data.holdout": 0}
+
+    with pytest.raises(UserError, match=r"The corpus has 2 pairs to train on.* at least 20, .* about 10,000\."):
+        train(given(2), tmp_path / "two", stop=at_once)
+    assert not (tmp_path / "two" / "config.toml").exists()
+    for name, few in {"chosen": given(2) | {"train.steps": 2}, "more": given(300)}.items():
+        train(few, tmp_path / name, stop=at_once)
+        assert "pairs is too small to learn a language from" in capfd.readouterr().err
+    train(given(1200), tmp_path / "enough", stop=at_once)
+    assert "too small" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "minutes", "offered"), [(1.0, 0, True), (1.0, 300, False), (0.5, 0, False)])
+def test_a_long_training_is_offered_a_limit(seconds, minutes, offered):
+    config = configure({"train.steps": 10_000, "train.minutes": minutes})
+    lines = time_lines(config, Trial(1, 1_000, 0.1, seconds))
+    assert lines[0].startswith("Estimated training time: ") and len(lines) == 1 + offered
+    if offered:  # 85 % of the time are for updates
+        assert "train.minutes=120" in lines[1] and "about 6,120 of the 10,000 updates (61%, 6.1 epochs)" in lines[1]
 
 
 def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):

@@ -50,7 +50,8 @@ def score(
 ) -> list[Score]:
     """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
-    `tokenize` and `language` are those of `metrics`. Raises UserError if this tokenisation is unknown, if there are more or fewer hypotheses than references, or if there are no references.
+    `tokenize` and `language` are those of `metrics`. Raises UserError if this tokenisation is unknown, if there are
+    more or fewer hypotheses than references, or if there are no references.
     """
     return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, metrics(tokenize, language))]
 

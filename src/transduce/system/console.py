@@ -38,6 +38,11 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
         yield item
 
 
+def count(number: int, noun: str) -> str:
+    """A number and its noun in the singular or plural: "1 pair", "1,000 pairs"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def duration(seconds: float) -> str:
     """A duration as h:mm:ss, or "?" if it is infinite or NaN."""
     if not math.isfinite(seconds):

@@ -10,13 +10,23 @@ from transduce.config.schema import DataConfig, RunConfig
 from transduce.config.settings import FROM_SIZES, Settings
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
+from transduce.system.console import count
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
 
+LONG_MINUTES = 120  # of a training, above which a shorter one is offered
+
 
 def announcement(
-    prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, device: torch.device, ranks: Ranks
+    prepared: Prepared,
+    settings: Settings,
+    config: RunConfig,
+    trial: Trial,
+    device: torch.device,
+    ranks: Ranks,
+    *,
+    from_scratch: bool,
 ) -> list[str]:
     """Lines about the corpus, the vocabulary, the model, the batches and the training time, followed by warnings."""
     facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
@@ -46,8 +56,8 @@ def announcement(
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
         f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}"
         + ("" if train.minutes else why("train.steps")),
-        _time_line(config, trial),
-        *(f"Warning     {text}" for text in _warnings(prepared, settings, config, trial)),
+        *time_lines(config, trial),
+        *(f"Warning     {text}" for text in _warnings(prepared, settings, config, trial, from_scratch)),
     ]
 
 
@@ -67,16 +77,34 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     return round(60 * config.train.minutes / trial.seconds_per_update)
 
 
-def _time_line(config: RunConfig, trial: Trial) -> str:
+def time_lines(config: RunConfig, trial: Trial) -> list[str]:
+    """The estimated training time and, if it is long and not limited, what a limit would leave of the training."""
     seconds = min(config.train.steps * trial.seconds_per_update, 60 * config.train.minutes or math.inf)
     if not math.isfinite(seconds):
-        return "Time        unknown until the training has begun"
+        return ["Time        unknown until the training has begun"]
     hours, minutes = divmod(max(1, round(seconds / 60)), 60)
-    return "Estimated training time: " + (f"{hours} h {minutes} min" if hours else f"{minutes} min")
+    line = "Estimated training time: " + (f"{hours} h {minutes} min" if hours else f"{minutes} min")
+    if config.train.minutes or seconds <= 60 * LONG_MINUTES:
+        return [line]
+    updates = int(size_table.PLANNED_SHARE * 60 * LONG_MINUTES / trial.seconds_per_update)
+    return [
+        line,
+        f"For less time, start in a new folder with train.minutes={LONG_MINUTES} (or another limit), which is "
+        f"enough for about {updates:,} of the {config.train.steps:,} updates ({updates / config.train.steps:.0%}, "
+        f"{updates / trial.updates_per_epoch:.1f} epochs).",
+    ]
 
 
-def _warnings(prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial) -> Iterator[str]:
-    """Yield a warning if the warm-up or the cool-down is too long, or if train.patience has no effect."""
+def _warnings(
+    prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, from_scratch: bool
+) -> Iterator[str]:
+    """Yield a warning for a small corpus, a long warm-up or cool-down, and a train.patience without effect."""
+    if from_scratch and prepared.facts.pairs < size_table.FEW_PAIRS:
+        yield (
+            f"A corpus of {count(prepared.facts.pairs, 'pair')} is too small to learn a language from: the model will "
+            f"know little more than its sentences. Use about {size_table.USEFUL_PAIRS:,} pairs, or fine-tune a "
+            "trained model."
+        )
     train, updates = config.train, updates_in_budget(config, trial)
     limit = f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
     updates = min(updates, train.steps)

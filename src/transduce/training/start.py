@@ -20,7 +20,7 @@ from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
 from transduce.system.machine import free_memory
@@ -63,6 +63,8 @@ def start(
     threads = ranks.threads(settings.config().train.threads)
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
+    if not origin:
+        check_size(settings, prepared.facts.pairs)
     settings = _with_corpus(settings, prepared, out, has_origin=origin is not None)
     machine: dict[str, Any] = {"train.threads": threads}
     if settings.config().train.precision == "auto":
@@ -88,7 +90,7 @@ def start(
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts, trial, fine_tuning=init is not None)
     config = settings.config()
-    for line in announcement(prepared, settings, config, trial, device, ranks):
+    for line in announcement(prepared, settings, config, trial, device, ranks, from_scratch=not init):
         log(line)
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
@@ -142,6 +144,16 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
         if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
             raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
+
+
+def check_size(settings: Settings, pairs: int) -> None:
+    """Raise UserError if a corpus is too small to train on, unless the user chose train.steps."""
+    if pairs < size_table.MIN_PAIRS and not settings.is_chosen("train.steps"):
+        raise UserError(
+            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from: a training needs at least "
+            f"{size_table.MIN_PAIRS}, and useful translations about {size_table.USEFUL_PAIRS:,}. Add pairs, or set "
+            "train.steps to train all the same."
+        )
 
 
 def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
