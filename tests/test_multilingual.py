@@ -26,7 +26,7 @@ from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, open_prepared
 from transduce.system.errors import UserError
 from transduce.text.holdout import sentences
-from transduce.text.languages import Direction
+from transduce.text.languages import Direction, language_of, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, first_of_each_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
@@ -117,6 +117,27 @@ def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
     assert [(corpus.files, corpus.languages.target) for corpus in locale] == [
         ((str(tmp_path / code / "LC_MESSAGES" / "app.po"),), code) for code in ("de", "fr")
     ]
+
+
+def test_codes_have_three_letters_or_a_numeric_region():
+    [corpus] = bilingual_corpora(["train.fil.gz", "train.es-419.gz"])
+    assert str(corpus.languages) == "fil-es_419"
+    assert languages_of(["train.eng_Latn", "train.de"]) == ("eng_Latn", "de")
+    assert is_multilingual(["train.en", "train.fil", "train.es-419"])
+    for name in (
+        "x.txt",
+        "x.tok",
+        "x.tsv",
+        "x.src",
+        "x.tgt",
+        "x.raw",
+        "x.min",
+        "x.bpe",
+        "x.ref",
+        "x.en-1",
+        "x.es-4190",
+    ):
+        assert not language_of(name)
 
 
 def test_ordinary_corpora_are_not_multilingual():

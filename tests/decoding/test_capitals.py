@@ -45,6 +45,19 @@ def test_only_the_case_changes(lengths, texts):
     assert all(new <= old for new, old in zip(lengths(read), lengths(texts), strict=True))
 
 
+def test_turkish_has_two_letters_i():
+    def lengths(texts):
+        return [sum(map(str.isupper, text)) for text in texts]
+
+    assert readable(["KIRMIZI IŞIK İYİ."], lengths, "tr") == ["kırmızı ışık iyi."]
+    assert readable(["KIRMIZI IŞIK"], lengths, "az_Latn") == ["kırmızı ışık"]
+    assert readable(["IN CITIES"], lengths, "en") == ["in cities"]
+    link = Link((0, 1), (6, 9), 1.0)
+    result = capitalised(Translation("ışık, iyi", -1.0, (), links=(link,)), "tr")
+    assert result.text == "IŞIK, İYİ" and result.links == (link,)
+    assert capitalised(Translation("ışık, iyi", -1.0, ()), "en").text == "IŞIK, IYI"
+
+
 def test_spans_follow_the_capitals():
     text = "die große Maß fließt"
     words = {word: (text.index(word), text.index(word) + len(word)) for word in text.split()}

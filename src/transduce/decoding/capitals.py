@@ -9,18 +9,24 @@ from dataclasses import replace
 from itertools import accumulate
 
 from transduce.decoding.types import Link, Translation
+from transduce.text.languages import main_language
 
 MIN_TITLE_WORDS = 3  # long words that begin with a capital
 MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case
 
+DOTTED = ("tr", "az", "tur", "aze", "azj")  # languages whose pairs of letters are i, İ and ı, I
+
 Lengths = Callable[[Sequence[str]], list[int]]  # measures texts in tokens
 
 
-def readable(texts: Sequence[str], lengths: Lengths) -> list[str]:
-    """Rewrite each text in capitals or in title case, if it then has fewer tokens. Its number of characters stays."""
+def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list[str]:
+    """Rewrite each text in capitals or in title case, if it then has fewer tokens. Its number of characters stays.
+
+    `language` is the code of the texts' language.
+    """
     unusual = [i for i, text in enumerate(texts) if _is_in_capitals(text) or _is_title(text)]
     words = [texts[i].split(" ") for i in unusual]
-    forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, first=not place)]
+    forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, language, not place)]
     counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
     for i, its in zip(unusual, words, strict=True):
         rewritten[i] = " ".join(min((next(counts) for _ in range(3)), key=lambda each: each[0])[1] for _ in its)
@@ -34,12 +40,13 @@ def _is_in_capitals(text: str) -> bool:
     return text.isupper() and sum(map(str.isupper, text)) > 1
 
 
-def capitalised(translation: Translation) -> Translation:
-    """Write a translation and its alternatives in capitals. Its score and its tokens stay."""
-    ends = [0, *accumulate(len(letter.upper()) for letter in translation.text)]  # ß becomes SS
+def capitalised(translation: Translation, language: str = "") -> Translation:
+    """Write a translation into `language` and its alternatives in capitals. Its score and its tokens stay."""
+    text = translation.text.replace("i", "İ") if _is_dotted(language) else translation.text
+    ends = [0, *accumulate(len(letter.upper()) for letter in text)]  # ß becomes SS
     links = tuple(Link(source, (ends[begin], ends[end]), weight) for source, (begin, end), weight in translation.links)
-    others = tuple(map(capitalised, translation.alternatives))
-    return replace(translation, text=translation.text.upper(), links=links, alternatives=others)
+    others = tuple(capitalised(other, language) for other in translation.alternatives)
+    return replace(translation, text=text.upper(), links=links, alternatives=others)
 
 
 def _is_title(text: str) -> bool:
@@ -48,12 +55,16 @@ def _is_title(text: str) -> bool:
     return len(long) >= MIN_TITLE_WORDS and all(word.lstrip("\"'([„“«¿¡")[:1].isupper() for word in long)
 
 
-def _forms(word: str, *, first: bool) -> list[str]:
+def _forms(word: str, language: str, first: bool) -> list[str]:
     """The three ways to write a word, the most likely way first. `first`: the word begins the text."""
-    lower = _lower(word)
+    lower = _lower(word.replace("I", "ı").replace("İ", "i") if _is_dotted(language) else word)
     begin = next((i for i, letter in enumerate(word) if letter.isalpha()), len(word))
     sentence_case = word[: begin + 1] + lower[begin + 1 :]
     return [sentence_case, lower, word] if first else [lower, sentence_case, word]
+
+
+def _is_dotted(language: str) -> bool:
+    return main_language(language) in DOTTED
 
 
 def _lower(text: str) -> str:

@@ -268,7 +268,8 @@ class Translator(Searcher):
             if text.strip():
                 numbered.setdefault(text, number)
         texts = list(numbered)
-        read = capitals.readable(texts, self.lengths) if self.config.capitals else texts
+        source, target = self.direction or ("", "")
+        read = capitals.readable(texts, self.lengths, source) if self.config.capitals else texts
         distinct = Sentences(read, self.encode(read), list(numbered.values()))
         self.check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
@@ -283,7 +284,7 @@ class Translator(Searcher):
             attention = functools.partial(self.forced, aligner, aligner.attention)
             translations = align(self.tokenizer, read, distinct.sources, ranked, attention)
         translated = {
-            text: capitals.capitalised(translation) if form != text and text.isupper() else translation
+            text: capitals.capitalised(translation, target) if form != text and text.isupper() else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from transduce.config.schema import DecodeConfig, RunConfig
+from transduce.config.schema import DataConfig, DecodeConfig, RunConfig
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -14,7 +14,7 @@ from transduce.evaluation.perplexity import Perplexity, Validation, mean_validat
 from transduce.evaluation.scores import AUTO, Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
-from transduce.text.languages import target_of
+from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -41,19 +41,18 @@ def evaluate(
     Raises UserError if the models' vocabularies differ, if there are no pairs, if the tokenisation for BLEU is unknown,
     or if a sentence is too long.
     """
-    target = target_of(pairs[0].direction) if pairs else ""
-    language = target or models[0].config.data.target
-    metrics(tokenize, language)
+    direction = _direction(pairs, models[0].config.data)
+    metrics(tokenize, direction.target)
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
-    tokenizer = tokenizer.into(target)
-    translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config)
+    tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
+    translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction])
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     measured = _perplexity(translator.score(sources, references), references)
     began = time.monotonic()
     translations = translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
-    scores = score(outputs, references, tokenize=tokenize, language=language)
+    scores = score(outputs, references, tokenize=tokenize, language=direction.target)
     return Evaluation(translations, scores, measured, seconds)
 
 
@@ -103,16 +102,23 @@ def _validation(
     def validate(model: Seq2Seq) -> Validation | None:
         if not pairs:
             return None
-        translator = Translator(TorchEngine([model]), tokenizer, greedy)
+        direction = _direction(pairs, config.data)
+        translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         if config.data.symbols:
             return Validation(measured.per_token)
         outputs = [translation.text for translation in translator.translate_sentences(sources[first])]
-        by_name = metrics(config.data.bleu_tokenize, target_of(pairs[0].direction) or config.data.target)
+        by_name = metrics(config.data.bleu_tokenize, direction.target)
         scores = (by_name[name].corpus_score(outputs, [references[first]]).score for name in ("BLEU", "chrF2"))
         return Validation(measured.per_token, *map(float, scores))
 
     return validate
+
+
+def _direction(pairs: Sequence[Pair], data: DataConfig) -> Direction:
+    """The direction of pairs that all have the same one."""
+    name = pairs[0].direction if pairs else ""
+    return Direction.parse(name) if name else Direction(data.source, data.target)
 
 
 def _perplexity(scored: Sequence[Scored], references: Sequence[str]) -> Perplexity:

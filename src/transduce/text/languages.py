@@ -12,9 +12,20 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
+# In common use, without those that are usual in other file names, such as tok, src, tgt, raw, min and new.
+ISO_639_3 = (
+    "ace afr amh apc ara arb ary arz asm ast awa aym azb aze azj bak bar bel ben bho bos bre bul cat cdo ceb ces chr "
+    "ckb cmn cos crh csb cym dan deu div dsb dzo ell eng epo est eus ewe fao fas fij fil fin fra frp fry fur gla gle "
+    "glg grn gsw guj hat hau haw heb hin hmn hrv hsb hun hye ibo ilo ind isl ita jav jpn kab kan kat kaz khk khm kin "
+    "kir kmr kok kor lao lat lav lij lim lin lit lmo ltg ltz lug lus lvs mai mal mfe mkd mlg mlt mni mon mri msa mya "
+    "nan nds nld nno nob nor npi nso nya oci ori pan pap pcm pes pms pnb pol por prs pus que ron roh run rus sag san "
+    "sat scn shn sin slk slv sme smo sna snd som sot spa sqi srd srp ssw sun swa swe swh szl tam tat tel tet tgk tgl "
+    "tha tir tpi tsn tso tuk tur tzm udm uig ukr urd uzb uzn vec vie vls vol wol wuu xho yid yor yue zgh zho zsm zul"
+)
 SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"  # texts, code, codes -> share
-# The code may be followed by a region or a script: pt, pt-BR, zh_Hans.
-LANGUAGE_CODE = re.compile(f"(?:{'|'.join(ISO_639_1.split())})(?:[-_][A-Za-z]{{2,4}})?")
+# The code may be followed by a region or a script: pt, pt-BR, es-419, zh_Hans.
+_CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
+LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_](?:[A-Za-z]{{2,4}}|[0-9]{{3}}))?")
 
 
 class Direction(NamedTuple):
