@@ -54,9 +54,7 @@ class ModelConfig:
     attention: Literal["scaled", "dot", "additive"] = option(
         "scaled", "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)", paper="scaled"
     )
-    activation: Literal["relu", "gelu", "silu"] = option(
-        "relu", "activation function of the feed-forward layers", paper="relu"
-    )
+    activation: Literal["relu", "gelu", "silu"] = option("relu", "activation of feed-forward layers", paper="relu")
     output_bias: bool = option(False, "add a bias to the output logits, as in Marian", paper="false")
     norm: Literal["post", "pre"] = option(
         "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
@@ -130,9 +128,7 @@ class DataConfig:
     )
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break these rules of `transduce doctor`; all: all rules")
-    bleu_tokenize: str = option(
-        "auto", "sacreBLEU's tokenizer; auto: follows the target language; none: for text that is tokenized already"
-    )
+    bleu_tokenize: str = option("auto", "sacreBLEU's tokenizer; auto: by target language; none: for tokenized text")
     augment: Literal["none", "default"] = option(
         "none", "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers"
     )

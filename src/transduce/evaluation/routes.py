@@ -53,7 +53,9 @@ def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: Deco
     routes = [Route(DIRECT, direct, [])]
     for pivot in pivots_of(translator.directions, direction):
         texts = _translate(translator, direction, pivot, pairs)
-        routes.append(Route(pivot, texts, compare(direct, texts, references, tokenize=tokenize, language=direction.target)))
+        routes.append(
+            Route(pivot, texts, compare(direct, texts, references, tokenize=tokenize, language=direction.target))
+        )
     return routes
 
 

@@ -148,11 +148,11 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
 
 def check_size(settings: Settings, pairs: int) -> None:
     """Raise UserError if a corpus is too small to train on, unless the user chose train.steps."""
-    if pairs < size_table.MIN_PAIRS and not settings.is_chosen("train.steps"):
+    if pairs < size_table.MIN_TRAINING_PAIRS and not settings.is_chosen("train.steps"):
         raise UserError(
-            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from: a training needs at least "
-            f"{size_table.MIN_PAIRS}, and useful translations about {size_table.USEFUL_PAIRS:,}. Add pairs, or set "
-            "train.steps to train all the same."
+            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from. A training needs at least "
+            f"{size_table.MIN_TRAINING_PAIRS}, and useful translations need about {size_table.USEFUL_PAIRS:,}. "
+            "Add pairs, or set train.steps to train all the same."
         )
 
 
