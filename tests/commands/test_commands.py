@@ -33,6 +33,7 @@ from transduce.config.parse import configure
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.preparation.prepared import open_prepared, read_facts
+from transduce.system import console
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.text.plain import write_lines
@@ -414,7 +415,7 @@ def test_what_is_cut_off_is_said_and_flagged(place, capsys):
     cut = sum(each == ["cut"] for each in flags)
     assert status == 0 and cut > 0
     assert said.splitlines()[-1].startswith(
-        f"{cut} translations were cut off at the length limit (decode.max_extra_tokens)"
+        f"{console.count(cut, 'translation')} cut off at the length limit (decode.max_extra_tokens)"
     )
     assert run(capsys, *command)[1].count("\n") == 12
 

@@ -634,7 +634,7 @@ def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):
     (tmp_path / "long.txt").write_text("ka lo\n" + "ka " * 50 + "\n")
     status, translated, said = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "long.txt")
     assert status == 0 and translated.count("\n") == 2
-    assert "1 texts have a sentence that was too long and was translated in parts: line 2" in said
+    assert "1 text with a sentence that was too long and was translated in parts: line 2" in said
 
 
 # -- a full disk ------------------------------------------------------------------------------------------

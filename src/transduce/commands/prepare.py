@@ -9,7 +9,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 
@@ -86,14 +86,14 @@ def print_prepared(prepared: "Prepared") -> None:
     facts = prepared.facts
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
-        f"{facts.pairs:,} pairs to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
+        f"{count(facts.pairs, 'pair')} to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
         f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces in the vocabulary, "
         f"{facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
         print(f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}")
-    for rule, count in facts.left_out.items():
-        print(f"pairs left out by the rule {rule}: {count:,} (listed in {prepared.folder / LEFT_OUT_FILE})")
+    for rule, number in facts.left_out.items():
+        print(f"pairs left out by the rule {rule}: {number:,} (listed in {prepared.folder / LEFT_OUT_FILE})")
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, pro
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.decoding.registry import READ_GLOSSARY, EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
-from transduce.system.console import log, with_progress
+from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import DOCUMENT_SUFFIXES
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 # Functions that take a Call and translate documents, or lines in shards: "module:function".
 TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
-FLAG_MEANINGS = {
-    "cut": "translations were cut off at the length limit (decode.max_extra_tokens)",
-    "loop": "translations repeated themselves and were searched again without repeated tokens",
-    "detached": "translations have hardly anything to do with their sources",
-    "untranslated": "translations are copies of their sources",
-    "placeholders": "translations lack or repeat tags or placeholders",
-    "guessed": "translations have tags or placeholders at guessed positions",
-    "numbers": "translations contain other numbers than their sources",
-    "split": "texts have a sentence that was too long and was translated in parts",
-    "long": "texts have a passage that was too long to translate and was copied",
+FLAG_MEANINGS = {  # what is counted, and what it is
+    "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
+    "loop": ("translation", "searched again without repeated tokens, because of repetitions"),
+    "detached": ("translation", "with hardly anything to do with the source"),
+    "untranslated": ("translation", "equal to the source"),
+    "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),
+    "guessed": ("translation", "with tags or placeholders at guessed positions"),
+    "numbers": ("translation", "with other numbers than the source"),
+    "split": ("text", "with a sentence that was too long and was translated in parts"),
+    "long": ("text", "with a passage that was too long to translate and was copied"),
 }
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
@@ -264,7 +264,7 @@ class Flags:
 
     def log(self) -> None:
         """Print the meaning, the count and the first line numbers of each flag."""
-        for flag, count in self.counts.items():
-            lines = self.lines[flag]
-            numbers = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
-            log(f"{count:,} {FLAG_MEANINGS[flag]}: line{'s' if count > 1 else ''} {numbers}")
+        for flag, number in self.counts.items():
+            lines, (noun, meaning) = self.lines[flag], FLAG_MEANINGS[flag]
+            numbers = ", ".join(map(str, lines)) + (", …" if number > len(lines) else "")
+            log(f"{count(number, noun)} {meaning}: line{'s' * (number > 1)} {numbers}")

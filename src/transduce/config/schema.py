@@ -123,9 +123,7 @@ class DataConfig:
     max_length: int = option(
         256, "maximum length of a text; pairs with a longer text are left out of training", unit="tokens", least=1
     )
-    max_ratio: float = option(
-        0.0, "longest side of a pair: this many times the characters of the shorter side, plus 10; 0: no limit"
-    )
+    max_ratio: float = option(0.0, "maximum length in characters: this times the other side, plus 10; 0: no limit")
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
     rules: tuple[str, ...] = option((), "leave out pairs that break these rules of `transduce doctor`; all: all rules")
     bleu_tokenize: str = option("auto", "sacreBLEU's tokenizer; auto: by target language; none: for tokenized text")

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from transduce.system.console import count
 from transduce.text.pairs import Origin
 from transduce.text.rules import MEANINGS
 
@@ -42,7 +43,7 @@ class Cleaning:
     def sentences(self) -> list[str]:
         """A sentence for each rule about the pairs that it left out. The rule with the most pairs comes first."""
         return [
-            f"Left out {number:,} of {self.read:,} pairs because of {(MEANINGS | OTHER_MEANINGS)[rule]}; "
+            f"Left out {number:,} of {count(self.read, 'pair')} because of {(MEANINGS | OTHER_MEANINGS)[rule]}; "
             f"the first is {self.lines[rule][0].file}, line {self.lines[rule][0].line}."
             for rule, number in self.counts.most_common()
         ]

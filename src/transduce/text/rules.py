@@ -49,6 +49,8 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
 ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # always on, or with an option of their own
+# Rules that mostly report good pairs of a clean corpus (docs/guides/doctor.md): the doctor's --fix keeps these pairs.
+SUSPICIONS = COPIED, UNUSUAL_LENGTH, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, NEAR_DUPLICATE
 OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)  # the rules that data.rules may name
 ALL = "all"  # in data.rules: all rules that it may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)

@@ -45,7 +45,7 @@ def announcement(
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
     return [
-        f"Corpus      {facts.pairs:,} pairs {names}, {facts.target_tokens:,} target tokens; "
+        f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
         *([] if named else [f"Languages   {languages}"]),
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),

@@ -389,6 +389,27 @@ def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
     assert left[2]["source"] == "A {0} dog"
 
 
+def test_suspicions_are_kept_and_counted_apart(tmp_path, capsys):
+    rows = [f"Sentence number {i} is here.\tSatz Nummer {i} ist hier." for i in range(40)]
+    rows[3], rows[5] = "Read the word *now*.\tLies jetzt das Wort {0}.", "A blank side\t"
+    rows[7] = "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"  # only code: in no language, and not to be translated
+    corpus, mended = tmp_path / "corpus.tsv", tmp_path / "mended.tsv"
+    corpus.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    chosen = "--from", "en", "--to", "de", "--without", NEAR_DUPLICATE, "--fix", mended
+    said = run(capsys, "doctor", corpus, *chosen)[1]
+    assert "1 pair (2.50%) with a fault; 1 more (2.50%) only suspicious: a clean copy keeps them.\n" in said
+    assert said.index("\nfaults") < said.index(EMPTY) < said.index("\nsuspicions") < said.index(PLACEHOLDERS_DIFFER)
+    assert mended.read_text(encoding="utf-8").splitlines() == rows[:5] + rows[6:]
+    report = json.loads(run(capsys, "doctor", corpus, *chosen, "--json")[1])
+    assert (report["faulty"], report["suspicious"]) == (1, 1)
+    assert {rule: each["kind"] for rule, each in report["rules"].items()} == {
+        EMPTY: "fault",
+        PLACEHOLDERS_DIFFER: "suspicion",
+    }
+    run(capsys, "doctor", corpus, "--only", PLACEHOLDERS_DIFFER, "--fix", mended)  # named: to be dropped, too
+    assert mended.read_text(encoding="utf-8").splitlines() == rows[:3] + rows[4:5] + rows[6:]
+
+
 def test_what_is_mended_has_no_fault(corpus, capsys):
     once, twice = corpus.with_name("once.jsonl"), corpus.with_name("twice.jsonl")
     pairs = [[*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
@@ -423,9 +444,9 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
         file.write_text("A dog.\t\n" * 3, encoding="utf-8")
     page = tmp_path / "page.html"
     said = run(capsys, "doctor", *files, "--only", NUMBERS_DISAGREE, "--out", page)[1]
-    assert f"also in {files[0]}, lines 3; {files[1]}, lines 1, 2, 3\n" in said
+    assert f"also in {files[0]}, line 3; {files[1]}, lines 1, 2, 3\n" in said
     assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(encoding="utf-8")
-    assert "also in lines 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
+    assert "also in line 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
 
 
 def test_a_length_that_is_not_counted_to_its_end_is_not_told_as_a_length(tmp_path, capsys):

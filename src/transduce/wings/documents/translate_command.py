@@ -1,7 +1,7 @@
 """`transduce translate` for documents."""
 
 from transduce.commands.translate import Call, Flags
-from transduce.system.console import log
+from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.text.plain import read_bytes, suffixes, write_bytes
 from transduce.wings.documents.document import translate_document
@@ -25,7 +25,7 @@ def run(call: Call) -> None:
             glossary=terms,
         )
         write_bytes(call.output, document.content)
-    log(f"{document.texts:,} texts translated")
+    log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
         log("Every text in the document has a translation already. --redo translates the texts again.")
     flags = Flags()

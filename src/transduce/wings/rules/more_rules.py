@@ -51,7 +51,7 @@ MISREAD = re.compile(
 )
 DAMAGED_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
 MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
-DIGIT = re.compile(r"\d")
+DIGIT, LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 
 
 class MoreRules:
@@ -119,8 +119,9 @@ class MoreRules:
             return
         gaps = []
         for column, label in zip(batch.columns, self._labels, strict=True):
-            texts = [column.texts[row] for row in rows]
-            gaps.append(identifier().gaps(texts, label) if label else np.zeros(len(rows)))
+            texts = [_words(column.texts[row]) for row in rows]
+            has_words = np.array([LETTER.search(text) is not None for text in texts], dtype=np.bool_)
+            gaps.append(identifier().gaps(texts, label) * has_words if label else np.zeros(len(rows)))
         wrong = [gap > WRONG_LANGUAGE_NATS for gap in gaps]
         swapped = wrong[0] & wrong[1]
         for place in np.flatnonzero(swapped):
@@ -129,6 +130,11 @@ class MoreRules:
         for rule, is_broken in zip(LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True):
             if rule in self._asked:
                 broken[rows[is_broken]] |= BITS[rule]
+
+
+def _words(text: str) -> str:
+    """A text without its placeholders, or the text itself if it has none."""
+    return mask(text).rest if MAY_BE_PLACEHOLDER.search(text) else text
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:

@@ -5,7 +5,7 @@ Worker processes audit chunks of the corpus (`chunk.py`). This module merges the
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, groupby
@@ -70,6 +70,7 @@ class Finding(NamedTuple):
     number: int  # of pairs
     lines: list[Origin]  # origins of the first 10,000 pairs
     examples: list[Pair]
+    is_suspicion: bool  # kept by --fix, if the pair has no fault
 
 
 @dataclass
@@ -77,9 +78,11 @@ class Audit:
     """The findings about a corpus. Row 0 of each array is about the sources, row 1 about the targets."""
 
     rules: Rules
+    suspicions: Collection[str] = ()  # rules whose breach is only a suspicion; the breach of another rule is a fault
     faults: Cleaning = field(default_factory=Cleaning)  # a pair is counted for every rule that it breaks
-    faulty: int = 0  # pairs that break a rule
-    repaired: int = 0  # faulty pairs that break no rule after realignment and decoding as Windows-1252
+    faulty: int = 0  # pairs with a fault
+    suspicious: int = 0  # pairs that only break rules of `suspicions`
+    repaired: int = 0  # faulty pairs without a fault after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
     characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # by code point
@@ -99,15 +102,18 @@ class Audit:
         return (Verdict(*row) for chunk in self.chunk_verdicts for row in chunk.tolist())
 
     def findings(self) -> list[Finding]:
-        """One finding for each broken rule, the most frequently broken rule first."""
-        return [
-            Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule])
+        """One finding for each broken rule: faults before suspicions, the most frequently broken rule first."""
+        found = [
+            Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule], rule in self.suspicions)
             for rule, count in self.faults.counts.most_common()
         ]
+        return sorted(found, key=attrgetter("is_suspicion"))
 
 
-def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
+def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1, suspicions: Collection[str] = ()) -> Audit:
     """Audit a corpus. A language that is missing in `rules` is identified from the first texts.
+
+    A pair that only breaks rules of `suspicions` has no fault.
 
     If reading fails, the pairs read so far are audited, and `Audit.stopped` holds the reason. Raises UserError if no
     pair can be read, if the test set can't be read, or if a package is missing.
@@ -119,7 +125,7 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1) -> Audit:
         raise UserError(stopped[0] if stopped else "The corpus is empty. Name a corpus with at least one pair.")
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
-    result = Audit(rules)
+    result = Audit(rules, suspicions)
     seen = SeenHashes(), SeenHashes()
     if len(first) < CHUNK:
         processes = 1
@@ -195,7 +201,8 @@ def _audit_chunks(
 
 
 def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    _flag_repetitions(chunk_audit, seen)
+    faults = ~sum((BITS[rule] for rule in result.suspicions), start=np.uint32(0))
+    _flag_repetitions(chunk_audit, seen, faults)
     broken = chunk_audit.broken
     for rule, bit in BITS.items():
         rows = np.flatnonzero(broken & bit)
@@ -216,16 +223,19 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
             if previous and previous == (file, previous.first, begin - 1, offset):
                 begin = result.stretches.pop().first
             result.stretches.append(Misaligned(file, begin, lines[-1], offset))
-    verdicts = _verdicts(chunk_audit)
+    verdicts = _verdicts(chunk_audit, faults)
     result.chunk_verdicts.append(verdicts)
-    result.faulty += int(np.count_nonzero(broken))
+    result.faulty += int(np.count_nonzero(broken & faults))
+    result.suspicious += int(np.count_nonzero((broken > 0) & (broken & faults == 0)))
     result.repaired += int(np.count_nonzero(verdicts["repaired"]))
     result.faults.read += len(chunk)
 
 
-def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
-    broken, remaining = chunk_audit.broken, chunk_audit.remaining
-    offsets = chunk_audit.partners - np.arange(len(broken))
+def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
+    """The verdicts of a chunk. `faults` has the bits of the rules whose breach is a fault."""
+    offsets = chunk_audit.partners - np.arange(len(chunk_audit.broken))
+    # A realigned pair that is suspicious was probably not realigned correctly.
+    broken, remaining = chunk_audit.broken & faults, chunk_audit.remaining & np.where(offsets, ~np.uint32(0), faults)
     verdicts = np.zeros(len(broken), VERDICT)
     # Removed pairs are listed as they stand in the corpus, so their rule must be one that the original pair breaks.
     reasons = np.where(offsets, broken, remaining)
@@ -238,10 +248,10 @@ def _verdicts(chunk_audit: ChunkAudit) -> NDArray[Any]:
     return verdicts
 
 
-def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
-    """Flag pairs that repeat an earlier pair. Only good and repaired pairs are compared."""
+def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32) -> None:
+    """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
-    good = remaining == 0
+    good = remaining & faults == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
         if len(hashes):
             rows = np.flatnonzero(good)

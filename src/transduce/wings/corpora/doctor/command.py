@@ -41,22 +41,25 @@ def doctor(
         target: Language code of the target, such as de; by default identified from the text. Needed for a .tmx file.
         test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
         vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
-        only: Names of the rules to check; the doctor skips all other rules.
+        only: Names of the rules to check; the doctor skips all other rules, and counts what breaks these as a fault.
         without: Names of rules to skip; the doctor checks all other rules.
         out: Also write a report of the corpus to this .html file.
         json: Print the findings as JSON.
-        fix: Write the corpus without its faulty pairs to these files. Give files in the format of the corpus, or one
-            .jsonl file. The removed pairs and the rules that they broke are written to FILE.left-out.jsonl.
+        fix: Write the corpus without its faulty pairs to these files; suspicious pairs are kept. Give files in the
+            format of the corpus, or one .jsonl file. The removed pairs and the rules that they broke are written to
+            FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
     if _is_corpus(what):
+        from transduce.text.rules import SUSPICIONS
         from transduce.wings.corpora.doctor.corpus_command import (
             check_corpus,
             choose_rules,
         )  # numpy: too slow for --help
 
         rules = choose_rules((source, target), test, only, without)
-        check_corpus(what, rules, vocabulary=vocabulary, out=out, json=json, fix=fix, threads=threads)
+        suspicions = {*SUSPICIONS} - {*only}
+        check_corpus(what, rules, suspicions, vocabulary=vocabulary, out=out, json=json, fix=fix, threads=threads)
         return
     for_corpus: dict[str, object] = {"from": source, "to": target, "test": test, "vocabulary": vocabulary, "only": only}
     for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}

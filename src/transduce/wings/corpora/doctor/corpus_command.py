@@ -2,7 +2,7 @@
 
 import json as json_format
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transduce.config.schema import UNK
-from transduce.system.console import log, print_table, with_progress
+from transduce.system.console import count, log, print_table, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.text.pairs import read_pairs
@@ -29,7 +29,7 @@ from transduce.tokens.learning import CHARACTER_COVERAGE
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
-from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page
+from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page, verdict
 from transduce.wings.rules.identify import identifier
 
 EXAMPLES_PRINTED = 2  # faulty pairs for each rule
@@ -40,6 +40,7 @@ RARE_PRINTED = 12  # characters without a piece of their own
 def check_corpus(
     files: Sequence[str],
     rules: Rules,
+    suspicions: Collection[str],
     *,
     vocabulary: Path | None,
     out: Path | None,
@@ -47,7 +48,10 @@ def check_corpus(
     fix: Sequence[str],
     threads: int,
 ) -> None:
-    """Audit the corpus and print the findings. Writes a report to `out`, and the repaired corpus to `fix`."""
+    """Audit the corpus and print the findings. Writes a report to `out`, and the repaired corpus to `fix`.
+
+    The repaired corpus keeps the pairs that only break rules of `suspicions`.
+    """
     outputs = [*([out] if out else []), *map(Path, fix)]
     for output in outputs:
         check_output(output, files, "out" if output == out else "fix")
@@ -60,7 +64,7 @@ def check_corpus(
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
     began = time.monotonic()
     pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
-    result = audit(pairs, rules, threads or cores())
+    result = audit(pairs, rules, threads or cores(), suspicions)
     seconds = time.monotonic() - began
     uncovered = _uncovered(result, vocabulary)
     if json:
@@ -116,20 +120,24 @@ def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
 
 
 def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]) -> None:
-    pairs, faulty, findings = audit.pairs, audit.faulty, audit.findings()
+    pairs, findings = audit.pairs, audit.findings()
     languages = " to ".join(code or "?" for code in audit.rules.languages)
-    print(f"{' + '.join(files)}: {pairs:,} pairs, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)")
-    repairable = f"; --fix repairs {audit.repaired:,} of them" if audit.repaired else ""
-    print(f"{faulty:,} pairs ({faulty / pairs:.2%}) have a fault{repairable}.")
+    print(
+        f"{' + '.join(files)}: {count(pairs, 'pair')}, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)"
+    )
+    repairable = f" --fix repairs {count(audit.repaired, 'pair')} with a fault." if audit.repaired else ""
+    print(verdict(audit) + repairable)
     if audit.stopped:
         print(f"Reading stopped early: {audit.stopped}")
-    rows = [
-        ("", f"{finding.number:,}", f"{finding.number / pairs:.2%}", finding.rule, finding.meaning)
-        for finding in findings
-    ]
-    if rows:
-        print()
-        print_table([("", "pairs", "share", "rule", ""), *rows])
+    for title, is_suspicion in (("faults", False), ("suspicions", True)):
+        rows = [
+            ("", f"{finding.number:,}", f"{finding.number / pairs:.2%}", finding.rule, finding.meaning)
+            for finding in findings
+            if finding.is_suspicion == is_suspicion
+        ]
+        if rows:
+            print()
+            print_table([(title, "pairs", "share", "rule", ""), *rows])
     for stretch in audit.stretches:
         print(f"\n{stretch}")
     for finding in findings:
@@ -146,7 +154,7 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
     if uncovered:
         named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED])
         more = f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
-        print(f"\n{len(uncovered):,} characters have no piece in the vocabulary: {named}{more}")
+        print(f"\n{count(len(uncovered), 'character')} without a vocabulary piece: {named}{more}")
 
 
 def _cut(text: str) -> str:
@@ -159,6 +167,7 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
     return {
         "pairs": audit.pairs,
         "faulty": audit.faulty,
+        "suspicious": audit.suspicious,
         "mendable": audit.repaired,
         "seconds": round(seconds, 3),
         "languages": audit.rules.languages,
@@ -166,6 +175,7 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
         "rules": {
             finding.rule: {
                 "meaning": finding.meaning,
+                "kind": "suspicion" if finding.is_suspicion else "fault",
                 "pairs": finding.number,
                 "lines": [[origin.file, origin.line] for origin in finding.lines],
                 "examples": [
@@ -195,8 +205,8 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
     left_out, repaired = (Path(f"{outputs[0]}.{what}.jsonl") for what in ("left-out", "mended"))
     write_lines(left_out, corpus.left_out())
     removed = audit.faulty - audit.repaired
-    written = f"Written: {' '.join(outputs)} ({audit.pairs - removed:,} pairs), {left_out} ({removed:,})"
+    written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
     if audit.repaired:
         write_lines(repaired, corpus.repaired())
-        written += f", {repaired} ({audit.repaired:,} kept pairs)"
+        written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
     log(written)

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from transduce.system.console import count
 from transduce.wings.corpora.doctor.audit import Audit, Finding, Misaligned, quantiles
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, Ints
 from transduce.wings.inspection.page import document, section, shown
@@ -21,13 +22,15 @@ CHART_WIDTH, CHART_HEIGHT = 600, 150  # in SVG units
 def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -> str:
     """The HTML report about a corpus. `uncovered` has the characters without a vocabulary piece, and their counts."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
-    share, findings = audit.faulty / audit.pairs, audit.findings()
-    summary = f"{audit.pairs:,} pairs, {languages}; {audit.faulty:,} of them ({share:.2%}) have a fault"
-    summary += f"; {audit.repaired:,} faulty pairs can be repaired." if audit.repaired else "."
+    findings = audit.findings()
+    faults, suspicions = ([each for each in findings if each.is_suspicion == kind] for kind in (False, True))
+    summary = f"{count(audit.pairs, 'pair')}, {languages}. {verdict(audit)}"
+    summary += f" {count(audit.repaired, 'faulty pair')} can be repaired." if audit.repaired else ""
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
         f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>' if audit.stopped else "",
-        section("Faults", _rules(findings, audit.pairs)),
+        section("Faults", _rules(faults, audit.pairs) or "<p>No faults.</p>"),
+        section("Suspicions", _rules(suspicions, audit.pairs)) if suspicions else "",
         section("Misaligned stretches", _stretches(audit.stretches)),
         *(section(each.rule, _finding(each)) for each in findings),
         section("Lengths", _lengths(audit)),
@@ -39,7 +42,7 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
 
 def _rules(findings: Sequence[Finding], pairs: int) -> str:
     if not findings:
-        return "<p>No faults.</p>"
+        return ""
     largest = max(finding.number for finding in findings)
     rows = "\n".join(
         f'<tr><th><a href="#{each.rule}">{each.rule}</a></th><td class="number">{each.number:,}</td>'
@@ -56,12 +59,22 @@ def _stretches(stretches: Sequence[Misaligned]) -> str:
     return f"<ul>{items}</ul>" if stretches else ""
 
 
+def verdict(audit: Audit) -> str:
+    """A sentence that counts the pairs with faults and the suspicious pairs."""
+    text = f"{count(audit.faulty, 'pair')} ({audit.faulty / audit.pairs:.2%}) with a fault"
+    if audit.suspicious:
+        share = f"{audit.suspicious / audit.pairs:.2%}"
+        text += f"; {audit.suspicious:,} more ({share}) only suspicious: a clean copy keeps them"
+    return f"{text}."
+
+
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
     """A text that lists up to `limit` line numbers of a finding, starting with the one at index `first`."""
     several = len({origin.file for origin in finding.lines}) > 1
     named = [
-        f"{file}, " * several + f"lines {', '.join(str(origin.line) for origin in origins)}"
+        f"{file}, " * several + f"line{'s' * (len(lines) > 1)} {', '.join(lines)}"
         for file, origins in groupby(finding.lines[first : first + limit], key=attrgetter("file"))
+        if (lines := [str(origin.line) for origin in origins])
     ]
     return "; ".join(named) + " …" * (finding.number > first + limit)
 
@@ -85,7 +98,7 @@ def _finding(finding: Finding) -> str:
         for pair in finding.examples[:EXAMPLES_ON_PAGE]
     )
     return (
-        f'<p class="note" id="{finding.rule}">{finding.number:,} pairs with {shown(finding.meaning)}; '
+        f'<p class="note" id="{finding.rule}">{count(finding.number, "pair")} with {shown(finding.meaning)}; '
         f'{shown(line_numbers(finding, 0, LINES_ON_PAGE))}</p>\n<table class="pairs"><tbody>{rows}</tbody></table>'
     )
 
