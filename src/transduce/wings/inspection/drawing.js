@@ -84,8 +84,8 @@ globalThis.transduce = (() => {
     canvas.repaint = () => {
       const pen = canvas.getContext("2d");
       const colour = (name) => {
-        pen.fillStyle = getComputedStyle(canvas).getPropertyValue(name);
-        return [1, 3, 5].map((i) => parseInt(pen.fillStyle.slice(i, i + 2), 16));
+        canvas.style.color = `var(${name})`;
+        return getComputedStyle(canvas).color.match(/\d+/g).map(Number);
       };
       const image = pen.createImageData(width, height);
       paint(image.data, colour);
@@ -95,8 +95,8 @@ globalThis.transduce = (() => {
     return canvas;
   }
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-    document.querySelectorAll(".transduce canvas").forEach((canvas) => canvas.repaint()));
+  const repaint = () => document.querySelectorAll(".transduce canvas").forEach((canvas) => canvas.repaint());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 
   // ---- text and numbers --------------------------------------------------------------------------------------------
 
@@ -139,7 +139,8 @@ globalThis.transduce = (() => {
 
   // ---- the ribbon --------------------------------------------------------------------------------------------------
 
-  const ROW = 26; // pixels for each row when the pieces are in columns
+  const isTouch = matchMedia("(pointer: coarse)").matches;
+  const ROW = isTouch ? 44 : 26; // pixels for each row when the pieces are in columns: a finger needs 44
   const isRightToLeft = (texts) => /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u.test(texts.join(""));
 
   // The positions of units on a centred line, and the line's length.
@@ -190,7 +191,7 @@ globalThis.transduce = (() => {
       const weights = between(maps, picked.layer, picked.head, sides[1], sides[0]);
       const lined = (gap) => sides.map((items) => lineUp(items, measure, width, gap));
       const lines = [28, 18, 10].map(lined).find((found) => found.every(({ length }) => length <= width));
-      const flat = lines !== undefined; // otherwise two columns, at most 640 pixels wide together
+      const flat = lines !== undefined && !isTouch; // otherwise two columns, at most 640 pixels wide together
       if (!flat) width = Math.min(width, 640);
       const most = width / 2 - 76;
       const widest = sides.map((items) => Math.min(most, Math.max(...items.map((item) => measure(item.text)))));
@@ -277,7 +278,8 @@ globalThis.transduce = (() => {
         : { x: side ? width : 0, y: middle + 5, "text-anchor": side ? "end" : "start" }) });
       const area = flat ? { x: begin, y: side ? near : near - 44, width: end - begin, height: 44 }
         : { x: side ? near : 0, y: begin - 2, width: side ? width - near : near, height: end - begin + 4 };
-      const attributes = { class: isMark(item.text) ? "piece mark" : "piece", role: "option", "aria-label": item.text };
+      const label = texts[i] === item.text ? item.text : `${texts[i]} ${item.text}`; // the visible text, then all of it
+      const attributes = { class: isMark(item.text) ? "piece mark" : "piece", role: "option", "aria-label": label };
       return { number, item: make("g", attributes, make("rect", area), make("text", text, texts[i]), number) };
     });
   }
@@ -508,7 +510,7 @@ globalThis.transduce = (() => {
         event.preventDefault();
         show(inside(at[0] + step[0], values.length), inside(at[1] + step[1], channels));
       });
-      return [make("h3", {}, all.length > 1 ? `Encodings of the ${side}` : ""), told, box];
+      return [...(all.length > 1 ? [make("h3", {}, `Encodings of the ${side}`)] : []), told, box];
     });
     const halves = all[0].kind === "sinusoidal" ? ", sines on the left, cosines on the right" : "";
     return section(`Positions (${all[0].kind})`,
@@ -524,5 +526,5 @@ globalThis.transduce = (() => {
     element.replaceChildren(...parts);
   }
 
-  return { draw };
+  return { draw, repaint };
 })();

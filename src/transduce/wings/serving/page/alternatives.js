@@ -1,14 +1,18 @@
 /** Alternative translations of a passage, best first; the user chooses one by a click. */
 
 import { element, make } from "./elements.js";
+import { figure, label, likelihood } from "./quality.js";
 import { ask } from "./service.js";
 import { differences } from "./text.js";
 
 const MANY = 3; // with the translation itself, as many as a beam of 4 holds
+const EXPLANATION =
+  "The words say how likely the model finds a translation compared with the best one. The figures are the model's scores: closer to 0 is more likely. Compare only figures of the same list.";
 
 export class Alternatives {
-  constructor(facing, onTaken) {
-    Object.assign(this, { facing, onTaken, box: element("alternatives"), button: element("other") });
+  /** `glossary` returns the terms of the shown translation, if any; `onTaken` is called after a choice. */
+  constructor(facing, glossary, onTaken) {
+    Object.assign(this, { facing, glossary, onTaken, box: element("alternatives"), button: element("other") });
     this.passage = null;
     this.running = null; // the AbortController of the newest request
     this.button.addEventListener("click", () => {
@@ -27,7 +31,8 @@ export class Alternatives {
     this.box.hidden = false;
     this.box.replaceChildren(make("p", "soft", "Searching …"));
     const { source, target } = this.facing.languages;
-    const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true };
+    const glossary = this.glossary();
+    const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true, glossary };
     const { signal } = (this.running = new AbortController());
     try {
       const answer = await ask("translate", asked, signal);
@@ -60,7 +65,10 @@ export class Alternatives {
     const list = make("ol");
     for (const { text, score } of distinct) list.append(this.item(passage, text, score, scores[0]));
     this.box.replaceChildren(list);
+    const quality = label(answer.confidence, answer.flags);
+    if (quality) this.box.prepend(make("p", "soft", `The first translation of this sentence: ${quality}`));
     if (distinct.length < 2) this.box.append(make("p", "soft", "The model found no alternatives."));
+    else this.box.append(make("p", "soft", EXPLANATION));
     const first = list.querySelector("[aria-pressed=true]") ?? list.querySelector("button");
     if ([document.body, this.facing.output, this.button].includes(document.activeElement))
       first.focus({ preventScroll: true });
@@ -85,7 +93,7 @@ export class Alternatives {
   take(passage, text) {
     this.close();
     this.facing.prefer(passage, text);
-    this.onTaken(text);
+    this.onTaken(0);
     this.facing.output.focus({ preventScroll: true });
   }
 
@@ -102,10 +110,9 @@ export class Alternatives {
   }
 }
 
-/** The score as a number, and a bar with the probability relative to the best translation. */
+/** How likely a translation is, in words, as a bar and as its score. */
 function scoreElement(score, best) {
-  const shown = make("span", "score", score.toFixed(2).replace("-", "−"));
-  shown.title = "Score: log-probability, divided by the length penalty";
+  const shown = make("span", "score", `${likelihood(score, best)} (${figure(score)})`);
   const bar = make("meter");
   bar.max = 1;
   bar.value = Math.exp(Math.min(0, score - best));

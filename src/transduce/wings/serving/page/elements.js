@@ -1,4 +1,4 @@
-/** Access to the page's elements, the browser's storage and the clipboard. */
+/** Access to the page's elements and the browser's storage. */
 
 export const element = (id) => document.getElementById(id);
 
@@ -20,11 +20,22 @@ export function recall(storage, name) {
   }
 }
 
+/** The JSON value that is stored on this device; null if it is missing or damaged. */
+export function recallJson(name) {
+  try {
+    return JSON.parse(recall("localStorage", name));
+  } catch {
+    return null;
+  }
+}
+
+/** Store a text; returns whether the browser has stored it. */
 export function remember(storage, name, value) {
   try {
     window[storage].setItem(name, value);
+    return true;
   } catch {
-    // not remembered
+    return false;
   }
 }
 
@@ -44,23 +55,5 @@ export function rewrite(field, text) {
   if (!done || field.value !== text) {
     field.value = text;
     field.dispatchEvent(new Event("input", { bubbles: true }));
-  }
-}
-
-/** Copy `text` to the clipboard, even if the page was loaded over plain HTTP; returns whether that succeeded. */
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const before = document.activeElement;
-    const field = make("textarea", "unseen");
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    const done = document.execCommand("copy");
-    field.remove();
-    before?.focus();
-    return done;
   }
 }

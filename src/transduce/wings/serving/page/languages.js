@@ -1,6 +1,6 @@
 /** The languages of the texts: what the server offers, what the user chose, what the server detected. */
 
-import { element, recall, remember } from "./elements.js";
+import { element, recallJson, remember } from "./elements.js";
 
 const AUTO = "auto";
 const REMEMBERED = "transduce.languages";
@@ -12,7 +12,7 @@ export class Languages {
     this.sources = known.filter((language) => language.targets.some((code) => code !== language.code));
     this.source = element("source-language");
     this.target = element("target-language");
-    const before = remembered();
+    const before = recallJson(REMEMBERED) ?? {};
     this.source.replaceChildren(
       new Option("Detect language", AUTO),
       ...this.sources.map(({ name, code }) => new Option(name, code)),
@@ -28,6 +28,13 @@ export class Languages {
     this.fillTargets([this.target.value]);
     remember("localStorage", REMEMBERED, JSON.stringify({ source: this.source.value, target: this.target.value }));
     this.onChange();
+  }
+
+  /** Choose these languages, as far as the server offers them. */
+  choose({ source, target }) {
+    pick(this.source, [source, this.source.value]);
+    this.fillTargets([target, this.target.value]);
+    this.changed();
   }
 
   /** Offer the languages that the source can be translated into, and select the first of `wished` among them. */
@@ -90,12 +97,4 @@ export class Languages {
 function pick(select, wished) {
   const offered = [...select.options].map(({ value }) => value);
   select.value = wished.find((code) => offered.includes(code)) ?? "";
-}
-
-function remembered() {
-  try {
-    return JSON.parse(recall("localStorage", REMEMBERED)) ?? {};
-  } catch {
-    return {};
-  }
 }

@@ -2,20 +2,34 @@
 
 import { Alternatives } from "./alternatives.js";
 import { AttentionPanel } from "./attention.js";
+import { copyFrom } from "./clipboard.js";
 import { Documents } from "./documents.js";
-import { copy, element, recall, remember, rewrite } from "./elements.js";
+import { element, recall, remember, rewrite } from "./elements.js";
 import { Facing } from "./facing.js";
+import { Glossary } from "./glossary.js";
+import { History } from "./history.js";
 import { Languages } from "./languages.js";
+import { readLink, removeLink, writeLink } from "./link.js";
+import { SETTLED, announce, countDown, notice } from "./messages.js";
+import { showQuality } from "./quality.js";
 import { Failure, ask, keyFor, wantsKey } from "./service.js";
 import { countCharacters } from "./text.js";
 
 const PAUSE = 300; // milliseconds after the last keystroke
-const SETTLED = 1500; // milliseconds without a change until a screen reader reads the translation
 const LONGEST_WAIT = 60; // seconds between retries, unless the server says how long to wait
 const DRAFT = "transduce.draft";
 
 const input = element("source-text");
 const output = element("target-text");
+
+let limit = -1; // characters of a text that the server accepts; -1: no limit
+let languages = null; // null until the server has listed them
+let running = null; // the AbortController of the newest request
+let timer = 0;
+let notBefore = 0; // time of the next request after a failure
+let failures = 0; // consecutive
+let cleared = ""; // the text that "Undo" brings back
+let shown = null; // {key, asked, answer} of the translation that is on the page; `isStored`: it is from the history
 
 const facing = new Facing({
   book: element("book"),
@@ -29,17 +43,13 @@ const facing = new Facing({
   },
   onWord: (text) => announce(text, 0),
 });
-const alternatives = new Alternatives(facing, announce);
+const alternatives = new Alternatives(facing, () => shown.asked.glossary, taken);
 const attention = new AttentionPanel(facing);
-
-let limit = -1; // characters of a text that the server accepts; -1: no limit
-let languages = null; // null until the server has listed them
-let running = null; // the AbortController of the newest request
-let timer = 0;
-let notBefore = 0; // time of the next request after a failure
-let failures = 0; // consecutive
-let cleared = ""; // the text that "Undo" brings back
-let shown = null; // {key, asked, answer} of the translation that is on the page
+const glossary = new Glossary(() => {
+  age();
+  schedule(SETTLED);
+});
+const history = new History(fill, (code) => languages?.name(code) ?? code);
 
 // -- translating -------------------------------------------------------------------------------------
 
@@ -58,7 +68,7 @@ async function translate() {
   if (tooLong()) return working(false);
   if (!input.value.trim()) return showNothing();
   const asked = question();
-  if (shown?.key === JSON.stringify(asked)) {
+  if (shown?.key === JSON.stringify(asked) && !shown.isStored) {
     show(shown.asked, shown.answer); // restores the links after an undone change
     return working(false);
   }
@@ -66,7 +76,7 @@ async function translate() {
   working(true);
   try {
     const answer = await ask("translate", asked, mine.signal);
-    if (running === mine) show(asked, answer);
+    if (running === mine) update(asked, answer);
   } catch (error) {
     if (running === mine) report(error);
   } finally {
@@ -77,10 +87,20 @@ async function translate() {
   }
 }
 
-function show(asked, answer) {
+/** Show a new answer, unless another translation of the same text was opened from the history. */
+function update(asked, answer) {
+  const isOther = shown?.isStored && !isStale() && answer.translatedText !== facing.text;
+  if (!isOther) return show(asked, answer);
+  notice("This translation is from the history. The server now translates the text in another way.", "Show", () =>
+    show(asked, answer),
+  );
+}
+
+function show(asked, answer, isStored = false) {
   [failures, notBefore] = [0, 0];
-  shown = { key: JSON.stringify(asked), asked, answer };
+  shown = { key: JSON.stringify(asked), asked, answer, isStored };
   notice();
+  glossary.check("");
   languages.detect(answer.detectedLanguage);
   const { source, target } = languages.ofTexts;
   input.lang = source;
@@ -89,12 +109,31 @@ function show(asked, answer) {
   facing.show(asked.q, answer.translatedText, answer.alignment ?? [], { source: source || "auto", target });
   dress(true);
   age();
+  taken();
   attention.refresh();
-  announce(facing.text);
+}
+
+/** Note the translation as shown, with the alternatives that the user has chosen: only the server's own has a quality. */
+function taken(pause = SETTLED) {
+  const { source, target } = languages.ofTexts;
+  showQuality(facing.text === shown.answer.translatedText ? shown.answer : {});
+  history.note({ q: shown.asked.q, source: source || shown.asked.source, target, translation: facing.text });
+  announce(facing.text, pause);
+}
+
+/** Fill the page with a text, and with its translation if there is one. */
+function fill({ q, source, target, translation }) {
+  history.flush();
+  languages.choose({ source, target });
+  rewrite(input, q);
+  if (translation) show(question(), { translatedText: translation }, true);
+  schedule(0);
 }
 
 function showNothing() {
   shown = null;
+  history.flush();
+  showQuality();
   alternatives.close();
   facing.clear();
   languages.detect(null);
@@ -107,32 +146,31 @@ function showNothing() {
 
 function working(yes) {
   output.setAttribute("aria-busy", String(yes));
-  element("state").textContent = yes && !output.textContent ? "Translating …" : "";
+  const outdated = !yes && shown && isStale() ? "The translation of an earlier text" : "";
+  element("state").textContent = yes && !output.textContent ? "Translating …" : outdated;
 }
 
 /** The request for a translation of the current text. */
 function question() {
-  return { q: input.value, ...languages?.codes, format: "text", alignment: true };
+  const terms = Object.keys(glossary.terms).length ? { glossary: glossary.terms } : {};
+  return { q: input.value, ...languages?.codes, format: "text", alignment: true, scores: true, ...terms };
 }
 
-/** Fade the translation, and disable Copy, if it belongs to another text or to other languages than the current ones. */
+/** Whether the translation belongs to another text, to other languages or another glossary than the current ones. */
+function isStale() {
+  return shown?.key !== JSON.stringify(question());
+}
+
+/** Fade the translation and disable Copy if the translation is stale. */
 function age() {
-  const isStale = shown?.key !== JSON.stringify(question());
-  output.classList.toggle("stale", isStale);
-  element("copy").disabled = isStale;
+  const isOld = isStale();
+  output.classList.toggle("stale", isOld);
+  element("copy").disabled = isOld;
+  if (!isOld) element("state").textContent = "";
 }
 
 function dress(translated) {
   element("other").hidden = element("copy").hidden = !translated;
-}
-
-/** Have screen readers read `text` after `pause` milliseconds without another call. */
-function announce(text, pause = SETTLED) {
-  clearTimeout(announce.timer);
-  announce.timer = setTimeout(() => {
-    element("announcement").lang = output.lang;
-    element("announcement").textContent = text;
-  }, pause);
 }
 
 // -- errors ------------------------------------------------------------------------------------------
@@ -142,31 +180,15 @@ function report(error) {
   if (wantsKey(error)) return notice(error.message, "Enter the key", giveKey);
   if (!error.passes) {
     languages.detect(null); // the last text's language
-    return notice(error.message);
+    if (!glossary.refuse(error.message)) return notice(error.message);
+    return notice("The text is not translated: the glossary has an error.", "Open the glossary", () => glossary.open());
   }
   const wait = Math.max(1, error.wait ?? Math.min(LONGEST_WAIT, 2 * 2 ** failures)); // a Retry-After date may be past
   failures++;
   notBefore = Date.now() + wait * 1000;
   notice(error.message, "Try now", tryNow);
   schedule(0);
-  countDown();
-}
-
-function notice(sentence = "", action = "", onAction = null) {
-  clearTimeout(countDown.timer);
-  element("notice").hidden = !sentence;
-  if (element("notice-text").textContent !== sentence) element("notice-text").textContent = sentence;
-  element("notice-wait").textContent = "";
-  element("notice-action").textContent = action;
-  element("notice-action").hidden = !action;
-  element("notice-action").onclick = onAction;
-}
-
-function countDown() {
-  clearTimeout(countDown.timer);
-  const left = Math.ceil((notBefore - Date.now()) / 1000);
-  element("notice-wait").textContent = left > 0 ? `Trying again in ${left} s.` : "Trying again …";
-  if (left > 0) countDown.timer = setTimeout(countDown, 250);
+  countDown(notBefore);
 }
 
 function tryNow() {
@@ -196,9 +218,11 @@ function written() {
   if (input.value) cleared = "";
   element("clear").textContent = cleared ? "Undo" : "Clear";
   element("clear").hidden = !input.value && !cleared;
+  element("link").hidden = !input.value;
   element("book").classList.toggle("long", count > 280);
   age();
   remember("sessionStorage", DRAFT, input.value);
+  if (readLink() && readLink().q !== input.value) removeLink();
 }
 
 input.addEventListener("input", (event) => {
@@ -219,13 +243,17 @@ element("clear").addEventListener("click", () => {
   rewrite(input, text);
 });
 element("key-open").addEventListener("click", giveKey);
-element("copy").addEventListener("click", async () => {
-  const done = await copy(facing.text);
-  element("copy").textContent = done ? "Copied" : "Select and copy";
-  setTimeout(() => (element("copy").textContent = "Copy"), 1800);
+element("copy").addEventListener("click", () => {
+  history.flush();
+  copyFrom(element("copy"), facing.text, "Select and copy");
 });
+element("link").addEventListener("click", () => {
+  const address = writeLink({ q: input.value, ...languages?.codes });
+  copyFrom(element("link"), address, "Copy it from the address bar");
+});
+
 element("swap").addEventListener("click", () => {
-  const text = facing.text;
+  const text = isStale() ? "" : facing.text;
   languages.swap();
   if (text) rewrite(input, text);
 });
@@ -251,15 +279,21 @@ function begin(settings, known) {
   limit = settings.charLimit ?? -1;
   notice();
   languages = new Languages(known, settings.language, () => {
+    glossary.show(languages);
     age();
     schedule(0);
   });
+  glossary.show(languages);
+  history.render(); // with the names of the languages
+  if (readLink()) languages.choose(readLink());
   element("key-open").hidden = !settings.apiKeys;
   if (settings.filesTranslation) new Documents(settings, () => languages.codes);
   written();
   schedule(0);
 }
 
-if (!input.value) input.value = recall("sessionStorage", DRAFT) ?? "";
+window.addEventListener("hashchange", () => languages && readLink() && fill(readLink()));
+if (readLink()) input.value = readLink().q;
+else if (!input.value) input.value = recall("sessionStorage", DRAFT) ?? "";
 written();
 start();
