@@ -1,165 +1,26 @@
 """The web page of `transduce serve`, in a real browser."""
 
-import contextlib
 import itertools
-import json
-import shutil
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servers import serving, train
-from waiting import PATIENCE, wait_for
-
 pytest.importorskip(
     "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
 )
 
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 
-CHROMIUM, DRIVER = (shutil.which(name) or f"/usr/bin/{name}" for name in ("chromium", "chromedriver"))
-MISSING = [program for program in (CHROMIUM, DRIVER) if not Path(program).exists()]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING),
-    reason=f"the page is tested in a browser; {', '.join(MISSING)} is missing: apt install chromium-driver",
-)
+from web_page import MISSING, WITHOUT, Page
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=WITHOUT)
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
-BETWEEN = """{
-    const next = window.fetch, held = () => new Promise((resolve) => window.release = resolve);
-    let calls = 0; window.fetch = async (path, options) => { %s }
-}"""
-NETWORK = "Failed to load resource"  # what Chromium's console says of every answer of 400 and above
-
-
-class Page:
-    """The page as a person uses it."""
-
-    def __init__(self, browser: webdriver.Chrome, address: str):
-        self.browser, self.address = browser, address
-
-    def open(self) -> None:
-        self.browser.get(self.address)
-        self.wait(lambda: self.all("#target-language option"))
-
-    def one(self, selector: str) -> WebElement:
-        return self.browser.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def run(self, script: str, *arguments: object) -> Any:
-        return self.browser.execute_script(script, *arguments)
-
-    def text(self, selector: str) -> str:
-        return self.run("return document.querySelector(arguments[0]).textContent", selector)
-
-    def wait(self, condition: Callable[[], Any]) -> Any:
-        return wait_for(condition)
-
-    def watch(self, selector: str) -> None:
-        """Keep what an element shows from now on, however briefly: `seen` gives it."""
-        self.run(
-            "const one = document.querySelector(arguments[0]), seen = window.seen = [];"
-            "const look = () => seen.push(one.textContent);"
-            "new MutationObserver(look).observe(one, {childList: true, characterData: true, subtree: true})",
-            selector,
-        )
-
-    def seen(self) -> list[str]:
-        return self.run("return window.seen")
-
-    def release(self) -> None:
-        """Let what is `held` go on, as soon as there is something."""
-        self.wait(lambda: self.run("return Boolean(window.release)"))
-        self.run("window.release()")
-
-    def type(self, text: str) -> None:
-        self.one("#source-text").send_keys(text)
-
-    def translates(self, text: str) -> None:
-        """Wait until what the page shows is what the API answers for `text`."""
-        answer = self.served(text)
-        self.wait(lambda: self.text("#target-text") == answer and self.all("#target-text .word"))
-
-    def served(self, text: str) -> str:
-        """The server's translation, without the page."""
-        body = json.dumps({"q": text, "source": "ka", "target": "zu"}).encode()
-        request = urllib.request.Request(self.address + "translate", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)["translatedText"]
-
-    def click(self, selector: str) -> None:
-        self.one(selector).click()
-
-    def shows(self, selector: str) -> bool:
-        return self.one(selector).is_displayed()
-
-    def module(self, name: str, expression: str, *arguments: object) -> Any:
-        """What an expression gives with the page's module `name` as `it` and the arguments as `given`."""
-        script = f"const done = arguments[arguments.length - 1], given = [...arguments]; import('./{name}.js')"
-        return self.browser.execute_async_script(f"{script}.then((it) => done({expression}))", *arguments)
-
-    def complaints(self) -> list[str]:
-        """What the console holds since it was last read: errors, and violations of the Content-Security-Policy."""
-        return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] != "INFO"]
-
-    def later(self, script: str) -> None:
-        """Put something in the way of what the page fetches; `next` is the real fetch, `held()` waits for `release`."""
-        self.run(BETWEEN % script)
-
-    @contextlib.contextmanager
-    def from_the_start(self, script: str) -> Iterator[None]:
-        """The same before the page loads, which it does now."""
-        given = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BETWEEN % script})
-        try:
-            self.open()
-            yield
-        finally:
-            self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", given)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where `transduce serve` serves a small model of the toy language."""
-    folder = tmp_path_factory.mktemp("page")
-    with serving(train(folder), folder / "server.log") as server:
-        yield server.address
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,800", "--lang=en"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    downloads = tmp_path_factory.mktemp("downloads")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_script_timeout(PATIENCE)
-    driver.downloads = downloads
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def page(browser: webdriver.Chrome, address: str) -> Iterator[Page]:
-    page = Page(browser, address)
-    page.open()
-    yield page
-    page.run("localStorage.clear(); sessionStorage.clear()")  # the next test is there for the first time
-    assert [said for said in page.complaints() if NETWORK not in said] == []
 
 
 def test_typing_gives_a_translation(page: Page) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from transduce.decoding import types
+from transduce.wings.inline import plan
+
 PAGE = Path(__file__).parents[3] / "src/transduce/wings/serving/page"
 SCRIPTS = sorted(PAGE.glob("*.js"))
 LAZY = {"drawing.js", "drawing.css"}  # of inspection/, which the server puts beside these
@@ -61,3 +64,15 @@ def test_every_element_that_is_pressed_or_filled_has_a_name() -> None:
         assert "aria-label" in opening or re.sub(r"<[^>]*>", "", content).strip() or "notice-action" in opening
     for opening in re.findall(r"<(?:input|textarea|progress)[^>]*>", text):
         assert "aria-label" in opening or re.search(rf"<label[^>]*>[^<]*{re.escape(opening)}", text), opening
+
+
+def test_every_flag_is_told_in_words() -> None:
+    flags = {types.CUT, types.LOOP, types.DETACHED, types.UNTRANSLATED}
+    flags |= {plan.LOST, plan.GUESSED, plan.OTHER_NUMBERS, plan.IN_PARTS, plan.LONG}
+    told = re.findall(r"^  (\w+): \[", (PAGE / "quality.js").read_text("utf-8"), re.MULTILINE)
+    assert set(told) == flags
+
+
+@pytest.mark.parametrize("file", [*SCRIPTS, PAGE / "page.css"], ids=lambda file: file.name)
+def test_a_file_of_the_page_is_read_in_one_sitting(file: Path) -> None:
+    assert file.read_text("utf-8").count("\n") <= 300

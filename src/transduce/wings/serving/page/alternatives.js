@@ -7,7 +7,8 @@ import { differences } from "./text.js";
 
 const MANY = 3; // with the translation itself, as many as a beam of 4 holds
 const EXPLANATION =
-  "The words say how likely the model finds a translation compared with the best one. The figures are the model's scores: closer to 0 is more likely. Compare only figures of the same list.";
+  "The words say how likely the model finds a translation compared with the best one. The figures are the model's " +
+  "scores: closer to 0 is more likely. Compare only figures of the same list.";
 
 export class Alternatives {
   /** `glossary` returns the terms of the shown translation, if any; `onTaken` is called after a choice. */

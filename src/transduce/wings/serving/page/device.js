@@ -22,5 +22,6 @@ if (select) {
     apply(select.value);
   });
   if (/Mac|iPhone|iPad/.test(navigator.platform)) element("modifier").textContent = "⌘";
-  if (matchMedia("(hover: none) and (pointer: coarse)").matches) element("target-text").removeAttribute("aria-describedby");
+  const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+  if (isTouch) element("target-text").removeAttribute("aria-describedby"); // it is about keys
 }

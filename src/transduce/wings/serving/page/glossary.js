@@ -19,6 +19,7 @@ export class Glossary {
     if (target === this.target) return;
     const name = languages.name(target);
     Object.assign(this, { target, name });
+    this.field.disabled = false;
     this.field.value = String(this.texts[target] ?? "");
     this.field.placeholder = `Terms and their translations into ${name}`;
     this.read();
@@ -27,7 +28,7 @@ export class Glossary {
 
   written() {
     const before = JSON.stringify(this.terms);
-    this.texts[this.target] = this.field.value;
+    this.texts = { ...this.texts, ...recallJson(GLOSSARIES), [this.target]: this.field.value }; // another tab's, too
     this.read();
     this.tell(remember("localStorage", GLOSSARIES, JSON.stringify(this.texts)));
     if (JSON.stringify(this.terms) !== before) this.onChange();
@@ -75,7 +76,8 @@ export class Glossary {
 export function readTerms(text) {
   const [terms, wrong] = [[], []];
   text.split("\n").forEach((line, i) => {
-    const [, source, target] = (/^([^\t]*)\t([^\t]*)/.exec(line) ?? /^([^=]*)=(.*)/.exec(line) ?? []).map((part) => part.trim());
+    const found = /^([^\t]*)\t([^\t]*)/.exec(line) ?? /^([^=]*)=(.*)/.exec(line) ?? [];
+    const [, source, target] = found.map((part) => part.trim());
     if (source && target) terms.push([source, target]);
     else if (line.trim()) wrong.push(i + 1);
   });

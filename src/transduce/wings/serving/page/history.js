@@ -32,6 +32,7 @@ export class History {
   }
 
   clear() {
+    this.pending = null;
     remember("localStorage", ENTRIES, "[]");
     this.render();
     this.keep.focus();

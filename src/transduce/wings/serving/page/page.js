@@ -113,7 +113,7 @@ function show(asked, answer, isStored = false) {
   attention.refresh();
 }
 
-/** Note the translation as shown, with the alternatives that the user has chosen: only the server's own has a quality. */
+/** Note the translation as shown, with the chosen alternatives. The estimate is only of the server's own translation. */
 function taken(pause = SETTLED) {
   const { source, target } = languages.ofTexts;
   showQuality(facing.text === shown.answer.translatedText ? shown.answer : {});
@@ -123,6 +123,7 @@ function taken(pause = SETTLED) {
 
 /** Fill the page with a text, and with its translation if there is one. */
 function fill({ q, source, target, translation }) {
+  if (!languages) return;
   history.flush();
   languages.choose({ source, target });
   rewrite(input, q);
@@ -292,7 +293,7 @@ function begin(settings, known) {
   schedule(0);
 }
 
-window.addEventListener("hashchange", () => languages && readLink() && fill(readLink()));
+window.addEventListener("hashchange", () => readLink() && fill(readLink()));
 if (readLink()) input.value = readLink().q;
 else if (!input.value) input.value = recall("sessionStorage", DRAFT) ?? "";
 written();

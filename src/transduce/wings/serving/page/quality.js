@@ -8,7 +8,7 @@ const LEVELS = [
   [0, "Probably needs changes"],
 ];
 const FLAGS = {
-  loop: ["repeats itself", "The first translation repeated itself, so the text was translated again. Look for words that are repeated or missing."],
+  loop: ["repeats itself", "The first translation repeated itself and was replaced. Look for repeated or missing words."],
   detached: ["may be unrelated", "The translation may have little to do with the text. Compare every sentence."],
   untranslated: ["copied", "The translation is a copy of the text. It may not be translated."],
   cut: ["cut off", "The translation reached the length limit. Its end is missing."],
@@ -37,16 +37,16 @@ export function showQuality({ confidence, flags = [], scores } = {}) {
   element("quality").hidden = !label(confidence, flags);
   element("quality").classList.toggle("flagged", flags.length > 0);
   element("quality-label").textContent = label(confidence, flags);
-  const list = make("ul");
-  list.append(...flags.map((flag) => make("li", "", FLAGS[flag]?.[1] ?? `The server marks the translation as “${flag}”.`)));
-  const sentences = [];
+  const sentences = flags.map((flag) => FLAGS[flag]?.[1] ?? `The server marks the translation as “${flag}”.`);
   if (known(confidence))
     sentences.push(
-      `${percent(confidence)} is the estimated probability that this translation is better than the usual ones of this model; 50 % is average. Of several sentences, the worst counts. The estimate overlooks errors: read names, numbers and negations yourself.`,
+      `${percent(confidence)} is the estimated probability that this translation is better than the usual ones of ` +
+        "this model; 50 % is average. Of several sentences, the worst counts. The estimate overlooks errors: read " +
+        "names, numbers and negations yourself.",
     );
   if (Number.isFinite(scores))
     sentences.push(`The score, ${figure(scores)}, is the model's own measure: closer to 0 is more probable.`);
-  element("quality-note").replaceChildren(...(flags.length ? [list] : []), ...sentences.map((text) => make("p", "", text)));
+  element("quality-note").replaceChildren(...sentences.map((text) => make("p", "", text)));
 }
 
 /** How likely a translation is compared with the best one, in words. */
