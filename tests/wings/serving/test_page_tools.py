@@ -305,20 +305,20 @@ def test_the_colours_are_chosen_and_remembered(page: Page) -> None:
     def paper() -> str:
         return page.run("return getComputedStyle(document.body).backgroundColor")
 
-    def ink() -> str:
-        return page.run("return getComputedStyle(document.querySelector('#attention-drawing canvas')).color")
+    def drawing() -> str:
+        return page.run("return document.querySelector('#attention-drawing canvas').toDataURL()")
 
     with page.on(1280, 800, scheme="light"):
         light = paper()
         page.fill("#source-text", "ka lo mi")
         page.translates("ka lo mi")
         page.click("#attention summary")
-        page.wait(lambda: page.all("#attention-drawing canvas") and ink())
-        bright = ink()
+        page.wait(lambda: page.all("#attention-drawing canvas[style*=color]"))  # they are drawn
+        bright = drawing()
         page.one("#theme").send_keys("Dark")
         dark = paper()
         assert dark != light
-        page.wait(lambda: ink() != bright)  # the maps are drawn again
+        assert drawing() != bright
         page.open()
         assert paper() == dark and page.one("#theme").get_property("value") == "dark"
         page.browser.get(page.address + "docs")
