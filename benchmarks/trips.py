@@ -19,6 +19,7 @@ import contextlib
 import inspect
 import io
 import json
+import math
 import os
 import random
 import sys
@@ -126,8 +127,10 @@ def request(model: Path) -> set[str]:
     try:
         from transduce.wings.serving import api, command
         from transduce.wings.serving.keys import Keys
-        from transduce.wings.serving.languages import by_direction
         from transduce.wings.serving.limits import Limits
+
+        served: Any = command._store([("model", model)], "auto", math.inf)
+        served.load_all()
     except ImportError:
         from transduce.serving import api
         from transduce.serving.keys import Keys
@@ -135,7 +138,8 @@ def request(model: Path) -> set[str]:
         from transduce.serving.limits import Limits
 
         from transduce.commands import serve as command
-    served = by_direction([command._load(model, "auto")])
+
+        served = by_direction([command._load(model, "auto")])
     app: Any = api.application(served, Keys({}), Limits(), local=True)
     body = json.dumps({"q": "ka lo", "source": "en", "target": "de"}).encode()
     headers = {"host": "localhost", "content-type": "application/json", "content-length": str(len(body))}

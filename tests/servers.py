@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpora import write_texts
 from transduce import cli
@@ -19,6 +19,10 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.types import Feature, Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
 from waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from transduce.decoding.translator import Translator
+    from transduce.wings.serving.store import ModelStore
 
 START = "from transduce import cli; cli.main()"
 TRAINING = [
@@ -143,6 +147,21 @@ def serving(model: Path, log: Path, *options: str, script: str = START) -> Itera
             process.terminate()
 
 
+def store_of(*translators: "Translator") -> "ModelStore":
+    """A store with a model for each translator, in memory."""
+    from transduce.wings.serving.models import Model, State
+    from transduce.wings.serving.store import ModelStore
+
+    folders = {Path(f"/nowhere/{i}"): each for i, each in enumerate(translators)}
+    models = [
+        Model(folder.name, folder, each.directions, each.quality, each.weight_bytes, State(folder, ""))
+        for folder, each in folders.items()
+    ]
+    store = ModelStore(models, folders.__getitem__)
+    store.load_all()
+    return store
+
+
 @dataclass
 class Echo:
     """An engine whose translation is the source. It refuses `ti ti`, and works on while `gate` is open."""
@@ -151,6 +170,7 @@ class Echo:
     began: threading.Event = field(default_factory=threading.Event)
     searched: list[list[str]] = field(default_factory=list)  # batch by batch
     name = "echo"
+    weight_bytes = 1
     max_positions: int | None = None
     supports: frozenset[Feature] = frozenset({"constraints", "positions"})
 

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt
+from servers import store_of
 from transduce import model_folder
 from transduce.commands.recipes import gather
 from transduce.config.schema import DataConfig
@@ -33,7 +34,6 @@ from transduce.tokens.tokenizer import LANGUAGE_TAG
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 
 LANGUAGES = "en", "de", "fr"
@@ -619,9 +619,8 @@ def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
 
 
 def test_a_server_lists_and_uses_pivots(model):
-    translator = transduce.load(model, engine="torch")
-    served = {each: Served(str(model), each, translator.direct(each)) for each in WITHOUT}
-    app = application(served, Keys({}), Limits(), local=True)
+    translator = without_german_french(model)
+    app = application(store_of(translator), Keys({}), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
         targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
         assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}

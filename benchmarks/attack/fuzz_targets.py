@@ -31,7 +31,6 @@ from transduce.system.files import read_manifest, verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
-from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair, mask_pair, read_pairs
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import PIECES, Tokenizer
@@ -46,9 +45,10 @@ from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linea
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys, read_keys
-from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits, limits_from
+from transduce.wings.serving.models import Model
 from transduce.wings.serving.payload import Asked, Detection, Texts, check_limits, parse, validate
+from transduce.wings.serving.store import ModelStore
 from transduce.wings.synthetic.translations import begin
 from transduce.wings.synthetic.translations import translated as translated_pairs
 from transduce.wings.terms.glossary import Glossary, contains, read_glossary, segment
@@ -276,9 +276,10 @@ def address() -> tuple[str, int]:
     with contextlib.redirect_stderr(io.StringIO()):
         files = ("--train", source, target, "--from", "ka", "--to", "zu", "--out", PLACE / "served")
         command("train", *files, *TINY, "train.steps=1", "data.holdout=20")
-        served = Served("served", Direction("ka", "zu"), load(PLACE / "served", {}, engine="torch", threads=1))
+        store = ModelStore([Model.read("served", PLACE / "served")], partial(load, engine="torch", threads=1))
+        store.load_all()
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-    app = application({served.direction: served}, Keys({}), Limits(per_address=10**9), local=True)
+    app = application(store, Keys({}), Limits(per_address=10**9), local=True)
     threading.Thread(target=network.run, args=(app, listening, Limits(), []), daemon=True).start()
     return listening.getsockname()
 

@@ -9,11 +9,10 @@ import pytest
 from command_line import run
 from corpora import reverse_texts
 from models import make_model
+from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS
 from transduce.decoding.loading import load
 from transduce.decoding.types import TranslationOptions
-from transduce.text.languages import Direction
-from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 
@@ -31,14 +30,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(model: Path, texts: list[str]) -> list[str]:
     """What a server answers."""
     translator = load(model, engine="torch")
-    one = Served(str(model), Direction("en", "de"), translator)
 
     async def ask() -> list[str]:
-        service = Service({one.direction: one}, Limits())
+        service = Service(store_of(translator), Limits())
+        route = service.catalogues.default.route("en", "de")
         service.batcher.start()
         try:
             order = Order(TranslationOptions(sentences=True))
-            return [each.text for each in await service.translate(texts, (one,), order)]
+            async with service.store.open([route]) as [opened]:
+                return [each.text for each in await service.translate(texts, opened, order)]
         finally:
             await service.batcher.stop()
 

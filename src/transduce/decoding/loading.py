@@ -1,10 +1,11 @@
 """Load models and translators from model folders."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce import model_folder
 from transduce.config.parse import configure
@@ -17,8 +18,9 @@ from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, verify
+from transduce.system.files import MANIFEST, digest, read_manifest, verify
 from transduce.system.machine import cores, keep_memory
+from transduce.text.languages import Direction
 from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -69,7 +71,7 @@ def load(
     data, decode = model.config.data, model.config.decode
     if decode.shortlist and is_own:
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
-    fallback = None if export or is_own else lambda: resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
+    fallback = None if export or is_own else functools.partial(_open_fallback, model, digest(paths[0] / MANIFEST))
     translator = Translator(
         opened,
         model.tokenizer,
@@ -80,20 +82,55 @@ def load(
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),
         has_tags=bool(data.directions),
-        **(_scores(paths[0]) if data.directions else {}),
+        **(_scores(paths[0])._asdict() if data.directions else {}),
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
 
 
-def _scores(folder: Path) -> dict[str, Any]:
-    """The chrF of each direction and of its routes on the validation set, as arguments of a translator."""
+def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
+    """Open the engine torch for a model of another engine. Raises UserError if the model's files have changed."""
+    [folder] = model.folders
+    if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
+        raise UserError(f"{folder} has changed since it was loaded. Load it again.")
+    engine: Engine = resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
+    return engine
+
+
+class Scores(NamedTuple):
+    """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
+
+    quality: dict[str, float] = {}  # of the directions, such as "en-de"
+    routes: dict[str, dict[str, float]] = {}  # direction -> DIRECT or pivot -> chrF
+
+
+class Summary(NamedTuple):
+    """What is known about a model or an export without loading its weights."""
+
+    directions: list[Direction]
+    scores: Scores  # empty if there is one direction
+    weight_bytes: int  # of the files that hold the weights
+
+
+def summarize(folder: Path) -> Summary:
+    """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
+    model = _describe([folder], {}, is_export=export_engine(folder) is not None)
+    if model.descriptions:
+        verify(model.descriptions[0].weights.parent, hashes=True, digest=remembered_digest, only=model_folder.WEIGHTS)
+        size = model.descriptions[0].size
+    else:
+        size = sum(entry.size for entry in read_manifest(folder).values())
+    data = model.config.data
+    return Summary(directions_of(data), _scores(folder) if data.directions else Scores(), size)
+
+
+def _scores(folder: Path) -> Scores:
     if not (folder / MANIFEST).exists() or not (folder / model_folder.METRICS).exists():
-        return {}
+        return Scores()
     metrics = model_folder.read_metrics(folder)
     directions = metrics.get("directions", {}).items()
     quality = {name: scores["validation"]["chrf"] for name, scores in directions if "validation" in scores}
-    return {"quality": quality, "routes": metrics.get("routes", {})}
+    return Scores(quality, metrics.get("routes", {}))
 
 
 def _confidence(folder: Path) -> Confidence | None:

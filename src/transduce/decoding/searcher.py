@@ -37,6 +37,12 @@ class Searcher:
         # One position is for the EOS after a source or the BOS before a target.
         self.max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
+    @property
+    def weight_bytes(self) -> int:
+        """The memory for the weights of the engine, and of the fallback if it is open."""
+        is_open = self._fallback is not None and self._fallback.cache_info().currsize
+        return self.engine.weight_bytes + (self._fallback().weight_bytes if self._fallback and is_open else 0)
+
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:

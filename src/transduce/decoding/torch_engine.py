@@ -4,6 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import torch
@@ -54,6 +55,15 @@ class TorchEngine:
         if any(source_attentions(model) for model in models):
             features.append("attention")
         self.supports = frozenset(features)
+
+    @property
+    def weight_bytes(self) -> int:
+        """The memory for the weights."""
+        found: dict[int, int] = {}  # by address, since modules can share weights
+        for module in chain.from_iterable(model.modules() for model in self.models):
+            tensors = chain(module.parameters(recurse=False), vars(module).values())  # or weights in 8 bits
+            found |= {each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)}
+        return sum(found.values())
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""

@@ -201,6 +201,11 @@ class Engine(Protocol):
     max_positions: int | None  # maximum length of a sequence, EOS counted; None: no limit
     supports: frozenset[Feature]
 
+    @property
+    def weight_bytes(self) -> int:
+        """The memory for the weights."""
+        ...
+
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The fastest size of a request, in source tokens with padding, if the sentences have `total` tokens in all."""
         ...

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from command_line import run
 from corpora import reverse_texts
 from models import make_model
+from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.types import Translation, TranslationOptions
 from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepared import open_prepared
 from transduce.text.clean import Cleaning
-from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
@@ -26,7 +26,6 @@ from transduce.wings.inline.placeholder_tokens import stray_tokens, with_shared_
 from transduce.wings.inline.placeholders import intact, mask, original
 from transduce.wings.inline.placing import copied, restore
 from transduce.wings.inline.plan import LOST, Plan
-from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 
@@ -230,13 +229,13 @@ def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
     model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
     translator = load(model, engine="torch")
     texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
-    served = Served("model", Direction("en", "de"), translator)
 
     async def ask(order: Order) -> list[Translation]:
-        service = Service({served.direction: served}, Limits())
+        service = Service(store_of(translator), Limits())
         service.batcher.start()
         try:
-            return await service.translate(texts, (served,), order)
+            async with service.store.open([service.catalogues.default.route("en", "de")]) as [opened]:
+                return await service.translate(texts, opened, order)
         finally:
             await service.batcher.stop()
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from command_line import run
 from corpora import WORDS
-from servers import Echo
+from servers import Echo, store_of
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.translator import Translator
-from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from waiting import PATIENCE
 
@@ -30,9 +29,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.access import AccessControl, RateLimit
-from transduce.wings.serving.api import Downloads, application
+from transduce.wings.serving.api import application
+from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys, add_key, read_keys
-from transduce.wings.serving.languages import Served
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import Texts, _is_deeper
 
@@ -62,9 +61,12 @@ def guard(
     proxied: bool = False,
     **limits: int,
 ) -> AccessControl:
-    direction = Direction("ka", "zu")
-    served = Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))
-    return application({direction: served}, keys, Limits(**limits), local=local, proxied=proxied)
+    store = store_of(translator_of(engine, tokenizer, "ka", "zu"))
+    return application(store, keys, Limits(**limits), local=local, proxied=proxied)
+
+
+def translator_of(engine: Echo, tokenizer: Tokenizer, *direction: str) -> Translator:
+    return Translator(engine, tokenizer, DecodeConfig(beam_size=2), directions=[Direction(*direction)])
 
 
 @contextlib.contextmanager
@@ -337,10 +339,7 @@ def test_depth_is_counted_outside_of_strings(value: object) -> None:
 
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
-    served = {
-        Direction(source, "zu"): Served("nowhere", Direction(source, "zu"), Translator(each, tokenizer))
-        for source, each in (("en", engine), ("de", other))
-    }
+    served = store_of(translator_of(engine, tokenizer, "en", "zu"), translator_of(other, tokenizer, "de", "zu"))
     text = "Guten Morgen, wie geht es dir?"
     marked = f"<style>{'.the-story-of-the-day { color: white }' * 99}</style><p title='The story of this day'>{text}"
     asked = {"source": "auto", "target": "zu"}
@@ -358,8 +357,7 @@ def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo)
 
 
 def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Tokenizer, engine: Echo) -> None:
-    direction = Direction("en", "de")
-    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer))}
+    served = store_of(translator_of(engine, tokenizer, "en", "de"))
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
 
         def translate(**fields: object) -> Any:
@@ -469,14 +467,6 @@ def test_limits_can_be_raised(tokenizer: Tokenizer, engine: Echo) -> None:
         assert answer.status_code == 200 and len(answer.json()["translatedText"]) == len(line)
 
 
-def test_two_models_of_one_direction_are_a_mistake() -> None:
-    from transduce.wings.serving.languages import by_direction
-
-    direction = Direction("ka", "zu")
-    with pytest.raises(UserError, match="a and b both"):
-        by_direction(Served(folder, direction, None) for folder in "ab")  # type: ignore[arg-type]
-
-
 # -- pages on other sites
 
 
@@ -487,8 +477,7 @@ PAGE = {"Origin": "https://example.org", "Sec-Fetch-Site": "cross-site"}
 def test_pages_of_other_sites_may_ask_if_they_are_listed(
     tokenizer: Tokenizer, engine: Echo, origins: list[str], allowed: bool
 ) -> None:
-    direction = Direction("ka", "zu")
-    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))}
+    served = store_of(translator_of(engine, tokenizer, "ka", "zu"))
     with client(application(served, NOBODY, Limits(), local=True, origins=origins)) as asking:
         answer = asking.post("/translate", json=WORDED, headers=PAGE)
         assert answer.status_code == (200 if allowed else 403)
@@ -526,16 +515,14 @@ def test_an_origin_that_no_browser_sends_is_refused(
 def test_similar_codes_find_the_model(
     tokenizer: Tokenizer, engine: Echo, source: str, target: str, known: bool
 ) -> None:
-    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
-    served = {each: Served("nowhere", each, translator) for each in (Direction("en", "de"), Direction("en", "zh"))}
+    served = store_of(*(translator_of(engine, tokenizer, "en", each) for each in ("de", "zh")))
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
         answer = asking.post("/translate", json={"q": "ka lo", "source": source, "target": target})
         assert (answer.status_code == 200) == known, answer.text
 
 
 def test_a_text_in_the_target_language_is_returned(tokenizer: Tokenizer, engine: Echo) -> None:
-    direction = Direction("en", "de")
-    served = {direction: Served("nowhere", direction, Translator(engine, tokenizer, DecodeConfig(beam_size=2)))}
+    served = store_of(translator_of(engine, tokenizer, "en", "de"))
     german = "Ein Hund rennt über die Straße, und ein Kind schaut zu."
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
         for source in ("de", "DE", "de_DE"):

@@ -175,6 +175,7 @@ class CTranslate2Engine:
         self.max_positions: int | None = max_positions(config)
         features: set[Feature] = {"attention", "positions"} if config.positions == "learned" else {"attention"}
         self.supports = frozenset(features)
+        self.weight_bytes = (folder / "model.bin").stat().st_size
         self._d_model = config.d_model
         try:
             self._translator = ctranslate2.Translator(

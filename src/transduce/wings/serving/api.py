@@ -2,13 +2,10 @@
 
 import asyncio
 import contextlib
-import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import PureWindowsPath
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
@@ -23,15 +20,18 @@ from starlette.types import ASGIApp
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
-from transduce.text.languages import Direction, language_name
+from transduce.text.languages import language_name
 from transduce.wings.serving import payload
 from transduce.wings.serving.access import AccessControl, answer
+from transduce.wings.serving.catalogue import Catalogue, Route
+from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Served, codes, without_markup
+from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, codes, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
 from transduce.wings.serving.service import AUTO, Order, Service
+from transduce.wings.serving.store import ModelStore
 
 Result = TypeVar("Result")
 PAGE_HEADERS = {
@@ -41,44 +41,12 @@ PAGE_HEADERS = {
     "Cache-Control": "no-cache",
 }
 CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+MODEL_HEADER = "X-Model"
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 
-class Download(NamedTuple):
-    """A translated document."""
-
-    name: str  # the file name that the client sees
-    content: bytes
-    expires: float
-
-
-class Downloads:
-    """Stores the last `size` translated documents, each for at most `seconds` seconds."""
-
-    def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
-        self._size, self._seconds, self._clock = size, seconds, clock
-        self._kept: dict[str, Download] = {}  # the oldest first
-
-    def add(self, name: str, target: str, content: bytes) -> str:
-        """Store a translated document and return its secret name. `name` is the name of the uploaded file."""
-        path = PureWindowsPath(name)  # splits at both kinds of slashes
-        secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
-        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
-        self._expire()
-        return secret_name
-
-    def get(self, secret_name: str) -> Download | None:
-        """The document, or None if the name is unknown or the document has expired."""
-        self._expire()
-        return self._kept.get(secret_name)
-
-    def _expire(self) -> None:
-        oldest_first = [*self._kept.items()][-self._size :]
-        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}
-
-
 def application(
-    models: dict[Direction, Served],
+    store: ModelStore,
     keys: Keys,
     limits: Limits,
     *,
@@ -86,13 +54,18 @@ def application(
     proxied: bool = False,
     origins: Sequence[str] = (),
 ) -> ASGIApp:
-    """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl."""
-    service = Service(models, limits)
+    """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl.
+
+    Raises UserError if two models of the same name have a common direction.
+    """
+    service = Service(store, limits)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
+        watching = asyncio.create_task(store.watch())
         yield
+        watching.cancel()
         await service.batcher.stop()
 
     async def refuse(_: Request, error: Exception) -> JSONResponse:
@@ -123,8 +96,11 @@ def application(
     )
     if not origins:
         return checked
-    headers = ["Authorization", "X-API-Key", "Content-Type"]
-    return CORSMiddleware(checked, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=headers)
+    headers = ["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER]
+    methods = ["GET", "POST"]
+    return CORSMiddleware(
+        checked, allow_origins=origins, allow_methods=methods, allow_headers=headers, expose_headers=[MODEL_HEADER]
+    )
 
 
 def _add_translations(app: FastAPI, service: Service) -> None:
@@ -135,30 +111,33 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         asked = validate(Texts, await _fields(request, limits))
         one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
         payload.check_limits(asked, texts, limits)
+        catalogue = _catalogue(request, service, asked.model)
         columns, sources = dict[str, list[Any]](), [asked.source] * len(texts)
         if asked.source == AUTO:
             read = list(map(without_markup, texts)) if asked.format == "html" else texts
-            detected = await service.sources(read, asked.target)
+            detected = await service.sources(read, catalogue.sources(asked.target))
             sources = [each.language for each in detected]
             columns["detectedLanguage"] = [each._asdict() for each in detected]
         glossary = tuple(Term(*term) for term in asked.glossary.items())
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         order = Order(options, asked.beam_size)
         work = service.translate_html if asked.format == "html" else service.translate
-        routes = {source: service.route(source, asked.target) for source in sources}
+        routes = {source: catalogue.route(source, asked.target) for source in sources}
 
-        async def all_texts() -> list[Translation]:
+        async def all_texts() -> tuple[list[Translation], bool]:
             found = dict[int, Translation]()
-            for source, route in routes.items():
-                places = [i for i, each in enumerate(sources) if each == source]
-                found |= zip(places, await work([texts[i] for i in places], route, order), strict=True)
-            return [found[i] for i in range(len(texts))]
+            async with service.store.open([*routes.values()]) as opened:
+                for source, route in zip(routes, opened, strict=True):
+                    places = [i for i, each in enumerate(sources) if each == source]
+                    found |= zip(places, await work([texts[i] for i in places], route, order), strict=True)
+                return [found[i] for i in range(len(texts))], all(each.can_align for route in opened for each in route)
 
-        found = await _in_turn(request, service, all_texts)
-        columns |= payload.columns(found, asked, all(each.can_align for route in routes.values() for each in route))
+        found, can_align = await _in_turn(request, service, all_texts)
+        columns |= payload.columns(found, asked, can_align)
         if any(len(route) > 1 for route in routes.values()):
             columns["route"] = [codes(each.direction for each in routes[source]) for source in sources]
-        return JSONResponse({field: values[0] if one else values for field, values in columns.items()})
+        values = {field: values[0] if one else values for field, values in columns.items()}
+        return JSONResponse(values, headers=_model_header(service, *routes.values()))
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
@@ -169,14 +148,19 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
-        source = asked.source
+        source, catalogue = asked.source, _catalogue(request, service, asked.model)
         if source == AUTO:
-            source = (await service.sources([asked.q], asked.target))[0].language
-        route = service.route(source, asked.target)
+            source = (await service.sources([asked.q], catalogue.sources(asked.target)))[0].language
+        route = catalogue.route(source, asked.target)
         if len(route) != 1:
             raise UserError(f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown.")
-        drawn = await _in_turn(request, service, lambda: service.attention(asked.q, route[0]))
-        return Response(drawn, media_type="application/json")
+
+        async def drawn() -> str:
+            async with service.store.open([route]) as [[served]]:
+                return await service.attention(asked.q, served)
+
+        picture = await _in_turn(request, service, drawn)
+        return Response(picture, headers=_model_header(service, route), media_type="application/json")
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
@@ -186,16 +170,23 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             boundary(request.headers["content-type"])
         async with request.form(max_files=1, max_fields=8) as form:
             file, source, target = form.get("file"), form.get("source"), form.get("target")
+            name = form.get("model", "")
             if not isinstance(file, UploadFile) or not isinstance(source, str) or not isinstance(target, str):
                 raise UserError("Send a document as multipart/form-data with the fields file, source and target.")
             document, content = (file.filename or "").replace("\0", ""), await file.read()
+        catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
         if source == AUTO:
             start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
-            source = (await service.sources([without_markup(start)], target))[0].language
-        route = service.route(source, target)
-        translated = await _in_turn(request, service, lambda: service.translate_document(content, document, route))
-        kept = downloads.add(document, target, translated)
-        return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", kept=kept))})
+            source = (await service.sources([without_markup(start)], catalogue.sources(target)))[0].language
+        route = catalogue.route(source, target)
+
+        async def translated() -> bytes:
+            async with service.store.open([route]) as [opened]:
+                return await service.translate_document(content, document, opened)
+
+        kept = downloads.add(document, target, await _in_turn(request, service, translated))
+        url = str(request.url_for("download_file", kept=kept))
+        return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
 
     @app.get("/download_file/{kept}", summary="Download a translated document")
     async def download_file(kept: str) -> Response:
@@ -210,14 +201,15 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
-        targets: dict[str, list[str]] = {code: [] for code in codes(service.models)}
-        for source, target in service.directions:
+        default = service.catalogues.default
+        targets: dict[str, list[str]] = {code: [] for code in default.codes}
+        for source, target in default.directions:
             targets[source].append(target)
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
     async def settings() -> dict[str, Any]:
-        target = next(iter(service.models)).target
+        target = service.catalogues.default.directions[0].target
         return {
             "apiKeys": bool(keys),
             "keyRequired": bool(keys),
@@ -227,6 +219,7 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
             "filesTranslation": True,
             "fileLimit": limits.document,  # bytes; LibreTranslate lacks this setting
             "supportedFilesFormat": document_suffixes(),
+            **({"models": service.catalogues.names} if service.catalogues.has_choice else {}),
             "language": {
                 "source": {"code": AUTO, "name": "Detect language"},
                 "target": {"code": target, "name": language_name(target)},
@@ -268,6 +261,17 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
     if len(body) < MAX_INLINE_BODY_BYTES:
         return parse(body, kind, query, limits.depth)
     return await asyncio.to_thread(parse, body, kind, query, limits.depth)
+
+
+def _catalogue(request: Request, service: Service, name: str) -> Catalogue:
+    """The models that a request may use: those with the name in its field `model` or in its header, or the default."""
+    return service.catalogues.choose(name or request.headers.get(MODEL_HEADER, ""))
+
+
+def _model_header(service: Service, *routes: Route) -> dict[str, str]:
+    """The header that names the models of an answer, if the server has several for a direction."""
+    names = dict.fromkeys(quote(hop.model.name) for route in routes for hop in route)
+    return {MODEL_HEADER: ", ".join(names)} if names and service.catalogues.has_choice else {}
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:

@@ -151,6 +151,7 @@ class Batcher:
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
+            del batch, results, job, result  # they keep a model in memory that may have been dropped
 
     def _compose(self) -> list[tuple[Job, int]]:
         """Take the next batch from the queue, with one sentence from each request in turn."""

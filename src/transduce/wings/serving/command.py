@@ -1,10 +1,10 @@
 """`transduce serve`."""
 
 import ipaddress
+import math
 import re
 import socket
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,13 @@ from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
-from transduce.system.machine import lower_priority
 
 if TYPE_CHECKING:
-    from transduce.wings.serving.languages import Served
+    from transduce.wings.serving.store import ModelStore
 
 
 def serve(
-    *models: Path,
+    *models: str,
     host: str = "127.0.0.1",
     port: int = 5000,
     keys: Path | None = None,
@@ -28,6 +27,7 @@ def serve(
     proxy: Files = (),
     cors: Files = (),
     engine: EngineName = "auto",
+    memory_limit: str = "",
     show_limits: bool = False,
     limit: Files = (),
 ) -> None:
@@ -36,7 +36,8 @@ def serve(
     After Ctrl-C or SIGTERM, the server answers the requests that it has accepted, and exits.
 
     Args:
-        models: Model folders. No two models can have the same language pair.
+        models: Model folders, as FOLDER or NAME=FOLDER. By default, a model has the name of its folder. The first model
+            of a language pair is the default; requests choose another one by its name.
         host: The address to listen on. 0.0.0.0 means all addresses of this machine and needs --keys or --insecure.
         port: The port to listen on; 0 means any free port.
         keys: A file of API keys; requests must send one of them. Without --keys, access is open.
@@ -46,6 +47,8 @@ def serve(
         cors: Let web pages of this origin use the server, such as https://example.org; * allows every origin. May be
             repeated.
         engine: The engine; `transduce translate --help` describes the choices.
+        memory_limit: The memory for the weights of all models, such as 4G. Models are then loaded when they are first
+            used, and the least recently used ones are dropped. By default, all models are loaded at the start.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
@@ -53,9 +56,9 @@ def serve(
         from transduce.wings.serving import network
         from transduce.wings.serving.access import is_local
         from transduce.wings.serving.api import application
+        from transduce.wings.serving.catalogue import named_folders
         from transduce.wings.serving.keys import Keys, add_key, read_keys
-        from transduce.wings.serving.languages import by_direction
-        from transduce.wings.serving.limits import limits_from, rows
+        from transduce.wings.serving.limits import limits_from, memory_from, rows
     except ImportError as error:
         raise UserError(f"Serving needs the package {error.name}: pip install 'transduce[serve]'.") from None
 
@@ -80,10 +83,14 @@ def serve(
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
-    served = by_direction(_load_all(models, engine))
-    app = application(served, owners, limits, local=local, proxied=bool(proxy), origins=origins)
-    for direction, model in served.items():
-        log(f"{direction.source} → {direction.target}: {model.folder}, {model.translator.engine.name}")
+    store = _store(named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf)
+    app = application(store, owners, limits, local=local, proxied=bool(proxy), origins=origins)
+    if not memory_limit:
+        store.load_all()
+    for model in store.models:
+        state = model.version.loaded.engine.name if model.version else "not loaded yet"
+        for source, target in model.directions:
+            log(f"{source} → {target}: {model.folder}, {state}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
 
@@ -96,22 +103,14 @@ def _origins(names: Sequence[str]) -> list[str]:
     return [name.removesuffix("/").lower() for name in names]
 
 
-def _load_all(folders: Sequence[Path], engine: EngineName) -> "list[Served]":
-    """Load models in a thread of low priority, so that their engines have low priority, too."""
-    with ThreadPoolExecutor(1, initializer=lower_priority) as loading:
-        return [served for folder in folders for served in loading.submit(_load, folder, engine).result()]
-
-
-def _load(folder: Path, engine: EngineName) -> "list[Served]":
-    """Load a model once, for all of its directions."""
+def _store(folders: Sequence[tuple[str, Path]], engine: EngineName, limit: float) -> "ModelStore":
+    """Describe the models with these names and folders. Raises UserError if a folder is damaged."""
     from transduce.decoding.loading import load
-    from transduce.wings.serving.languages import Served
+    from transduce.wings.serving.models import Model
+    from transduce.wings.serving.store import ModelStore
 
-    translator = load(folder, engine=engine)
-    return [
-        Served(str(folder), each, translator.direct(each), translator.quality.get(str(each), 0.0))
-        for each in translator.directions
-    ]
+    models = [Model.read(name, folder) for name, folder in folders]
+    return ModelStore(models, lambda path: load(path, engine=engine), limit)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from html import unescape
 from typing import NamedTuple
 
-from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, language_name
 from transduce.wings.documents.markup import pieces
@@ -24,34 +23,6 @@ class Detected(NamedTuple):
 
     language: str
     confidence: float  # per cent
-
-
-class Served(NamedTuple):
-    """A model that the server offers."""
-
-    folder: str
-    direction: Direction
-    translator: Translator
-    quality: float = 0.0  # chrF on the validation set, to choose a pivot by; 0: unknown
-
-    @property
-    def can_align(self) -> bool:
-        """Whether the engine can align words."""
-        return "attention" in self.translator.engine.supports
-
-
-def by_direction(served: Iterable[Served]) -> dict[Direction, Served]:
-    """Map language pairs to models. Raises UserError if two models have the same language pair."""
-    models: dict[Direction, Served] = {}
-    for model in served:
-        if model.direction in models:
-            source, target = model.direction
-            raise UserError(
-                f"{models[model.direction].folder} and {model.folder} both translate {source} to {target}. Serve one "
-                "of them, or correct the languages in a model's config.toml (data.source, data.target)."
-            )
-        models[model.direction] = model
-    return models
 
 
 def codes(directions: Iterable[Direction]) -> list[str]:

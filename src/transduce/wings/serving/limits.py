@@ -41,6 +41,14 @@ class Limits:
     per_address: int = option(1200, "requests a minute from one address other than a loopback address", unit="requests")
 
 
+def memory_from(text: str) -> int:
+    """The number of bytes in a size such as 500M or 4G. Raises UserError if the text is no size."""
+    size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KMGT])", text.upper())
+    if not size or not float(size[1]):
+        raise UserError(f"'{text}' is not a size. Write, for example, 500M or 4G.")
+    return int(float(size[1]) * 1024 ** (1 + "KMGT".index(size[2])))
+
+
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
     """A table of the limits with columns for name, value, unit and meaning."""
     return [

@@ -22,8 +22,9 @@ JSON_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MAX_FORM_FIELDS = 1000
-MAX_NAME_CHARACTERS = 64  # of a language or a content type
+MAX_NAME_CHARACTERS = 64  # of a model, a language or a content type
 Code = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
+MODEL_HELP = "name of the model that translates; without a name: the default model; also as a header, X-Model: NAME"
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
@@ -39,6 +40,7 @@ class Asked(BaseModel):
     q: str
     source: Code
     target: Code
+    model: Code = Field("", description=MODEL_HELP)
 
 
 class Texts(BaseModel):
@@ -58,6 +60,7 @@ class Texts(BaseModel):
     alignment: bool = Field(False, description="return word alignments")
     beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
+    model: Code = Field("", description=MODEL_HELP)
 
 
 def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str, Any]:

@@ -1,38 +1,33 @@
 """Translates texts and documents, detects languages and computes attention for the HTTP routes."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice, permutations
-from pathlib import Path
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from transduce import model_folder
-from transduce.decoding.directions import find_pivot
 from transduce.decoding.pivot import into_pivot, through
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document
-from transduce.text.languages import Direction, nearest_code
 from transduce.text.plain import BYTE_ORDER_MARK
-from transduce.wings.inspection.maps import attention_of
-from transduce.wings.inspection.picture import picture_of
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
-from transduce.wings.serving.languages import UNDETERMINED, Detected, Detector, Served, codes
+from transduce.wings.serving.catalogue import Catalogues
+from transduce.wings.serving.languages import Detected, Detector
 from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.models import Served
+from transduce.wings.serving.store import ModelStore
 from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
 MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
-
-
-Route = tuple[Served, ...]  # the models that translate a text one after the other
+Opened = tuple[Served, ...]  # the models that translate a text one after the other
 
 
 class Order(NamedTuple):
@@ -79,29 +74,23 @@ class Metrics:
 class Service:
     """The models of a server. All models share one queue."""
 
-    def __init__(self, models: dict[Direction, Served], limits: Limits):
-        self.models, self.limits = models, limits
+    def __init__(self, store: ModelStore, limits: Limits):
+        """Raises UserError if two models of the same name have a common direction."""
+        self.store, self.limits, self.catalogues = store, limits, Catalogues(store.models)
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
-        self._detector = Detector(codes(models))
-        self._pivots = _pivots(models)
-        self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
-        self._loaded: dict[str, model_folder.Bundle] = {}  # models whose attention is drawn, by folder
+        self._detector = Detector(self.catalogues.default.codes)
 
     def detect(self, text: str) -> list[Detected]:
         """Rank the likeliest languages of a text."""
         return self._detector.detect(text)
 
-    async def sources(self, texts: Sequence[str], target: str) -> list[Detected]:
-        """Detect the language of each text of a request, among the languages with a model into `target`.
+    async def sources(self, texts: Sequence[str], among: Sequence[str]) -> list[Detected]:
+        """Detect the language of each text of a request, among the languages `among`.
 
-        Raises UserError if there is none, or if all texts together look like another language.
+        Raises UserError if all texts together look like another language.
         """
-        known = nearest_code(target, [each.target for each in self.directions])
-        if known is None:
-            raise UserError(f"No model translates into {target!r}; GET /languages lists the available languages.")
-        among = [each.source for each in self.directions if each.target == known]
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among)
@@ -111,38 +100,8 @@ class Service:
 
         return await self._run(sum(map(len, texts)), choose)
 
-    def route(self, source: str, target: str) -> Route:
-        """The models that translate `source` to `target`: none for the same language, two with a pivot, else one.
-
-        If no model has these codes, models with similar codes are chosen. Raises UserError if there are none.
-        """
-        if source.replace("_", "-").casefold() == target.replace("_", "-").casefold():
-            return ()
-        route: Route = ()
-        if source == UNDETERMINED:  # no letters: every model copies them
-            known = nearest_code(target, [each.target for each in self.models])
-            route = tuple(model for each, model in self.models.items() if each.target == known)[:1]
-        elif (known := nearest_code(source, [each.source for each in self.models])) is not None:
-            direct = nearest_code(target, [each.target for each in self.models if each.source == known])
-            through = nearest_code(target, [each.target for each in self._pivots if each.source == known])
-            if nearest_code(target, [known]) and not direct and not through:
-                return ()  # another variant of the same language
-            if direct is not None:
-                route = (self.models[Direction(known, direct)],)
-            elif through is not None:
-                pivot = self._pivots[Direction(known, through)]
-                route = self.models[Direction(known, pivot)], self.models[Direction(pivot, through)]
-        if not route:
-            raise UserError(f"No model translates {source!r} to {target!r}; GET /languages lists the language pairs.")
-        return route
-
-    @property
-    def directions(self) -> list[Direction]:
-        """All directions, also those through a pivot."""
-        return [*self.models, *self._pivots]
-
     async def translate(
-        self, texts: Sequence[str], route: Route, order: Order, *, kinds: Sequence[TextKind] | None = None
+        self, texts: Sequence[str], route: Opened, order: Order, *, kinds: Sequence[TextKind] | None = None
     ) -> list[Translation]:
         """Translate texts in batches that are shared with other requests. Without a model, return the texts.
 
@@ -163,7 +122,8 @@ class Service:
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
             Glossary(options.glossary)  # raises UserError for a mistake in the glossary
-        translator = self._translator(served, order)
+        beam_size = max(order.beam_size or served.version.loaded.config.beam_size, order.options.n_best)
+        translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
         plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
         translations = [BLANK_TRANSLATION] * len(plan.sentences)
@@ -172,15 +132,7 @@ class Service:
                 translations[place] = translation
         return await self._run(size, lambda: plan.assemble(translations))
 
-    def _translator(self, served: Served, order: Order) -> Translator:
-        """The translator for a language pair and a beam size."""
-        beam_size = max(order.beam_size or served.translator.config.beam_size, order.options.n_best)
-        key = served.direction, beam_size
-        if key not in self._translators:
-            self._translators[key] = served.translator.with_beam_size(beam_size)
-        return self._translators[key]
-
-    async def translate_html(self, texts: Sequence[str], route: Route, order: Order) -> list[Translation]:
+    async def translate_html(self, texts: Sequence[str], route: Opened, order: Order) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
         if not route:
             return await self.translate(texts, route, order)
@@ -197,7 +149,7 @@ class Service:
             size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
         )
 
-    async def translate_document(self, content: bytes, name: str, route: Route) -> bytes:
+    async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
         if not route:
             return content
@@ -223,21 +175,7 @@ class Service:
         """Return the attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
             raise UserError(f"Attention is drawn for at most {MAX_ATTENTION_CHARACTERS} characters, not {len(text):,}.")
-        return await self.batcher.call(lambda: self._attention(" ".join(text.split()), served))
-
-    def _attention(self, text: str, served: Served) -> str:
-        model = self._loaded.get(served.folder)
-        if model is None:
-            model = self._loaded[served.folder] = model_folder.load(Path(served.folder))
-        translator = served.translator
-        return picture_of(model.model, attention_of(model.model, translator.tokenizer, text, translator.config)).json()
-
-
-def _pivots(models: Mapping[Direction, Served]) -> dict[Direction, str]:
-    """The pivot of each direction that no model has, but that two models have through this pivot."""
-    quality = {str(each): model.quality for each, model in models.items()}
-    missing = [Direction(*pair) for pair in permutations(codes(models), 2) if pair not in models]
-    return {each: pivot for each in missing if (pivot := find_pivot([*models], each, quality))}
+        return await self.batcher.call(lambda: served.version.attention(served.direction, " ".join(text.split())))
 
 
 def _plan(

@@ -1,0 +1,40 @@
+"""Keeps translated documents until clients download them."""
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import PureWindowsPath
+from typing import NamedTuple
+
+
+class Download(NamedTuple):
+    """A translated document."""
+
+    name: str  # the file name that the client sees
+    content: bytes
+    expires: float
+
+
+class Downloads:
+    """Stores the last `size` translated documents, each for at most `seconds` seconds."""
+
+    def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
+        self._size, self._seconds, self._clock = size, seconds, clock
+        self._kept: dict[str, Download] = {}  # the oldest first
+
+    def add(self, name: str, target: str, content: bytes) -> str:
+        """Store a translated document and return its secret name. `name` is the name of the uploaded file."""
+        path = PureWindowsPath(name)  # splits at both kinds of slashes
+        secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
+        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
+        self._expire()
+        return secret_name
+
+    def get(self, secret_name: str) -> Download | None:
+        """The document, or None if the name is unknown or the document has expired."""
+        self._expire()
+        return self._kept.get(secret_name)
+
+    def _expire(self) -> None:
+        oldest_first = [*self._kept.items()][-self._size :]
+        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}

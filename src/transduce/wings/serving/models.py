@@ -1,0 +1,98 @@
+"""The models of a server, and their versions in memory."""
+
+import contextlib
+from asyncio import Task
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce import model_folder
+from transduce.decoding.loading import Scores, summarize
+from transduce.decoding.translator import Translator
+from transduce.system.errors import UserError
+from transduce.system.files import MANIFEST, digest
+from transduce.text.languages import Direction
+from transduce.wings.inspection.maps import attention_of
+from transduce.wings.inspection.picture import picture_of
+
+
+class State(NamedTuple):
+    """Tells the versions of a model folder apart."""
+
+    path: Path  # without symbolic links
+    manifest: str  # its SHA-256; "" for an unfinished model
+
+    @classmethod
+    def of(cls, folder: Path) -> "State":
+        """The state of a folder."""
+        path = folder.resolve()
+        with contextlib.suppress(OSError):
+            return cls(path, digest(path / MANIFEST))
+        return cls(path, "")
+
+
+class Version:
+    """A version of a model, in memory."""
+
+    def __init__(self, state: State, translator: Translator):
+        self.state, self.loaded, self.users = state, translator, 0  # requests that use it
+        self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
+        self._network: model_folder.Bundle | None = None  # to draw attention
+
+    @property
+    def weight_bytes(self) -> int:
+        """The memory for the weights of all engines that are open."""
+        network = self._network.model.parameters() if self._network else ()
+        return self.loaded.weight_bytes + sum(each.nbytes for each in network)
+
+    def translator(self, direction: Direction, beam_size: int) -> Translator:
+        """The translator for a direction and a beam size. All translators of a version share its engine."""
+        key = direction, beam_size
+        if key not in self._translators:
+            self._translators[key] = self.loaded.direct(direction).with_beam_size(beam_size)
+        return self._translators[key]
+
+    def attention(self, direction: Direction, text: str) -> str:
+        """The attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
+        if self._network is None:
+            if State.of(self.state.path) != self.state:
+                raise UserError("The model's files have changed, so its attention can't be shown. Try again later.")
+            self._network = model_folder.load(self.state.path)
+        model, translator = self._network.model, self.translator(direction, self.loaded.config.beam_size)
+        return picture_of(model, attention_of(model, translator.tokenizer, text, translator.config)).json()
+
+
+@dataclass(eq=False)
+class Model:
+    """A model that the server offers."""
+
+    name: str
+    folder: Path
+    directions: Sequence[Direction]
+    scores: Scores  # to choose a pivot by
+    weight_bytes: int  # of the weights file before the model was loaded, then of the engine's weights
+    state: State  # of the version that is used
+    version: Version | None = None  # None: not in memory
+    refused: State | None = None  # a new version that can't be used
+    loading: Task[bool] | None = None
+    users: int = 0  # requests that have opened the model
+    last_used: int = 0
+
+    @classmethod
+    def read(cls, name: str, folder: Path) -> "Model":
+        """Read a model folder without loading the weights. Raises UserError if a file is missing or damaged."""
+        state = State.of(folder)
+        return cls(name, folder, *summarize(folder), state)
+
+
+class Served(NamedTuple):
+    """A model for a direction that a request has opened."""
+
+    version: Version
+    direction: Direction
+
+    @property
+    def can_align(self) -> bool:
+        """Whether the engine can align words."""
+        return "attention" in self.version.loaded.engine.supports

@@ -1,0 +1,221 @@
+"""Loads the models of a server, drops the least recently used ones, and replaces models by new versions.
+
+Only the event loop changes the store. A thread loads models. A request opens all of its models at once, and each of
+them stays the same version until the request is answered.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import math
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+
+from transduce.decoding.loading import summarize
+from transduce.decoding.translator import Translator
+from transduce.system.console import log
+from transduce.system.errors import UserError
+from transduce.system.machine import lower_priority, return_memory
+from transduce.wings.serving.catalogue import Route
+from transduce.wings.serving.models import Model, Served, State, Version
+
+POLL_SECONDS = 5.0  # between two looks at the model folders
+TRIAL_TEXTS = ("2026", "A1 b2.", "12:30")  # a new version must translate these texts before it is used
+
+
+class ModelStore:
+    """The models of a server, in memory as far as a memory limit allows."""
+
+    def __init__(self, models: Sequence[Model], load: Callable[[Path], Translator], limit: float = math.inf):
+        """`load` loads a folder. `limit` is the memory for the weights of all models in bytes.
+
+        Raises UserError if a model alone needs more memory.
+        """
+        self.models, self._load, self._limit = models, load, limit
+        largest = max(models, key=lambda model: model.weight_bytes)
+        if largest.weight_bytes > limit:
+            raise UserError(
+                f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, which is more than the memory "
+                f"limit of {limit:,} bytes. Raise the limit."
+            )
+        self._threads = ThreadPoolExecutor(1, "loading", initializer=lower_priority)  # their engines have it, too
+        self._replaced: set[Version] = set()  # old versions that requests still use
+        self._door = asyncio.Lock()  # is fair: a request that waits for memory is not overtaken
+        self._freed = asyncio.Event()
+        self._clock = itertools.count(1)
+        self._incoming = 0  # bytes of a new version that is being loaded beside the old one
+
+    def load_all(self) -> None:
+        """Load all models before the server starts."""
+        for model in self.models:
+            self._use(model, self._threads.submit(self._read, model, model.state).result())
+
+    @contextlib.asynccontextmanager
+    async def open(self, routes: Sequence[Route]) -> AsyncIterator[list[tuple[Served, ...]]]:
+        """Hold the models of some routes during an `async with` block. Models that are not in memory are loaded.
+
+        Raises UserError if the models don't fit into the memory limit together, or HTTPException if one can't be read.
+        """
+        models = list(dict.fromkeys(hop.model for route in routes for hop in route))
+        with contextlib.ExitStack() as held:
+            async with self._door:
+                await self._make_room(models)
+                for model in models:
+                    held.enter_context(self._hold(model))
+            versions = {model: held.enter_context(self._using(await self._loaded(model))) for model in models}
+            yield [tuple(Served(versions[hop.model], hop.direction) for hop in route) for route in routes]
+
+    @contextlib.contextmanager
+    def _hold(self, model: Model) -> Iterator[None]:
+        """Keep a model in memory during a `with` block."""
+        model.users += 1
+        model.last_used = next(self._clock)
+        try:
+            if model.version is None and model.loading is None:
+                model.loading = asyncio.create_task(self._load_again(model))
+            yield
+        finally:
+            model.users -= 1
+            self._freed.set()
+            asyncio.get_running_loop().call_soon(self._shrink)  # after the request has released its versions
+
+    @contextlib.contextmanager
+    def _using(self, version: Version) -> Iterator[Version]:
+        """Count a request that uses a version during a `with` block."""
+        version.users += 1
+        try:
+            yield version
+        finally:
+            version.users -= 1
+            if not version.users:
+                self._replaced.discard(version)
+
+    async def _loaded(self, model: Model) -> Version:
+        while model.version is None:
+            if model.loading is None:  # a new version was refused, and the old one had been dropped for it
+                model.loading = asyncio.create_task(self._load_again(model))
+            await asyncio.wait([loading := model.loading])  # other requests may wait, too
+            if not loading.result():
+                raise HTTPException(503, f"The model {model.name} can't be loaded. The server has logged the reason.")
+        return model.version
+
+    async def _make_room(self, models: Collection[Model], more: int = 0) -> None:
+        """Drop idle models until `models` and `more` bytes fit into the memory, and wait for those that are in use.
+
+        The caller holds the door, so no other request opens models meanwhile.
+        """
+        needed = more + sum(model.weight_bytes for model in models)
+        if needed > self._limit and (more or len(models) > 1):  # a single model was checked at the start
+            raise UserError(
+                f"{needed:,} bytes of weights are needed at once, more than the memory limit of {self._limit:,} bytes."
+            )
+        while self._weight_bytes(models) + more > self._limit:
+            if not self._drop_idle(models):
+                if not any(model.users or model.loading for model in self.models):
+                    return  # the rest is about to be freed
+                self._freed.clear()
+                await self._freed.wait()
+
+    def _weight_bytes(self, wanted: Collection[Model] = ()) -> int:
+        """The memory of all versions that are in memory, of those that are being loaded, and of the wanted ones."""
+        counted: list[Model | Version] = [
+            each.version or each for each in self.models if each.version or each.loading or each in wanted
+        ]
+        return self._incoming + sum(each.weight_bytes for each in (*counted, *self._replaced))
+
+    def _drop_idle(self, wanted: Collection[Model] = ()) -> bool:
+        """Drop the least recently used model that no request uses. Returns whether there was one."""
+        idle = [model for model in self.models if model.version and not model.users and model not in wanted]
+        if idle:
+            oldest = min(idle, key=lambda model: model.last_used)
+            oldest.version = None
+            self._threads.submit(return_memory)
+        return bool(idle)
+
+    def _shrink(self) -> None:
+        """Drop idle models while the memory limit is exceeded: a model needs more if it opens a second engine."""
+        while self._limit < math.inf and self._weight_bytes() > self._limit and self._drop_idle():
+            pass
+
+    def _read(self, model: Model, state: State) -> Version:
+        """Load a version of a model, and try it if it is a new one. Raises UserError if it can't be used."""
+        version = Version(state, self._load(state.path))
+        if state == model.state:
+            return version
+        if {*version.loaded.directions} != {*model.directions}:
+            found, expected = (", ".join(map(str, each)) for each in (version.loaded.directions, model.directions))
+            raise UserError(f"It translates {found} instead of {expected}.")
+        for direction in model.directions:
+            translations = version.loaded.direct(direction).translate(TRIAL_TEXTS)
+            if not all(math.isfinite(each.score) for each in translations) or not any(
+                each.text for each in translations
+            ):
+                raise UserError(f"It translates {', '.join(TRIAL_TEXTS)} to nothing ({direction}).")
+        if State.of(state.path) != state:
+            raise UserError("Its files have changed while they were read.")
+        return version
+
+    async def _bring(self, model: Model, state: State) -> str:
+        """Load a version of a model in a thread and use it for new requests. Returns the reason if this fails."""
+        try:
+            version = await asyncio.get_running_loop().run_in_executor(self._threads, self._read, model, state)
+        except Exception as error:
+            return str(error) if isinstance(error, UserError) else repr(error)
+        finally:
+            model.loading, self._incoming = None, 0
+            self._freed.set()
+        self._use(model, version)
+        return ""
+
+    def _use(self, model: Model, version: Version) -> None:
+        if model.version and model.version.users:
+            self._replaced.add(model.version)
+        model.version, model.state, model.refused = version, version.state, None
+        model.weight_bytes = version.weight_bytes
+
+    async def _load_again(self, model: Model) -> bool:
+        """Load a model that is not in memory. Returns whether this succeeded; otherwise the reason is logged."""
+        state = model.state
+        if await asyncio.to_thread(State.of, state.path) != state:  # the files were replaced
+            state = await asyncio.to_thread(State.of, model.folder)
+        if reason := await self._bring(model, state):
+            log(f"{model.folder} can't be loaded: {reason}")
+        return not reason
+
+    async def watch(self) -> None:
+        """Replace models whose folders, or symbolic links to folders, have changed. Runs until it is cancelled."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            for model in self.models:
+                state = await asyncio.to_thread(State.of, model.folder)
+                if state.manifest and state not in (model.state, model.refused) and not model.loading:
+                    await self._replace(model, state)
+
+    async def _replace(self, model: Model, state: State) -> None:
+        """Use a new version of a model. If it can't be used, the old version stays, and the reason is logged."""
+        try:
+            size = (await asyncio.to_thread(summarize, state.path)).weight_bytes
+            async with self._door:
+                await self._make_room((), size)
+                if model.loading:  # by a request; the next look finds the new version again
+                    return
+                self._incoming = size
+                model.loading = renewal = asyncio.create_task(self._renew(model, state))
+            await renewal
+        except (UserError, OSError) as error:
+            self._refuse(model, state, str(error))
+
+    async def _renew(self, model: Model, state: State) -> bool:
+        if reason := await self._bring(model, state):
+            self._refuse(model, state, reason)
+        else:
+            log(f"{model.folder} was replaced; requests now use the new version.")
+            self._threads.submit(return_memory)
+        return True
+
+    def _refuse(self, model: Model, state: State, reason: str) -> None:
+        model.refused = state
+        log(f"The new version of {model.folder} can't be used, so the old version stays: {reason}")

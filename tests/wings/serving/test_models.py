@@ -1,0 +1,364 @@
+"""Several models: chosen by name, loaded when needed, dropped when memory is short, replaced while they work."""
+
+import asyncio
+import contextlib
+import gc
+import shutil
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from command_line import run
+from corpora import WORDS, reverse_texts
+from models import make_model
+from servers import START, Echo, Server, serving
+from transduce.config.schema import DecodeConfig
+from transduce.decoding.loading import load
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import Hypothesis, NBestLists, Request
+from transduce.system.errors import UserError
+from transduce.text.languages import Direction
+from transduce.tokens.tokenizer import Tokenizer
+from waiting import PATIENCE, wait_for
+
+pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
+
+from transduce.wings.serving.api import application
+from transduce.wings.serving.catalogue import Catalogue, Catalogues, Route, named_folders
+from transduce.wings.serving.keys import Keys
+from transduce.wings.serving.limits import Limits, memory_from
+from transduce.wings.serving.models import Model, State
+from transduce.wings.serving.store import ModelStore
+
+ASKED = {"q": "ka lo", "source": "ka", "target": "zu"}
+TOKENIZER = Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300)
+LOOK_OFTEN = f"from transduce.wings.serving import store; store.POLL_SECONDS = 0.05; {START}"
+
+
+@dataclass
+class Marking(Echo):
+    """An engine that adds a word to each source."""
+
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+        word = TOKENIZER.encode_target([self.word])[0]
+        for each in super().search(requests, config, n_best):
+            yield [[Hypothesis(score, [*tokens, *word]) for score, tokens in hypotheses] for hypotheses in each]
+
+
+class Store(ModelStore):
+    """Models of Marking engines. Each has the size 1 and adds its name, which is a word."""
+
+    def __init__(self, *names: str, limit: float = float("inf"), directions: Sequence[str] = ("ka-zu",)):
+        self.reads: list[str] = []
+        self.may_read = threading.Event()
+        self.may_read.set()
+        known = [Direction.parse(each) for each in directions]
+
+        def read(path: Path) -> Translator:
+            assert self.may_read.wait(PATIENCE)
+            self.reads.append(path.name)
+            return Translator(Marking(word=path.name), TOKENIZER, DecodeConfig(beam_size=1), directions=known)
+
+        folders = [(name, Path(f"/nowhere/{name}")) for name in names]
+        super().__init__([Model(name, at, known, {}, 1, State(at, "")) for name, at in folders], read, limit)
+
+    @property
+    def in_memory(self) -> list[str]:
+        return [model.name for model in self.models if model.version]
+
+    def route(self, name: str) -> Route:
+        return Catalogues(self.models).choose(name).route("ka", "zu")
+
+
+@contextlib.contextmanager
+def client(store: ModelStore, **limits: int) -> Iterator[TestClient]:
+    app = application(store, Keys({}), Limits(**limits), local=True)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as client:
+        yield client
+
+
+# -- names
+
+
+def test_a_request_chooses_a_model_by_its_name():
+    store = Store("lo", "mi")
+    with client(store) as asking:
+        expected = {"": "lo", "lo": "lo", "mi": "mi"}
+        for name, word in expected.items():
+            answers = [
+                asking.post("/translate", json=ASKED | {"model": name}),
+                asking.post("/translate", data=ASKED, headers={"X-Model": name} if name else {}),
+                asking.post("/translate", json=ASKED | {"model": name, "source": "auto", "format": "html"}),
+                asking.post("/translate", json=ASKED | {"model": name}, headers={"X-Model": "lo"}),
+            ]
+            assert [each.json()["translatedText"] for each in answers] == [f"ka lo {word}"] * 4
+            assert {each.headers["x-model"] for each in answers} == {word}
+            fields = {"source": "ka", "target": "zu", "model": name}
+            answer = asking.post("/translate_file", data=fields, files={"file": ("a.txt", "ka lo")})
+            assert asking.get(answer.json()["translatedFileUrl"]).text == f"ka lo {word}"
+            assert answer.headers["x-model"] == word
+        assert asking.get("/frontend/settings").json()["models"] == ["lo", "mi"]
+        assert [each["code"] for each in asking.get("/languages").json()] == ["ka", "zu"]
+
+
+def test_an_unknown_name_is_refused_with_the_names_that_are_known():
+    with client(Store("lo", "mi")) as asking:
+        for answer in (
+            asking.post("/translate", json=ASKED | {"model": "new"}),
+            asking.post("/translate", json=ASKED, headers={"X-Model": "new"}),
+            asking.post("/attention", json=ASKED | {"model": "new"}),
+            asking.post("/translate_file", data=ASKED | {"model": "new"}, files={"file": ("a.txt", "ka")}),
+        ):
+            sentence = "There is no model with the name 'new'. Choose one of lo, mi."
+            assert (answer.status_code, answer.json()) == (400, {"error": sentence})
+
+
+def test_models_without_a_choice_are_not_named():
+    with client(Store("lo")) as asking:
+        assert "x-model" not in asking.post("/translate", json=ASKED | {"model": "lo"}).headers
+        assert "models" not in asking.get("/frontend/settings").json()
+
+
+def model_of(name: str, *directions: str) -> Model:
+    return Model(name, Path(f"/{name}"), [Direction.parse(each) for each in directions], {}, 1, State(Path(), ""))
+
+
+def test_the_first_model_of_a_direction_is_the_default():
+    first, second = model_of("a", "en-de"), model_of("b", "en-de", "de-en", "de-fr")
+    default = Catalogue([first, second])
+    found = {str(each): [hop.model.name for hop in default.route(*each)] for each in default.directions}
+    assert found == {"en-de": ["a"], "de-en": ["b"], "de-fr": ["b"], "en-fr": ["a", "b"]}
+    named = Catalogues([first, second]).choose("b")
+    assert [hop.model.name for hop in named.route("en", "fr")] == ["b", "b"]
+    with pytest.raises(UserError, match=r"with the name a translates 'de' to 'en'; it has en-de"):
+        Catalogues([first, second]).choose("a").route("de", "en")
+
+
+def test_folders_may_have_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a=b").mkdir()
+    found = named_folders(["models/x", "new=models/x", "a=b", "."])
+    assert found == [("x", Path("models/x")), ("new", Path("models/x")), ("a=b", Path("a=b")), (tmp_path.name, Path())]
+    for wrong in ("=x", "n w=x", "é=x", "new=", f"{'a' * 65}=x"):
+        with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER"):
+            named_folders([wrong])
+
+
+# -- memory
+
+
+async def until(condition: Any) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+async def ask(store: Store, *names: str) -> None:
+    async with store.open([store.route(name) for name in names]):
+        pass
+
+
+def test_models_are_loaded_when_they_are_needed_and_the_least_recently_used_one_is_dropped():
+    store = Store("a", "b", "c", limit=2)
+
+    async def body() -> None:
+        assert store.in_memory == []
+        for name in "aaba":
+            await ask(store, name)
+        assert store.reads == ["a", "b"]
+        await ask(store, "c")
+        assert store.in_memory == ["a", "c"]  # b was used before a
+        await ask(store, "b", "c")
+        assert store.in_memory == ["b", "c"]
+        assert store.reads == ["a", "b", "c", "b"]
+
+    asyncio.run(body())
+
+
+def test_a_model_in_use_is_not_dropped():
+    store = Store("a", "b", "c", limit=2)
+
+    async def body() -> None:
+        async with contextlib.AsyncExitStack() as using:
+            await using.enter_async_context(store.open([store.route("a"), store.route("b")]))
+            other = asyncio.create_task(ask(store, "c"))
+            late = asyncio.create_task(ask(store, "a"))  # doesn't overtake, or c would wait forever
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert store.in_memory == ["a", "b"] and store.reads == ["a", "b"] and not late.done()
+        await asyncio.gather(other, late)
+        assert store.reads.count("c") == 1
+
+    asyncio.run(asyncio.wait_for(body(), PATIENCE))
+
+
+def test_other_requests_go_on_while_a_model_is_loaded():
+    store = Store("a", "b", limit=2)
+
+    async def body() -> None:
+        await ask(store, "a")
+        store.may_read.clear()
+        waiting = [asyncio.create_task(ask(store, "b")) for _ in range(3)]
+        await until(lambda: store.models[1].loading)
+        await ask(store, "a")
+        waiting[0].cancel()  # others wait for the same model
+        store.may_read.set()
+        await asyncio.gather(*waiting[1:])
+        assert store.reads == ["a", "b"]
+
+    asyncio.run(asyncio.wait_for(body(), PATIENCE))
+
+
+def test_more_models_than_fit_are_refused():
+    store = Store("a", "b", "c", limit=2)
+    with pytest.raises(UserError, match="more than the memory limit of 2 bytes"):
+        asyncio.run(ask(store, "a", "b", "c"))
+    with pytest.raises(UserError, match="/nowhere/a need 1 bytes, which is more than the memory limit"):
+        Store("a", limit=0.5)
+
+
+def test_answers_are_right_while_models_are_loaded_and_dropped():
+    store = Store("lo", "mi", "nu", limit=1)
+    with client(store) as asking, ThreadPoolExecutor(64) as clients:
+
+        def translate(i: int) -> None:
+            name, texts = ("lo", "mi", "nu")[i % 3], [f"ka {i}", f"{i} va"]
+            answer = asking.post("/translate", json=ASKED | {"q": texts, "model": name})
+            assert answer.json()["translatedText"] == [f"{text} {name}" for text in texts]
+
+        list(clients.map(translate, range(192)))
+    assert len(store.in_memory) == 1 and len(store.reads) > 2
+
+
+def test_a_memory_limit_is_a_size(capsys, tmp_path):
+    assert [memory_from(each) for each in ("1K", "500M", "1.5g")] == [1024, 500 << 20, 3 << 29]
+    for wrong in ("4", "0G", "x", "-1G", "4 G", "4GB"):
+        with pytest.raises(UserError, match="Write, for example, 500M or 4G"):
+            memory_from(wrong)
+    model = make_model(tmp_path / "model", {})
+    status, _, error = run(capsys, "serve", model, "--memory-limit", "1K", "--port", 0)
+    assert status == 2 and "which is more than the memory limit of 1,024 bytes" in " ".join(error.split())
+    (model / "model.safetensors").write_bytes(b"\0" * (model / "model.safetensors").stat().st_size)
+    status, _, error = run(capsys, "serve", model, "--memory-limit", "1G", "--port", 0)  # although nothing is loaded
+    assert status == 2 and "is damaged" in " ".join(error.split())
+
+
+# -- new versions
+
+KA_ZU = {"data.source": "ka", "data.target": "zu"}
+TEXTS = reverse_texts(60, seed=8)[0]
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("versions")
+    return [make_model(folder / f"v{n}", KA_ZU | {"model.num_decoder_layers": n}) for n in (1, 2)]
+
+
+def publish(current: Path, version: Path) -> None:
+    """Let the symbolic link `current` point to a version."""
+    new = current.with_name("new-link")
+    new.symlink_to(version)
+    new.rename(current)
+
+
+def translations(version: Path, texts: Sequence[str]) -> list[str]:
+    return [each.text for each in load(version, engine="torch").translate(texts, beam_size=1)]
+
+
+def said(server: Server) -> str:
+    return " ".join(server.log.read_text("utf-8").split())
+
+
+@pytest.mark.parametrize("has_room", [True, False], ids=["room for two", "room for one"])
+def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_path, has_room):
+    current = tmp_path / "current"
+    publish(current, versions[0])
+    old, new = (dict(zip(TEXTS, translations(each, TEXTS), strict=True)) for each in versions)
+    texts = [text for text in TEXTS if old[text] != new[text]]
+    assert len(texts) > 30
+    options = ["--limit=limits.batch_tokens=256", "--limit=limits.wait=600"]  # a request needs several batches
+    if not has_room:
+        options += [f"--memory-limit={(versions[1] / 'model.safetensors').stat().st_size // 1000}K"]
+    with serving(current, tmp_path / "log", *options, script=LOOK_OFTEN) as server, ThreadPoolExecutor(64) as clients:
+        began = threading.Barrier(65)
+
+        def loop(i: int) -> list[str]:
+            """The version of each answer, up to two answers of the new version."""
+            found, count = list[str](), 0
+            while found.count("new") < 2:
+                some = [texts[(i + count + j) % len(texts)] for j in range(4)]
+                answer = server.post("/translate", ASKED | {"q": some, "beam_size": 1})
+                assert answer.status == 200, answer
+                by_version = {"old": [old[text] for text in some], "new": [new[text] for text in some]}
+                found += [name for name, expected in by_version.items() if expected == answer.json["translatedText"]]
+                count += 1
+                assert len(found) == count, (answer, by_version)
+                if count == 1:
+                    began.wait(PATIENCE)
+            return found
+
+        loops = [clients.submit(loop, i) for i in range(64)]
+        began.wait(PATIENCE)
+        publish(current, versions[1])
+        for each in loops:
+            assert (found := each.result(PATIENCE)) == sorted(found, reverse=True) and found[0] == "old"
+        assert "requests now use the new version" in said(server)
+
+
+def test_a_new_version_that_cannot_be_used_changes_nothing(versions, tmp_path):
+    current = tmp_path / "current"
+    publish(current, versions[0])
+    damaged, other = tmp_path / "damaged", tmp_path / "other"
+    shutil.copytree(versions[1], damaged)
+    weights = (damaged / "model.safetensors").read_bytes()
+    (damaged / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    make_model(other, KA_ZU | {"data.target": "de"})
+    asked, old = ASKED | {"q": TEXTS[:3], "beam_size": 1}, translations(versions[0], TEXTS[:3])
+    with serving(current, tmp_path / "log", script=LOOK_OFTEN) as server:
+        for wrong, reason in ((damaged, f"{damaged}/model.safetensors is damaged"), (other, "It translates ka-de")):
+            publish(current, wrong)
+            sentence = f"The new version of {current} can't be used, so the old version stays: {reason}"
+            wait_for(lambda sentence=sentence: sentence in said(server))
+            assert server.post("/translate", asked).json["translatedText"] == old
+        publish(current, versions[1])
+        wait_for(lambda: "requests now use the new version" in said(server))
+        assert server.post("/translate", asked).json["translatedText"] == translations(versions[1], TEXTS[:3])
+
+
+def test_a_replaced_version_is_freed_after_its_last_request(versions, tmp_path):
+    """Without a collection of reference cycles, since models that were loaded at the start are exempt from it."""
+    current = tmp_path / "current"
+    publish(current, versions[0])
+    store = ModelStore([Model.read("current", current)], lambda path: load(path, engine="torch"))
+    store.load_all()
+    gc.collect()
+    gc.disable()
+    try:
+        with client(store) as asking:
+            old = weakref.ref(store.models[0].version.loaded.engine.models[0])
+            assert asking.post("/translate", json=ASKED | {"alternatives": 2}).status_code == 200
+
+            async def replace() -> None:
+                async with store.open([Catalogue(store.models).route("ka", "zu")]) as opened:
+                    publish(current, versions[1])
+                    await store._replace(store.models[0], State.of(current))
+                    assert opened[0][0].version.state.path == versions[0].resolve()
+                    assert store.models[0].version.state.path == versions[1].resolve()
+                    assert old()
+
+            asking.portal.call(replace)
+            wait_for(lambda: old() is None)
+    finally:
+        gc.enable()
