@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import sys
@@ -207,6 +208,33 @@ async def sigterm(server: Server, draw: random.Random, tally: Tally) -> None:
     tally.check(await asyncio.to_thread(server.process.wait, PATIENCE) == 0, "ended", "exit status")
 
 
+async def replacement(server: Server, draw: random.Random, tally: Tally) -> None:
+    """The model's folder is replaced by a copy with another manifest, three times, while 64 clients translate."""
+    is_over, sentence = False, "requests now use the new version"
+
+    async def client() -> None:
+        while not is_over:
+            await translate(server, draw, tally, 4)
+
+    def switches() -> int:
+        return " ".join(server.log.read_text("utf-8").split()).count(sentence)
+
+    tasks = [asyncio.create_task(client()) for _ in range(64)]
+    for count in range(3):
+        new, old = (server.model.with_name(f"{name}-{draw.getrandbits(40):x}") for name in ("new", "old"))
+        await asyncio.to_thread(shutil.copytree, server.model, new)
+        with (new / "manifest.json").open("a") as manifest:
+            manifest.write("\n")
+        server.model.rename(old)
+        new.rename(server.model)
+        end = time.monotonic() + PATIENCE
+        while switches() <= count and time.monotonic() < end:
+            await asyncio.sleep(0.1)
+        tally.check(switches() == count + 1, "ended", f"replacement {count} was not used: {server.log.read_text()}")
+    is_over = True
+    await asyncio.gather(*tasks)
+
+
 ATTACKS: dict[str, tuple[Attack, tuple[str, ...]]] = {  # functions, and options of their servers
     "overload": (overload, ("--limit=limits.wait=5",)),
     "slow": (slow, QUICK),
@@ -218,6 +246,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[str, ...]]] = {  # functions, and options
     "entities": (hostile.entities, ()),
     "keys": (hostile.keys, ("--keys=KEYS",)),
     "sigterm": (sigterm, ()),
+    "replacement": (replacement, ()),
 }
 
 

@@ -68,6 +68,8 @@ class Server:
     port: int
     expected: dict[str, str]
     key: str
+    model: Path
+    log: Path
 
     def ask(self, draw: random.Random, size: int = 1, **fields: object) -> tuple[bytes, list[str]]:
         """A request to translate random sentences, and the right answer. Blanks at its end tell it from all others."""
@@ -110,7 +112,7 @@ def serving(target: Target, tally: Tally, *options: str) -> Iterator[Server]:
                 if process.poll() is not None:
                     raise SystemExit(log.read_text("utf-8"))
                 time.sleep(0.1)
-            yield Server(process, int(found[1]), target.expected, target.key)
+            yield Server(process, int(found[1]), target.expected, target.key, target.model, log)
         finally:
             process.terminate()
     said = log.read_text("utf-8")

@@ -337,6 +337,52 @@ def test_a_new_version_that_cannot_be_used_changes_nothing(versions, tmp_path):
         assert server.post("/translate", asked).json["translatedText"] == translations(versions[1], TEXTS[:3])
 
 
+def copy_into(folder: Path, version: Path) -> None:
+    """Replace the files of a model folder; the manifest is last."""
+    (folder / "manifest.json").unlink(missing_ok=True)
+    for file in sorted(version.iterdir(), key=lambda file: file.name == "manifest.json"):
+        if file.is_file():
+            shutil.copy(file, folder / file.name)
+
+
+def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used(versions, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], folder)
+    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    with client(store) as asking:
+        answers = []
+        for version in (versions[1], versions[0]):
+            copy_into(folder, version)  # while the model is not in memory
+            answers.append(asking.post("/translate", json=ASKED | {"q": TEXTS[:3], "beam_size": 1}))
+            assert store.models[0].state == State.of(folder)  # so it is not replaced once more
+            store.models[0].version = None
+        assert [each.json()["translatedText"] for each in answers] == [
+            translations(each, TEXTS[:3]) for each in (versions[1], versions[0])
+        ]
+        (folder / "model.safetensors").write_bytes(b"")
+        answer = asking.post("/translate", json=ASKED)
+        sentence = "The model model can't be loaded. The server has logged the reason."
+        assert (answer.status_code, answer.json()) == (503, {"error": sentence})
+        copy_into(folder, versions[1])
+        assert asking.post("/translate", json=ASKED).status_code == 200
+
+
+def test_the_fallback_of_a_replaced_model_is_not_that_of_the_new_version(versions, tmp_path):
+    pytest.importorskip("ctranslate2", reason="pip install 'transduce[fast]'")
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], folder)
+    translator = load(folder, engine="ctranslate2")
+    before = translator.weight_bytes
+    copy_into(folder, versions[1])
+    glossary = {"ka": "zu"}
+    with pytest.raises(UserError, match="has changed since it was loaded"):
+        translator.translate(["ka lo"], glossary=glossary)
+    assert translator.weight_bytes == before
+    copy_into(folder, versions[0])
+    translator.translate(["ka lo"], glossary=glossary)
+    assert translator.weight_bytes == before + load(folder, engine="torch").weight_bytes
+
+
 def test_a_replaced_version_is_freed_after_its_last_request(versions, tmp_path):
     """Without a collection of reference cycles, since models that were loaded at the start are exempt from it."""
     current = tmp_path / "current"
