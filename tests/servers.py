@@ -149,12 +149,20 @@ def serving(model: Path, log: Path, *options: str, script: str = START) -> Itera
 
 def store_of(*translators: "Translator") -> "ModelStore":
     """A store with a model for each translator, in memory."""
+    from transduce.decoding.loading import Scores
     from transduce.wings.serving.models import Model, State
     from transduce.wings.serving.store import ModelStore
 
     folders = {Path(f"/nowhere/{i}"): each for i, each in enumerate(translators)}
     models = [
-        Model(folder.name, folder, each.directions, each.quality, each.weight_bytes, State(folder, ""))
+        Model(
+            folder.name,
+            folder,
+            each.directions,
+            Scores(each.quality, each.routes),
+            each.weight_bytes,
+            State(folder, ""),
+        )
         for folder, each in folders.items()
     ]
     store = ModelStore(models, folders.__getitem__)

@@ -640,6 +640,24 @@ def test_a_server_lists_and_uses_pivots(model):
         assert same["translatedText"] == "ka lo"
 
 
+def test_a_server_takes_the_better_route(model):
+    translator = without_german_french(model)
+    translator.routes = {
+        "de-fr": {"direct": 50.0, "en": 40.0},
+        "fr-de": {"direct": 40.0, "en": 50.0},
+        "en-de": {"direct": 40.0, "fr": 50.0},
+    }
+    translator.directions = [*WITHOUT, Direction("fr", "de")]
+    app = application(store_of(translator), Keys({}), Limits(), local=True)
+    with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
+        for source, target, route in (("de", "fr", None), ("fr", "de", ["fr", "en", "de"]), ("en", "fr", None)):
+            answer = asking.post("/translate", json={"q": "zu fe ga", "source": source, "target": target}).json()
+            expected = translator.translate(["zu fe ga"], source=source, target=target, sentences=True)
+            assert answer.get("route") == route and answer["translatedText"] == expected[0].text
+        targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
+        assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
+
+
 # -- exchange and server ----------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce import model_folder
@@ -100,8 +101,8 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
 class Scores(NamedTuple):
     """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
 
-    quality: dict[str, float] = {}  # of the directions, such as "en-de"
-    routes: dict[str, dict[str, float]] = {}  # direction -> DIRECT or pivot -> chrF
+    quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
+    routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})  # direction -> DIRECT or pivot -> chrF
 
 
 class Summary(NamedTuple):
