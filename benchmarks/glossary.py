@@ -1,33 +1,24 @@
-"""The effect of a glossary: the number of terms in the translations, BLEU, and decoding time.
+"""Where the terms of a glossary end up in translations.
 
-    python benchmarks/glossary.py MODEL SOURCE REFERENCE [--terms 1] [--sentences 1000] [--beam-size 4] [--show 0]
+    python benchmarks/glossary.py MODEL SOURCE REFERENCE TERMS [--sentences 2000] [--beam-size 4] [--show 0]
 
-The terms of a sentence are up to --terms random words of its reference that the translation without a glossary lacks;
-they have three or more letters. As terms come from the reference, BLEU should rise; if it does not, they have damaged
-the rest of the sentences. The time with terms includes both searches: without and with terms.
+Each line of TERMS has a source term, a TAB, a target term that the model would hardly choose itself, a TAB, and a
+regular expression for the usual translations: dog, Köter, Hund. Only sentences with a source term are translated. In a
+translation, the term is placed (it is there, and no usual translation), added (beside a usual translation), or missing.
+The time with terms includes both searches: without and with terms.
 """
 
 import argparse
-import random
+import re
 import time
+from collections import Counter
 
 import sacrebleu
 import torch
 
 import transduce
-from transduce.decoding.words import words
 from transduce.text.plain import read_lines
 from transduce.wings.terms.glossary import Glossary, contains
-
-
-class OfSentences(Glossary):
-    """A glossary with separate target terms for each text."""
-
-    def __init__(self, of: dict[str, list[str]]):
-        self.of = of
-
-    def targets(self, text: str) -> list[str]:
-        return self.of[text]
 
 
 def main() -> None:
@@ -35,44 +26,38 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("source")
     parser.add_argument("reference")
-    parser.add_argument("--terms", type=int, default=1)
-    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("terms")
+    parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--show", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    rows = [line.split("\t") for line in read_lines(arguments.terms)]
+    terms, usual = [transduce.Term(*row[:2]) for row in rows], {row[1]: re.compile(row[2]) for row in rows}
     translator = transduce.load(arguments.model, {"decode.beam_size": arguments.beam_size}, engine="torch")
+    glossary = Glossary(terms)
     pairs = dict(zip(read_lines(arguments.source), read_lines(arguments.reference), strict=True))
-    sources, references = list(pairs)[: arguments.sentences], list(pairs.values())[: arguments.sentences]
+    sources = [source for source in pairs if glossary.targets(source)][: arguments.sentences]
+    references = [pairs[source] for source in sources]
     began = time.monotonic()
     free = [each.text for each in translator.translate(sources)]
     freely = time.monotonic() - began
-    choice = random.Random(1)
-    terms = {
-        source: sample(choice, missing(reference, text), arguments.terms)
-        for source, reference, text in zip(sources, references, free, strict=True)
-    }
     began = time.monotonic()
-    found = [each.text for each in translator._translate(sources, 1, 1, False, OfSentences(terms))]
-    kept = [contains(text, term) for source, text in zip(sources, found, strict=True) for term in terms[source]]
-    print(
-        f"{len(sources)} sentences, {sum(map(bool, terms.values()))} of them with terms, {len(kept)} terms; "
-        f"{sum(kept)} are in the translations; "
-        f"BLEU {bleu(free, references):.1f} freely, {bleu(found, references):.1f} with terms; "
-        f"{freely:.1f} s freely, {time.monotonic() - began:.1f} s with terms"
-    )
-    for source, before, after in list(zip(sources, free, found, strict=True))[: arguments.show]:
-        print(f"\n{source}\n{before}\n{after}  {terms[source]}\n{pairs[source]}")
-
-
-def missing(reference: str, text: str) -> list[str]:
-    """The words of the reference that the translation lacks."""
-    found = dict.fromkeys(reference[begin:end] for begin, end in words(reference, (), inside=""))
-    return [word for word in found if word.isalpha() and len(word) > 2 and not contains(text, word)]
-
-
-def sample(choice: random.Random, of: list[str], most: int) -> list[str]:
-    return choice.sample(of, min(most, len(of)))
+    found = translator.translate(sources, glossary=terms)
+    seconds = time.monotonic() - began
+    counts = Counter[str]()
+    for source, before, after in zip(sources, free, found, strict=True):
+        for target in glossary.targets(source):
+            outcome = "placed" if contains(after.text, target) else "missing"
+            if outcome == "placed" and usual[target].search(after.text.replace(target, "")):
+                outcome = "added"
+            flagged = " with a flag" if "term" in after.flags else ""
+            counts[outcome + flagged] += 1
+            if counts[outcome + flagged] <= arguments.show:
+                print(f"{outcome}{flagged}: {target}\n  {source}\n  {before}\n  {after.text}")
+    print(f"{len(sources)} sentences; terms: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
+    scores = [bleu(texts, references) for texts in (free, [each.text for each in found])]
+    print(f"BLEU {scores[0]:.1f} freely, {scores[1]:.1f} with terms; {freely:.1f} s freely, {seconds:.1f} s with terms")
 
 
 def bleu(texts: list[str], references: list[str]) -> float:

@@ -16,7 +16,7 @@ from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, Ru
 from transduce.decoding.beam import beam_search
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Hypothesis, Term, TranslationOptions, length_penalty
+from transduce.decoding.types import TERM, Hypothesis, Link, Term, Translation, TranslationOptions, length_penalty
 from transduce.decoding.words import kind
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -29,12 +29,14 @@ from transduce.wings.terms.constraints import ConstraintSelector
 from transduce.wings.terms.glossary import (
     Constraint,
     Glossary,
+    Match,
     WordBoundaries,
     contains,
     read_glossary,
     segment,
     word_boundaries,
 )
+from transduce.wings.terms.placement import _rivals, forbidden, is_added
 
 EXAMPLES = list(examples("train", 300))
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=8, max_tokens=256)
@@ -138,18 +140,28 @@ def text_of(tokens: Sequence[int]) -> str:
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-@pytest.mark.parametrize("asked", [["a"], ["ab"], ["."], ["a", "ab"], ["ab", "."], ["a ."]])
-def test_a_wide_beam_is_exhaustive(asked, alpha):
+@pytest.mark.parametrize(
+    ("asked", "forbidden"),
+    [
+        *((asked, []) for asked in (["a"], ["ab"], ["."], ["a", "ab"], ["ab", "."], ["a ."])),
+        (["."], [(4,)]),
+        (["ab"], [(6,), (5, 5)]),
+        (["a"], [(4, 5), (7, 7, 6)]),
+    ],
+)
+def test_a_wide_beam_is_exhaustive(asked, forbidden, alpha):
     limit, stepper, ranking = 5, Chance([0], len(PIECES)), []
     for length in range(limit + 1):
         for tokens in itertools.product(range(UNK + 1, len(PIECES)), repeat=length):
-            if all(contains(text_of(tokens), target) for target in asked):
+            stretches = {tokens[i:j] for i, j in itertools.combinations(range(length + 1), 2)}
+            if all(contains(text_of(tokens), target) for target in asked) and not stretches & set(forbidden):
                 rows = [(0, BOS, *tokens[:n]) for n in range(length + 1)]
                 steps = zip(rows, (*tokens, EOS), strict=True)
                 total = sum(stepper.log_probs(row)[token].item() for row, token in steps)
                 ranking.append(Hypothesis(total / length_penalty(length + 1, alpha), list(tokens)))
     ranking.sort(reverse=True)
-    selector = ConstraintSelector([[CONSTRAINTS[target] for target in asked]], BOUNDARIES, [limit], 700)
+    constraints = [[CONSTRAINTS[target] for target in asked]]
+    selector = ConstraintSelector(constraints, BOUNDARIES, [limit], 700, [forbidden])
     [found] = beam_search(stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, selector=selector)
     assert [each.tokens for each in found] == [each.tokens for each in ranking[:10]]
     assert [each.score for each in found] == pytest.approx([each.score for each in ranking[:10]], abs=1e-4)
@@ -267,7 +279,9 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
     for text, plain, best in zip(TEXTS, free, found, strict=True):
         asked = glossary.targets(text)
         for each in (best, *best.alternatives):
-            assert all(contains(each.text, target) for target in asked)
+            assert (TERM in each.flags) == (not all(contains(each.text, target) for target in asked))
+        if TERM in best.flags:
+            assert replace(plain, flags=(), alternatives=()) == replace(best, flags=(), alternatives=())
         scores = [each.score for each in (best, *best.alternatives)]
         assert scores == sorted(scores, reverse=True)
         changed += plain.text != best.text
@@ -279,6 +293,61 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
         [alone] = translator.translate([text], n_best=3, glossary=TERMS)
         assert (alone.text, alone.tokens) == (best.text, best.tokens)
         assert alone.score == pytest.approx(best.score, abs=1e-4)
+
+
+def link(text: str, source: str, target: str, weight: float, other: str) -> Link:
+    """A link between words of a source and a translation."""
+    begin, start = text.index(source), other.index(target)
+    return Link((begin, begin + len(source)), (start, start + len(target)), weight)
+
+
+@pytest.mark.parametrize(
+    ("translation", "term", "rivals"),
+    [
+        ("Ein Hund läuft.", "Pudel", {"Pudel": "Hund"}),
+        ("Ein Pudel läuft.", "Pudel", {}),
+        ("Ein Hund läuft. Pudel.", "Pudel", {"Pudel": "Hund"}),
+        ("Ein Hund läuft.", "kleiner Hund", {}),
+        ("Hund Hund läuft.", "Pudel", {}),
+    ],
+)
+def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translation, term, rivals):
+    source, main = "A dog runs.", "Pudel" if translation == "Ein Pudel läuft." else "Hund"
+    links = [
+        link(source, "A", translation.split()[0], 0.7, translation),
+        link(source, "runs", "läuft", 0.9, translation),
+    ]
+    if translation.startswith("Hund Hund"):
+        links.append(Link((2, 5), (5, 9), 0.8))
+    else:
+        links.append(link(source, "dog", main, 0.8, translation))
+    if translation.endswith("Pudel."):
+        links.append(link(source, "dog", "Pudel", 0.5, translation))
+    assert _rivals(Translation(translation, 0.0, (), links=tuple(links)), [Match((2, 5), term)]) == rivals
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "rival", "added"),
+    [
+        ("Ein Pudel läuft.", "Pudel", "Hund", False),
+        ("Ein Hund läuft. Pudel.", "Pudel", "Hund", True),
+        ("Pudel Ein Hund läuft!", "Pudel", None, True),
+        ("Ein Pudel läuft mit einem Hund.", "Pudel", "Hund", True),
+        ("Ein kleiner Hund läuft.", "kleiner Hund", "Hund", False),
+        ("Ein Tier läuft. Pudel.", "Pudel", "Hund", False),
+    ],
+)
+def test_a_term_beside_its_rival_was_only_added(text, term, rival, added):
+    assert is_added(text, "Ein Hund läuft.", term, rival) == added
+
+
+def test_the_spelling_of_a_rival_is_forbidden_unless_a_term_begins_with_it(tokenizer):
+    spelt = forbidden(tokenizer, {"Pudel": "Hund"}, [segment(tokenizer, "Pudel")])
+    assert spelt == [tuple(tokenizer.encode_target(["Hund"])[0]), tuple(tokenizer.target.encode_behind("Hund"))]
+    term = segment(tokenizer, "Hund und Herr")
+    assert not any(
+        tokens == term.segmentations[0][: len(tokens)] for tokens in forbidden(tokenizer, {"": "Hund"}, [term])
+    )
 
 
 def test_what_the_best_translation_holds_anyway_changes_nothing(model, tokenizer):

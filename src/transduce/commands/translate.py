@@ -40,6 +40,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "loop": ("translation", "searched again without repeated tokens, because of repetitions"),
     "detached": ("translation", "with hardly anything to do with the source"),
     "untranslated": ("translation", "equal to the source"),
+    "term": ("translation", "without a term of the glossary, because the term would only have been added"),
     "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),
     "guessed": ("translation", "with tags or placeholders at guessed positions"),
     "numbers": ("translation", "with other numbers than the source"),

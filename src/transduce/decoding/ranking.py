@@ -12,6 +12,7 @@ from transduce.decoding.types import (
     CUT,
     DETACHED,
     LOOP,
+    TERM,
     UNTRANSLATED,
     Hypothesis,
     NBestLists,
@@ -32,11 +33,13 @@ def rank(
     *,
     limits: Sequence[int],
     loops: Collection[int],
+    missed: Collection[int] = (),
     n_best: int,
 ) -> Iterator[tuple[Translation, list[Hypothesis]]]:
     """For each sentence, yield its translation with up to n_best - 1 alternatives, and their hypotheses.
 
-    `limits` holds the maximum lengths of the translations, and `loops` the indices of sentences to flag with LOOP.
+    `limits` holds the maximum lengths of the translations, `loops` and `missed` the indices of sentences
+    to flag with LOOP and TERM.
     """
     texts = iter(tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
     for i, (source, best) in enumerate(zip(sentences.sources, n_best_lists, strict=True)):
@@ -53,7 +56,7 @@ def rank(
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
             probability, detached = estimate(confidence, log_prob, len(source) + 1, len(tokens) + 1)
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
-            reasons[UNTRANSLATED] = is_copy(sentences.texts[i], text)
+            reasons |= {UNTRANSLATED: is_copy(sentences.texts[i], text), TERM: i in missed}
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
             pieces = tuple(tokenizer.target_pieces(tokens))
             translations.append(Translation(text, score, pieces, flags=flags, confidence=probability))

@@ -275,10 +275,13 @@ class Translator(Searcher):
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
         loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
+        missed: set[int] = set()
         if options.glossary:
-            n_best_lists = resolve_name(ENFORCE_GLOSSARY)(self, options.glossary, distinct, n_best_lists, n_best)
+            enforce = resolve_name(ENFORCE_GLOSSARY)
+            n_best_lists, missed = enforce(self, options.glossary, distinct, n_best_lists, n_best)
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
-        ranked = list(rank(distinct, n_best_lists, *model, limits=limits, loops=loops, n_best=options.n_best))
+        flagged = functools.partial(rank, loops=loops, missed=missed)
+        ranked = list(flagged(distinct, n_best_lists, *model, limits=limits, n_best=options.n_best))
         translations = [translation for translation, _ in ranked]
         if aligner:
             attention = functools.partial(self.forced, aligner, aligner.attention)

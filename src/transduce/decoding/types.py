@@ -28,6 +28,7 @@ CUT = "cut"  # the translation was forced to end at the length limit
 LOOP = "loop"  # the translation repeats itself, or did so before a second search
 DETACHED = "detached"  # the translation has hardly anything to do with its source
 UNTRANSLATED = "untranslated"  # the translation is a copy of its source
+TERM = "term"  # the translation lacks a term of the glossary
 
 # Search options of the plain search of the paper, as in other programs.
 PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": "none"}
@@ -73,7 +74,7 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # reasons to check the text: CUT to UNTRANSLATED, or a flag of wings/inline/plan.py
+    flags: tuple[str, ...] = ()  # reasons to check the text: CUT to TERM, or a flag of wings/inline/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
     confidence: float | None = None  # probability that the translation is good; None: no estimate for this model
     hops: tuple["Translation", ...] = ()  # through a pivot: the translation into it, and the translation of that

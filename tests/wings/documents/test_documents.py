@@ -814,5 +814,5 @@ def test_the_command_translates_lines_of_several_sentences(
     lines = out.split("\n")
     assert status == 0 and len(lines) == 4 and not lines[1]
     assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
-    assert "other numbers than their sources: line 3" in said
+    assert "1 translation with other numbers than the source: line 3" in said
     assert run(capsys, *arguments, "--redo")[0] == 2

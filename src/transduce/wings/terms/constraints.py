@@ -82,10 +82,14 @@ class ConstraintSelector:
         boundaries: WordBoundaries,
         limits: Sequence[int],
         beam_size: int,
+        forbidden: Sequence[Sequence[tuple[int, ...]]] = (),
     ):
-        """Raises ValueError if a sentence's constraints need more tokens than its limit in `limits`."""
+        """`forbidden` are token sequences that a sentence's translation must not have.
+
+        Raises ValueError if a sentence's constraints need more tokens than its limit in `limits`.
+        """
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
-        self.limits = list(limits)
+        self.limits, self.forbidden = list(limits), list(forbidden) or [()] * len(limits)
         self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
         nothing = Progress(frozenset(), frozenset())
         # For each sentence, the progress of its open hypotheses, by their tokens.
@@ -101,8 +105,9 @@ class ConstraintSelector:
     def select(self, sentences: Tensor) -> None:
         """Keep only the sentences with the indices `sentences`."""
         indices = sentences.tolist()
-        self.sentences, self.limits, self.sizes, self.progress = (
-            [column[i] for i in indices] for column in (self.sentences, self.limits, self.sizes, self.progress)
+        columns = self.sentences, self.limits, self.forbidden, self.sizes, self.progress
+        self.sentences, self.limits, self.forbidden, self.sizes, self.progress = (
+            [column[i] for i in indices] for column in columns
         )
 
     def __call__(self, tokens: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -114,6 +119,7 @@ class ConstraintSelector:
         b, w, _ = tokens.shape
         v = totals.size(1) // w
         rows = tokens.tolist()
+        self._forbid(rows, totals.view(b, w, v))
         starts = torch.arange(w, device=totals.device) * v
         best = totals.topk(min(2 * k, w * v)).indices  # for a smaller beam, the first columns are used
         best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
@@ -130,6 +136,13 @@ class ConstraintSelector:
                 taken[i, start : start + len(chosen)] = True
         index, taken = index.to(totals.device), taken.to(totals.device)
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
+
+    def _forbid(self, rows: list[list[list[int]]], totals: Tensor) -> None:
+        """Give -inf to the tokens that complete a forbidden sequence."""
+        for i, sequences in enumerate(self.forbidden):
+            for *before, last in sequences:
+                ends = [row[len(row) - len(before) :] == before for row in rows[i]]
+                totals[i, ends, last] = -math.inf
 
     def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
         """Indices (b, c) in `totals` of tokens that begin or continue a constraint, padded with PAD to equal length."""

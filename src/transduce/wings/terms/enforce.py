@@ -1,48 +1,109 @@
 """Translates a sentence again with constrained search if its translation lacks a glossary term."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Constraints, Hypothesis, NBestLists, Sentences, Term
+from transduce.decoding.types import Constraints, Engine, Hypothesis, NBestLists, Sentences, Term
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import ConstraintSelector
-from transduce.wings.terms.glossary import Glossary, contains, segment, word_boundaries
+from transduce.wings.terms.glossary import Constraint, Glossary, Match, contains, segment, word_boundaries
+from transduce.wings.terms.placement import Rivals, Tokens, find_rivals, forbidden, is_added
 
 
 def enforce(
     translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
-) -> NBestLists:
-    """Replace hypotheses that lack a required term with results of a constrained search; returns the n-best lists.
+) -> tuple[NBestLists, set[int]]:
+    """Replace hypotheses that lack a required term with results of a constrained search.
+
+    If a term was only added to the translation, a second search forbids the word that the term should replace. If this
+    does not help, the free translation stays. Returns the n-best lists, and the indices of the sentences whose
+    translation lacks a term.
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
-    targets = {i: found for i, text in enumerate(sentences.texts) if (found := glossary.targets(text))}
+    matches = {i: its for i, text in enumerate(sentences.texts) if (its := glossary.matches(text))}
+    targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
         i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)] for i, wanted in targets.items()
     }
     lacking = [i for i in targets if len(complete[i]) < len(n_best_lists[i])]
     if not lacking:
-        return n_best_lists
-    constraints = [[segment(tokenizer, target) for target in targets[i]] for i in lacking]
-    # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
-    beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints]
-    for i, beam in zip(lacking, beams, strict=True):
-        if beam - 1 > translator.limit(sentences.sources[i]):
+        return n_best_lists, set()
+    constraints = {i: [segment(tokenizer, target) for target in targets[i]] for i in lacking}
+    for i, each in constraints.items():
+        if sum(len(term.segmentations[0]) for term in each) > translator.limit(sentences.sources[i]):
             raise UserError(
                 f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) exceed the token "
                 "limit of the translation. Shorten the terms or raise decode.max_extra_tokens."
             )
-    boundaries = word_boundaries(tokenizer)
+    engine = translator.engine_for("constraints")
+    found = _search(translator, engine, sentences, constraints, {}, n_best)
+    merged = {i: _merged(complete[i], found[i], n_best) for i in lacking}
+    changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
+    missed: set[int] = set()
+    if changed and "attention" in engine.supports:
+        added = _added(translator, engine, sentences, matches, changed, found)
+        banned = {i: forbidden(tokenizer, rivals, constraints[i]) for i, rivals in added.items()}
+        wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
+        again = {i: b for i, b in _search(translator, engine, sentences, wanted, banned, n_best).items() if b}
+        left = _rivals(translator, engine, sentences, {i: best[0] for i, best in again.items()}, matches)
+        missed = {i for i in added if left.get(i, True)}
+        merged |= {i: n_best_lists[i] if i in missed else again[i] for i in added}
+    return [merged.get(i, each) for i, each in enumerate(n_best_lists)], missed
+
+
+def _added(
+    translator: Translator,
+    engine: Engine,
+    sentences: Sentences,
+    matches: Mapping[int, Sequence[Match]],
+    free: Mapping[int, Hypothesis],
+    found: Mapping[int, Sequence[Hypothesis]],
+) -> dict[int, Rivals]:
+    """The sentences with a term that was only added to the free translation, and the rivals of their terms."""
+    added = {}
+    for i, rivals in _rivals(translator, engine, sentences, free, matches).items():
+        text, other = translator.tokenizer.decode([found[i][0].tokens, free[i].tokens])
+        if any(is_added(text, other, match.target, rivals.get(match.target)) for match in matches[i]):
+            added[i] = rivals
+    return added
+
+
+def _rivals(
+    translator: Translator,
+    engine: Engine,
+    sentences: Sentences,
+    hypotheses: Mapping[int, Hypothesis],
+    matches: Mapping[int, Sequence[Match]],
+) -> dict[int, Rivals]:
+    """The rivals in a hypothesis of each sentence."""
+    chosen = list(hypotheses)
+    some, its = sentences.select(chosen), [matches[i] for i in chosen]
+    return dict(zip(chosen, find_rivals(translator, engine, some, list(hypotheses.values()), its), strict=True))
+
+
+def _search(
+    translator: Translator,
+    engine: Engine,
+    sentences: Sentences,
+    constraints: Mapping[int, Sequence[Constraint]],
+    banned: Mapping[int, Sequence[Tokens]],
+    n_best: int,
+) -> dict[int, list[Hypothesis]]:
+    """Search the sentences that have constraints, with these and without the banned token sequences."""
+    boundaries, chosen = word_boundaries(translator.tokenizer), list(constraints)
+    # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
+    beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints.values()]
 
     def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
-        return ConstraintSelector([constraints[i] for i in indices], boundaries, limits, beam_size)
+        places = [chosen[i] for i in indices]
+        wanted, unwanted = [constraints[i] for i in places], [banned.get(i, ()) for i in places]
+        return ConstraintSelector(wanted, boundaries, limits, beam_size, unwanted)
 
-    engine = translator.engine_for("constraints")
-    enforced = translator.search(engine, sentences.select(lacking), n_best, Constraints(beams, selector))
-    merged = {i: _merged(complete[i], each, n_best) for i, each in zip(lacking, enforced, strict=True)}
-    return [merged.get(i, each) for i, each in enumerate(n_best_lists)]
+    found = translator.search(engine, sentences.select(chosen), n_best, Constraints(beams, selector))
+    return dict(zip(chosen, found, strict=True))
 
 
 def _contains_all(tokenizer: Tokenizer, hypothesis: Hypothesis, targets: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from transduce.decoding.types import Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
+from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 
@@ -45,6 +46,13 @@ def read_glossary(file: str) -> list[Term]:
     return terms
 
 
+class Match(NamedTuple):
+    """A term in a text."""
+
+    span: Span  # of the source
+    target: str
+
+
 class Glossary:
     """Terms, indexed by their first word; if two terms have the same source, the later term applies."""
 
@@ -59,27 +67,33 @@ class Glossary:
         for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
             self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
 
-    def targets(self, text: str) -> list[str]:
-        """The targets of the terms in a text, in the text's order; of overlapping terms, only the longest counts."""
+    def matches(self, text: str) -> list[Match]:
+        """The terms in a text, in the text's order; of overlapping terms, only the longest counts."""
         if not self._by_first:
             return []
-        units = _units(text)
-        matches = [
+        spans = spans_of(text)
+        units = [text[begin:end] for begin, end in spans]
+        found = [
             (place, len(source), target)
             for place, unit in enumerate(units)
             for source, target in self._by_first.get(unit.casefold(), ())
-            if _matches(source, units[place : place + len(source)])
+            if _matches(source, tuple(units[place : place + len(source)]))
         ]
-        by_place, free = dict[int, str](), [True] * len(units)
-        for place, length, target in sorted(matches, key=lambda match: -match[1]):
+        by_place, free = dict[int, Match](), [True] * len(units)
+        for place, length, target in sorted(found, key=lambda match: -match[1]):
             if all(free[place : place + length]):
-                by_place[place], free[place : place + length] = target, [False] * length
-        return list(dict.fromkeys(by_place[place] for place in sorted(by_place)))
+                by_place[place] = Match((spans[place][0], spans[place + length - 1][1]), target)
+                free[place : place + length] = [False] * length
+        return [by_place[place] for place in sorted(by_place)]
+
+    def targets(self, text: str) -> list[str]:
+        """The different targets of the terms in a text, in the text's order."""
+        return list(dict.fromkeys(match.target for match in self.matches(text)))
 
 
 def contains(text: str, target: str) -> bool:
     """Whether a text contains a target as one or more whole words."""
-    spans = _spans(text)
+    spans = spans_of(text)
     begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
     return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
 
@@ -94,12 +108,13 @@ def _has_capitals(units: tuple[str, ...]) -> bool:
     return any(unit != unit.lower() for unit in units)
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
+def spans_of(text: str) -> list[Span]:
+    """The spans of the words and punctuation marks that terms are compared by."""
     return words(text, range(len(text)), inside="")
 
 
 def _units(text: str) -> tuple[str, ...]:
-    return tuple(text[begin:end] for begin, end in _spans(text))
+    return tuple(text[begin:end] for begin, end in spans_of(text))
 
 
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:

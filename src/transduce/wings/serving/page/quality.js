@@ -11,6 +11,7 @@ const FLAGS = {
   loop: ["repeats itself", "The first translation repeated itself and was replaced. Look for repeated or missing words."],
   detached: ["may be unrelated", "The translation may have little to do with the text. Compare every sentence."],
   untranslated: ["copied", "The translation is a copy of the text. It may not be translated."],
+  term: ["lacks a term", "A term of the glossary does not fit into the translation. Insert it by hand."],
   cut: ["cut off", "The translation reached the length limit. Its end is missing."],
   placeholders: ["tags differ", "A tag or placeholder is missing, repeated or invented."],
   guessed: ["a tag may be misplaced", "The position of a tag or placeholder is a guess."],
