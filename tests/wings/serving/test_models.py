@@ -20,7 +20,7 @@ from corpora import WORDS, reverse_texts
 from models import make_model
 from servers import START, Echo, Server, serving
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.loading import load
+from transduce.decoding.loading import Scores, load
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
@@ -72,7 +72,7 @@ class Store(ModelStore):
             return Translator(Marking(word=path.name), TOKENIZER, DecodeConfig(beam_size=1), directions=known)
 
         folders = [(name, Path(f"/nowhere/{name}")) for name in names]
-        super().__init__([Model(name, at, known, {}, 1, State(at, "")) for name, at in folders], read, limit)
+        super().__init__([Model(name, at, known, Scores(), 1, State(at, "")) for name, at in folders], read, limit)
 
     @property
     def in_memory(self) -> list[str]:
@@ -132,7 +132,7 @@ def test_models_without_a_choice_are_not_named():
 
 
 def model_of(name: str, *directions: str) -> Model:
-    return Model(name, Path(f"/{name}"), [Direction.parse(each) for each in directions], {}, 1, State(Path(), ""))
+    return Model(name, Path(f"/{name}"), [Direction.parse(each) for each in directions], Scores(), 1, State(Path(), ""))
 
 
 def test_the_first_model_of_a_direction_is_the_default():
