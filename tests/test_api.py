@@ -8,6 +8,7 @@ import pytest
 
 import transduce
 from corpora import reverse_texts, write_texts
+from transduce import model_folder
 
 SIZES = {
     "data.vocab_size": 300,
@@ -31,7 +32,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> transduce.Result:
     """A training, by the interface."""
     folder = tmp_path_factory.mktemp("api")
     files = write_texts(folder, "train", 200, seed=0)
-    return transduce.train({"data.corpora": [{"files": list(files)}], **SIZES}, str(folder / "model"))
+    return transduce.train(str(folder / "model"), train=files, source="ka", target="zu", options=SIZES)
 
 
 def test_the_names_exist_and_are_all_that_is_offered():
@@ -88,10 +89,32 @@ def test_several_folders_are_an_ensemble(result):
     assert found == pytest.approx(alone, abs=1e-4)
 
 
+def test_training_takes_what_the_command_takes(tmp_path):
+    english, german, french = (tmp_path / f"train.{code}" for code in ("en", "de", "fr"))
+    lines = reverse_texts(120, seed=5)
+    for file, texts in zip((english, german, french), (*lines, lines[0]), strict=True):
+        file.write_text("".join(f"{text}\n" for text in texts))
+    options = SIZES | {"train.steps": 4, "train.warmup": 2, "train.save_every": 2, "train.validate_every": 4}
+    calls = iter([False, False, True])
+    arguments = {"train": [english, german], "options": options}
+    first = transduce.train(tmp_path / "two", **arguments, stop=lambda: next(calls))
+    assert first.reason == "interrupted" and not first.metrics
+    whole = transduce.train(tmp_path / "two", **arguments)
+    config = model_folder.read_config(whole.folder)
+    assert (config.data.source, config.data.target, whole.reason) == ("en", "de", "steps")
+    assert config.sources["train.steps"] == "calling program"
+    more = transduce.train(tmp_path / "three", train=[english, french], init=whole.folder, options={"train.steps": 2})
+    assert model_folder.read_config(more.folder).data.directions == ("en-de", "en-fr")
+    one = transduce.train(tmp_path / "one", recipe="multi30k-en-de", train=[english, german], options=options)
+    assert model_folder.read_config(one.folder).train.cooldown == 2500
+    with pytest.raises(transduce.UserError, match=r"did you mean 'train\.steps'"):
+        transduce.train(tmp_path / "none", train=[english, german], options={"train.step": 2})
+
+
 def test_mistakes_are_user_errors(tmp_path):
     with pytest.raises(transduce.UserError, match="There is no model folder"):
         transduce.load(tmp_path / "none")
     with pytest.raises(transduce.UserError, match="no model to load"):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
-        transduce.train({}, tmp_path / "out")
+        transduce.train(tmp_path / "out")

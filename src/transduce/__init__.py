@@ -4,7 +4,7 @@
     translator = transduce.load("models/en-de")
     translator.translate(["A dog runs."])[0].text
 
-    transduce.train({"data.corpora": [{"files": ["train.en", "train.de"]}]}, "models/en-de")
+    transduce.train("models/en-de", train=["train.en", "train.de"], options={"train.minutes": 30})
 
 The names in `__all__` are imported when they are first used, so `import transduce` is fast.
 """
@@ -13,11 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transduce.commands.python_train import train
     from transduce.decoding.loading import load
     from transduce.decoding.translator import Translator
     from transduce.decoding.types import Link, Term, Translation
     from transduce.system.errors import UserError
-    from transduce.training.run import Result, train
+    from transduce.training.run import Result
 
 __version__ = "0.1.0"
 __all__ = ["Link", "Result", "Term", "Translation", "Translator", "UserError", "load", "train"]
@@ -30,7 +31,7 @@ _PLACES = {
     "Translator": "transduce.decoding.translator",
     "UserError": "transduce.system.errors",
     "Result": "transduce.training.run",
-    "train": "transduce.training.run",
+    "train": "transduce.commands.python_train",
 }
 
 

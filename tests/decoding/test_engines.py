@@ -220,7 +220,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has begun to learn to reverse words."""
     folder = tmp_path_factory.mktemp("engines")
     options = {
-        "data.corpora": [{"files": list(write_texts(folder, "train", 300, seed=0))}],
         "data.vocab_size": 300,
         "data.max_tokens": 256,
         "data.holdout": 20,
@@ -237,7 +236,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train.threads": 1,
         "train.precision": "float32",
     }
-    return transduce.train(options, str(folder / "model")).folder
+    files = write_texts(folder, "train", 300, seed=0)
+    return transduce.train(folder / "model", train=files, options=options).folder
 
 
 @pytest.fixture

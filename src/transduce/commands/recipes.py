@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from transduce.config.parse import parse_assignments, read_recipe
 from transduce.config.schema import DataConfig
-from transduce.config.settings import COMMAND_LINE, FILE_NAMES, RECIPE, Settings
+from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, in_direction, is_multilingual
@@ -30,9 +30,11 @@ def gather(
     valid: Sequence[str],
     test: Sequence[str],
     languages: tuple[str, str],
-    assignments: Sequence[str],
+    assignments: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The options of the recipe, overridden by the options of the command line."""
+    """The options of the recipe, overridden by those for the files, and by `assignments` or `options` (from Python)."""
+    chosen_by, chosen = COMMAND_LINE if options is None else CALLER, dict(options or parse_assignments(assignments))
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
@@ -45,7 +47,7 @@ def gather(
         named |= {"data.source": languages[0], "data.target": languages[1]}
         named["data.corpora"] = [{"files": list(train)}] if train else []
     named = {name: value for name, value in named.items() if value}
-    return settings.updated(Settings(COMMAND_LINE, named | parse_assignments(assignments)))
+    return settings.updated(Settings(chosen_by, named | chosen))
 
 
 def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """`transduce train`."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
@@ -66,13 +67,12 @@ def train(
     """
     if keep_optimizer and not init:
         raise UserError("--keep-optimizer takes the optimizer state from the model of --init. Give --init, too.")
-    settings = gather(recipe, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    files: dict[str, Any] = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
+    languages = source, target
+    settings = settings_of(
+        out, recipe, **files, languages=languages, reverse=reverse, init=init, assignments=assignments
+    )
     from transduce import model_folder
-
-    begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
-    settings = _with_languages(settings, train, init, begun)
-    if monolingual or reverse:
-        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
     from transduce.training.run import train as run  # torch: too slow for --help
 
     with profiled(TRAIN_PHASES) if profile else nullcontext() as measured:
@@ -82,6 +82,32 @@ def train(
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     _print_command(out)
+
+
+def settings_of(
+    out: Path,
+    recipe: str | None,
+    *,
+    train: Sequence[str],
+    valid: Sequence[str],
+    test: Sequence[str],
+    languages: tuple[str, str],
+    monolingual: Sequence[str],
+    reverse: Path | None,
+    init: Path | None,
+    assignments: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The options of a training. Makes the back-translations that they need."""
+    from transduce import model_folder
+
+    files: dict[str, Any] = {"train": train, "valid": valid, "test": test}
+    settings = gather(recipe, **files, languages=languages, assignments=assignments, options=options)
+    begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
+    settings = _with_languages(settings, train, init, begun)
+    if monolingual or reverse:
+        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
+    return settings
 
 
 def _with_languages(settings: Settings, train: Sequence[str], init: Path | None, begun: DataConfig | None) -> Settings:

@@ -46,7 +46,9 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
         out: The folder for the text, the model and report.html.
     """
     text, model = out / "text", out / "model"
-    files = {name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")}
+    files: dict[str, Any] = {
+        name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")
+    }
     options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help

@@ -1,0 +1,51 @@
+"""`transduce.train`, the command `train` as a function."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from transduce.commands.train import settings_of
+from transduce.training.run import Result
+from transduce.training.run import train as run
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def train(
+    out: str | Path,
+    *,
+    recipe: str | Path | None = None,
+    train: Paths = (),
+    valid: Paths = (),
+    test: Paths = (),
+    source: str = "",
+    target: str = "",
+    monolingual: Paths = (),
+    reverse: str | Path | None = None,
+    init: str | Path | None = None,
+    keep_optimizer: bool = False,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    stop: Callable[[], bool] | None = None,
+) -> Result:
+    """Train a model in the folder `out`, or resume the training there, as `transduce train` does.
+
+    The arguments are those of the command. `options` maps names such as "train.steps" to values. `stop` is called
+    before every update, and returns True to save and end the training. Raises UserError for invalid options or files.
+    """
+    files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
+    out, first, back = Path(out), Path(init) if init else None, Path(reverse) if reverse else None
+    settings = settings_of(
+        out,
+        str(recipe) if recipe else None,
+        **{name: _names(paths) for name, paths in files.items()},
+        languages=(source, target),
+        reverse=back,
+        init=first,
+        options=options,
+    )
+    return run(settings, out, init=first, keep_optimizer=keep_optimizer, stop=stop)
+
+
+def _names(paths: Paths) -> tuple[str, ...]:
+    return (str(paths),) if isinstance(paths, (str, Path)) else tuple(map(str, paths))
