@@ -117,7 +117,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             read = list(map(without_markup, texts)) if asked.format == "html" else texts
             detected = await service.sources(read, catalogue.sources(asked.target))
             sources = [each.language for each in detected]
-            columns["detectedLanguage"] = [each._asdict() for each in detected]
+            columns["detectedLanguage"] = list(map(payload.detected, detected))
         glossary = tuple(Term(*term) for term in asked.glossary.items())
         options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
         order = Order(options, asked.beam_size)
@@ -135,7 +135,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         found, can_align = await _in_turn(request, service, all_texts)
         columns |= payload.columns(found, asked, can_align)
         if any(len(route) > 1 for route in routes.values()):
-            columns["route"] = [codes(each.direction for each in routes[source]) for source in sources]
+            hops = [codes(each.direction for each in routes[source]) for source in sources]
+            columns["route"] = [list(map(payload.code, each)) for each in hops]
         values = {field: values[0] if one else values for field, values in columns.items()}
         return JSONResponse(values, headers=_model_header(service, *routes.values()))
 
@@ -143,7 +144,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     async def detect(request: Request) -> JSONResponse:
         asked = validate(Detection, await _fields(request, limits))
         payload.check_characters("text", [asked.q], limits.characters)
-        return JSONResponse([each._asdict() for each in service.detect(asked.q)])
+        return JSONResponse(list(map(payload.detected, service.detect(asked.q))))
 
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
@@ -202,14 +203,14 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
     @app.get("/languages", summary="List the language pairs")
     async def languages() -> list[dict[str, Any]]:
         default = service.catalogues.default
-        targets: dict[str, list[str]] = {code: [] for code in default.codes}
+        targets: dict[str, list[str]] = {payload.code(code): [] for code in default.codes}
         for source, target in default.directions:
-            targets[source].append(target)
+            targets[payload.code(source)].append(payload.code(target))
         return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
     async def settings() -> dict[str, Any]:
-        target = service.catalogues.default.directions[0].target
+        target = payload.code(service.catalogues.default.directions[0].target)
         return {
             "apiKeys": bool(keys),
             "keyRequired": bool(keys),

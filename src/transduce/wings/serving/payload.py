@@ -14,6 +14,7 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.decoding.types import Translation
 from transduce.system.errors import UserError
+from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
 # Matches JSON strings, whose brackets are not counted. An unterminated string matches up to the end of the body;
@@ -196,6 +197,16 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     if isinstance(terms := fields.get("glossary"), str) and terms:
         fields["glossary"] = _json(terms.encode(), 1)
     return fields
+
+
+def code(language: str) -> str:
+    """A language code with hyphens, as in LibreTranslate: pt-BR for pt_BR in the directions of a model."""
+    return language.replace("_", "-")
+
+
+def detected(found: Detected) -> dict[str, Any]:
+    """A detected language as in a response."""
+    return found._replace(language=code(found.language))._asdict()
 
 
 def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str, list[Any]]:
