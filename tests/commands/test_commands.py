@@ -64,7 +64,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cli.main(["prepare", *corpus, "--from", "ka", "--to", "zu", "--out", str(folder / "data"), TINY[0]])
     train = ["train", "--train", str(folder / "data"), *TINY]
     every = ["train.save_every=50", "train.validate_every=100"]
-    cli.main([*train, *every, "--out", str(folder / "one"), "train.steps=150"])
+    longer = ["train.steps=300", "train.warmup=100", "train.save_every=100", "train.validate_every=100"]
+    cli.main([*train, *longer, "--out", str(folder / "one")])
     cli.main(
         [*train, *every, "--out", str(folder / "two"), "train.steps=100", "train.seed=2", "data.bleu_tokenize=none"]
     )
@@ -665,14 +666,14 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     run_folder = tmp_path / "run"
     shutil.copytree(place / "one", run_folder)
     steps = run_folder / "checkpoints"
-    shutil.copytree(steps / "step-00000050", steps / "step-00000130")  # as an interruption leaves one
-    shutil.copytree(steps / "step-00000050", steps / "step-00000160.mine")  # which is none of ours
+    shutil.copytree(steps / "step-00000100", steps / "step-00000230")  # as an interruption leaves one
+    shutil.copytree(steps / "step-00000100", steps / "step-00000310.mine")  # which is none of ours
     printed = output(capsys, "average", run_folder, "--last", 2, "--out", tmp_path / "two")
-    assert printed == f"{tmp_path / 'two'}: the average of the checkpoints at steps 100, 150\n"
-    first, last = (load_file(steps / f"step-{step:08d}/model.safetensors") for step in (100, 150))
+    assert printed == f"{tmp_path / 'two'}: the average of the checkpoints at steps 200, 300\n"
+    first, last = (load_file(steps / f"step-{step:08d}/model.safetensors") for step in (200, 300))
     for name, weight in load_file(tmp_path / "two/model.safetensors").items():
         assert torch.equal(weight, ((first[name].double() + last[name].double()) / 2).float())
-    assert "checkpoint  average of steps 100, 150\n" in output(capsys, "info", tmp_path / "two")
+    assert "checkpoint  average of steps 200, 300\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
     assert status == 2 and f"{tmp_path / 'one'} is a model without checkpoints. To continue from it" in said
@@ -702,7 +703,7 @@ def test_info_of_a_finished_training(place, capsys):
     assert printed["languages"].strip() == "ka to zu"
     assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
     assert printed["corpus"].strip() == f"{place}/train.tsv" and printed["pairs"].strip().startswith("300 (")
-    assert printed["training"].strip().startswith("150 updates, ") and "state" not in printed
+    assert printed["training"].strip().startswith("300 updates, ") and "state" not in printed
     found = json.loads(output(capsys, "info", place / "one", "--json"))
     assert configure(found["config"]) == model_folder.read_config(place / "one")
     assert found["finished"] is True
@@ -713,7 +714,7 @@ def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
     shutil.copytree(place / "one", tmp_path / "run")
     (tmp_path / "run/manifest.json").unlink()
     printed = output(capsys, "info", tmp_path / "run")
-    assert "not finished" in printed and "step-00000150/model.safetensors" in printed
+    assert "not finished" in printed and "step-00000300/model.safetensors" in printed
     found = json.loads(output(capsys, "info", tmp_path / "run", "--json"))
     assert (found["finished"], found["metrics"]) == (False, {})
 

@@ -36,7 +36,7 @@ from transduce.wings.ct2 import engine as ct2_engine
 from transduce.wings.ct2 import shortlist
 from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss, choice
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
-from transduce.wings.int8 import quantise
+from transduce.wings.int8 import is_exact, quantise
 
 SMALL = ModelConfig(
     vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
@@ -109,9 +109,26 @@ def test_it_has_the_widest_registers_unless_told_otherwise(tmp_path):
         assert f"Selected ISA: {told.get('CT2_FORCE_CPU_ISA', 'AVX512')}\n" in said
 
 
+OPEN_INT8 = """
+from transduce.config.schema import RunConfig
+from transduce.decoding.types import ModelToOpen
+from transduce.wings import int8
+print(int8.open_engine(ModelToOpen([], [], RunConfig(), None, required=True)).reason)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="other processors have other instructions")
+def test_it_refuses_processors_whose_8_bit_products_overflow():
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    said = subprocess.run([sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True)
+    assert said.stdout == "this processor has no exact 8-bit products\n"
+
+
 numbers = st.floats(-100, 100, width=32)
+exact = pytest.mark.skipif(not is_exact(), reason="this processor has no exact 8-bit products")
 
 
+@exact
 @given(st.data(), st.integers(1, 5), st.integers(2, 40), st.integers(1, 5), st.booleans())
 def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(data, rows, inputs, outputs, has_bias):
     def draw(*shape: int) -> torch.Tensor:
@@ -141,6 +158,7 @@ FAMILIES = {
 }
 
 
+@exact
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_in_8_bits_is_nearly_the_same_model(family):
     model = build(FAMILIES[family]).eval()

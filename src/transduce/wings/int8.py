@@ -56,6 +56,8 @@ def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:
     """Open the torch engine with 8-bit layers on a CPU; returns a Refusal on a GPU or without a gain in speed."""
     if model.device is not None and str(model.device) != "cpu":
         return Refusal(f"it is for CPUs, not for {model.device}")
+    if not is_exact():
+        return Refusal("this processor has no exact 8-bit products")
     if not is_faster():
         return Refusal("8-bit products are no faster than 32-bit products on this processor")
     return open_torch(model._replace(device="cpu"), name="torch, int8", transform=quantise)
@@ -73,6 +75,16 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
 
 
 @torch.inference_mode()
+def is_exact() -> bool:
+    """Whether 8-bit matrix products are exact: on processors without VNNI, oneDNN's sums overflow 16 bits."""
+    largest = torch.full((TRIAL_ROWS, TRIAL_SIDE), MAX_INT8, dtype=torch.int8)
+    try:
+        return bool((torch._int_mm(largest, largest.t().contiguous()) == TRIAL_SIDE * MAX_INT8**2).all())
+    except (AttributeError, RuntimeError):  # torch has no 8-bit product on this machine
+        return False
+
+
+@torch.inference_mode()
 def is_faster() -> bool:
     """Measure whether 8-bit matrix products are faster than 32-bit products on this processor."""
     x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
@@ -83,8 +95,6 @@ def is_faster() -> bool:
     try:
         for _ in range(TRIALS):
             seconds.append((_seconds(lambda: product(x.clone())), _seconds(lambda: F.linear(x.clone(), weight))))
-    except (AttributeError, RuntimeError):  # torch has no 8-bit product on this machine
-        return False
     finally:
         torch.set_num_threads(threads)
     in_8_bits, in_32_bits = map(min, zip(*seconds, strict=True))
