@@ -1,6 +1,7 @@
 """The web page, served for a small model and open in a browser."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,10 +17,15 @@ NETWORK = "Failed to load resource"  # what Chromium's console says of every ans
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where `transduce serve` serves a small model of the toy language."""
-    folder = tmp_path_factory.mktemp("page")
-    with serving(train(folder), folder / "server.log") as server:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model of the toy language."""
+    return train(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def address(model: Path) -> Iterator[str]:
+    """Where `transduce serve` serves the model."""
+    with serving(model, model.parent / "server.log") as server:
         yield server.address
 
 
