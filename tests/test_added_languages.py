@@ -16,6 +16,7 @@ import transduce
 from command_line import run
 from corpora import TINY, WORDS, reverse_texts, spelt
 from transduce import model_folder
+from transduce.config.size_table import training_options
 from transduce.preparation.prepared import open_prepared
 from transduce.text.pairs import by_direction
 from transduce.tokens.learning import extend_model
@@ -94,6 +95,12 @@ def test_added_pieces_that_are_long_are_written_correctly():
     word = "ü" * 100  # 200 bytes: its length takes two bytes in the file
     model = extend_model(old.target.model, [word] * 50, 300, "bpe", [])
     assert Vocabulary(model).encode([word]).lengths.tolist()[0] < 10
+
+
+def test_a_new_language_is_learnt_at_the_rate_of_a_training_from_scratch(added):
+    config = model_folder.read_config(added)
+    whole = training_options(1, 1, config.model.d_model, steps=12, warmup=4, cooldown=True)
+    assert config.train.learning_rate == whole["train.learning_rate"] and config.train.cooldown == 4
 
 
 def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):

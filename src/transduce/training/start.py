@@ -88,7 +88,7 @@ def start(
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     if fit:
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
-    settings = _with_length(settings, prepared.facts, trial, fine_tuning=init is not None)
+    settings = _with_length(settings, prepared.facts, trial, fine_tuning=bool(init) and not config.data.replay)
     config = settings.config()
     for line in announcement(prepared, settings, config, trial, device, ranks, from_scratch=not init):
         log(line)

@@ -68,6 +68,8 @@ class Check(NamedTuple):
     chrf: Loss | None  # against the references, if there are any
 
     def __str__(self) -> str:
+        if not self.sentences:
+            return "nothing can be compared, because every sentence becomes a loop"
         what = f"{self.same} of {self.sentences} sentences get the same translation as from torch"
         what += f", {self.more_loops} more become loops" if self.more_loops else ""
         if self.chrf:
