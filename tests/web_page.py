@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,9 @@ class Page:
         answer = self.served(text)
         self.wait(lambda: self.text("#target-text") == answer and self.all("#target-text .word"))
 
-    def served(self, text: str) -> str:
+    def served(self, text: str, glossary: Mapping[str, str] | None = None) -> str:
         """The server's translation, without the page."""
-        body = json.dumps({"q": text, "source": "ka", "target": "zu"}).encode()
+        body = json.dumps({"q": text, "source": "ka", "target": "zu", "glossary": dict(glossary or {})}).encode()
         request = urllib.request.Request(self.address + "translate", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)["translatedText"]

@@ -280,7 +280,7 @@ def test_metrics_are_those_of_the_model(model, place):
 
 
 def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path, capfd):
-    noisy = {"train__learning_rate": 3.0, "train__warmup": 40, "train__steps": 160, "train__save_every": 10}
+    noisy = {"train__learning_rate": 8.0, "train__warmup": 20, "train__steps": 70, "train__save_every": 10}
     noisy["train__keep_last"] = 8  # more than are averaged
     learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
     averages = []
@@ -322,7 +322,7 @@ def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
 
 def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
     common = {"train__ema": 0.95, "train__patience": 0, "train__keep_last": 1, "train__average": 1}
-    noisy = {"train__steps": 60, "train__learning_rate": 3.0, "train__warmup": 40}
+    noisy = {"train__steps": 60, "train__learning_rate": 8.0, "train__warmup": 20}
     learning = {"train__steps": 12, "train__learning_rate": 0.5, "train__warmup": 10}
     chosen = []
     for name, changes in {"noisy": noisy, "learning": learning}.items():

@@ -57,7 +57,7 @@ def screens(page: Page, check: Callable[[str], None]) -> None:
     page.click("#glossary summary")
     page.fill("#glossary-text", "lo = wi\nmi")
     page.one("#glossary-text").send_keys(Keys.TAB)
-    page.wait(lambda: "wi" in page.text("#target-text"))
+    page.wait(lambda: page.text("#glossary-count") == "(1 term)" and page.all("#target-text .word"))
     check("glossary")
     page.click("#attention summary")
     page.wait(lambda: page.all("#attention-drawing canvas"))

@@ -112,18 +112,25 @@ def test_an_estimate_is_only_of_the_servers_own_translation(page: Page) -> None:
 # -- the glossary ----------------------------------------------------------------------------------
 
 
-def test_the_glossary_is_obeyed_and_kept(page: Page) -> None:
+def test_the_glossary_is_sent_and_kept(page: Page) -> None:
+    page.later(
+        "if (path === 'translate') (window.asked ??= []).push(JSON.parse(options.body)); return next(path, options);"
+    )
+    sent = "return window.asked?.at(-1)?.glossary ?? null"
     page.fill("#source-text", "ka lo mi")
     page.translates("ka lo mi")
     page.click("#glossary summary")
     page.fill("#glossary-text", "lo = po\nka\twi")
-    page.wait(lambda: all(term in page.text("#target-text") for term in ("po", "wi")))
+    terms = {"lo": "po", "ka": "wi"}
+    page.wait(lambda: page.run(sent) == terms)
+    page.wait(lambda: page.text("#target-text") == page.served("ka lo mi", terms))
     assert page.text("#glossary-count") == "(2 terms)"
+    page.run("window.asked = []")
     page.click("#other")
     page.wait(lambda: page.all(".alternative"))
-    assert all("po" in words.text for words in page.all(".alternative .words"))
+    assert page.run(sent) == terms
     page.open()
-    page.wait(lambda: "po" in page.text("#target-text"))
+    page.wait(lambda: page.text("#target-text") == page.served("ka lo mi", terms))
     page.click("#glossary summary")
     page.fill("#glossary-text", "")
     page.translates("ka lo mi")
@@ -253,7 +260,7 @@ def test_without_storage_everything_else_works(page: Page) -> None:
         page.wait(lambda: page.text("#target-text") == page.served("ka lo"))
         page.click("#glossary summary")
         page.fill("#glossary-text", "lo = wi")
-        page.wait(lambda: "wi" in page.text("#target-text"))
+        page.wait(lambda: page.text("#target-text") == page.served("ka lo", {"lo": "wi"}))
         assert "doesn't store it" in page.text("#glossary-kept")
         page.click("#history summary")
         page.click("#history-keep")
