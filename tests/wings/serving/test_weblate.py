@@ -146,12 +146,12 @@ def test_a_full_queue_makes_it_pause(model: Path) -> None:
         serving(model, model.parent / "full.log", "--limit=limits.queue=1") as server,
         contextlib.ExitStack() as held,
     ):
-        waiting = held.enter_context(server.connect())
-        long = reverse_texts(100 * BATCH, seed=4)[0]
-        waiting.sendall(translation(["\n".join(long[i::BATCH]) for i in range(BATCH)], "", "en", "de"))
+        texts = reverse_texts(100 * BATCH, seed=4)[0]
+        long = translation(["\n".join(texts[i::BATCH]) for i in range(BATCH)], "", "en", "de")
         answers = list[Answer]()
 
         def is_full() -> bool:
+            held.enter_context(server.connect()).sendall(long)  # again, if the last one has its answer
             answers.append(ask(server, ["test"]))
             return answers[-1].status != 200
 
