@@ -281,6 +281,8 @@ def given(tmp_path_factory) -> dict[str, Any]:
         "train.steps": 2,
         "train.threads": 1,
         "train.precision": "float32",
+        "decode.beam_size": 1,
+        "decode.max_extra_tokens": 2,
     }
 
 
