@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import transduce
 from transduce.commands.recipes import gather
 from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
 from transduce.decoding.torch_engine import TorchEngine
@@ -31,6 +30,7 @@ from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.tokens.batching import micro_batches
+from transduce.training.run import train as run_training
 from transduce.training.update import make_optimizer, update
 from transduce.wings.paper.table3 import BASE, BIG
 
@@ -136,7 +136,7 @@ def multi30k(files: Sequence[str]) -> str:
     given = gather(recipe, train=texts[:2], valid=texts[2:4], test=texts[4:], languages=("en", "de"), assignments=())
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        result = transduce.train(given, str(Path(folder) / "model"))
+        result = run_training(given, Path(folder) / "model")
         seconds = time.perf_counter() - began
     bleu = next(score["value"] for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
     return f"\n{recipe}: BLEU {bleu:.1f} in {seconds:.0f} s, including start and test"

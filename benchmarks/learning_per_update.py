@@ -11,8 +11,8 @@ import json
 import statistics
 from pathlib import Path
 
-import transduce
 from transduce.config.parse import read_recipe
+from transduce.training.run import train
 
 PEER = 31.7  # BLEU of fairseq, one seed, beam 4
 RECIPE = Path(__file__).with_suffix(".toml")
@@ -43,7 +43,7 @@ def measure(data: Path, out: Path, seed: int, threads: int) -> dict[str, float]:
             options[f"data.{split}"] = [str(data / f"{name}.{language}.gz") for language in ("en", "de")]
         files = [str(data / f"train.{language}.gz") for language in ("en", "de")]
         options |= {"data.corpora": [{"files": files}], "train.seed": seed, "train.threads": threads}
-        if transduce.train(options, out).reason == "interrupted":
+        if train(options, out).reason == "interrupted":
             raise SystemExit(130)
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     bleu = next(score["value"] for score in metrics["test"]["scores"] if score["name"] == "BLEU")

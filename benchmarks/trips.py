@@ -32,6 +32,7 @@ from typing import Any
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import transduce
+from transduce.training.run import train as run_training
 
 ROOT = Path(transduce.__file__).parent
 WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
@@ -94,7 +95,7 @@ def train(folder: Path) -> tuple[Path, set[str]]:
             files.clear()
 
         hook = register_optimizer_step_post_hook(end_turn)
-        model = transduce.train(options, str(folder / "model")).folder
+        model = run_training(options, folder / "model").folder
         hook.remove()
     return model, min(turns[10:], key=len)
 

@@ -17,8 +17,9 @@ from command_line import run
 from corpora import TINY, WORDS, reverse_texts, spelt
 from transduce import model_folder
 from transduce.config.size_table import training_options
+from transduce.evaluation.routes import measure_routes
 from transduce.preparation.prepared import open_prepared
-from transduce.text.pairs import by_direction
+from transduce.text.pairs import Origin, Pair, by_direction
 from transduce.tokens.learning import extend_model
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Vocabulary
@@ -182,3 +183,73 @@ def test_without_the_old_corpus_or_a_joint_vocabulary_nothing_is_added(place, tm
     train(place, "two", "old.en", "old.de", options=TINY | SHAPE | STEPS | {"data.joint": False})
     status, _, said = run(capsys, "train", "--init", place / "two", "--out", tmp_path / "out", "--train", *files)
     assert status and "one vocabulary" in said and not (tmp_path / "out" / "config.toml").exists()
+
+
+def write(place: Path, name: str, lines: Mapping[str, list[str]]) -> list[Path]:
+    for code, its in lines.items():
+        (place / f"{name}.{code}").write_text("".join(f"{line}\n" for line in its))
+    return [place / f"{name}.{code}" for code in lines]
+
+
+def test_the_old_corpus_stays_if_the_new_one_has_its_languages_too(place):
+    write(place, "three", texts(60, 7))
+    train(place, "both", "three.en", "three.de", "three.fr", more=("--init", str(place / "old")))
+    old, new = open_prepared(place / "old" / "data"), open_prepared(place / "both" / "data")
+    assert new.facts.corpora[-1] == old.facts.corpora[0] and new.facts.pair_languages[-1] == ["en", "de"]
+    assert len(new.mixture.stores[-1].source.lengths) == old.facts.pairs
+
+
+def test_a_size_of_the_vocabulary_includes_the_tags(place, capsys):
+    size = model_folder.load(place / "old").tokenizer.source_size
+    more = ("--init", str(place / "old"))
+    train(place, "sized", "new.en", "new.fr", more=more, options=STEPS | {"data.vocab_size": size + 12})
+    assert size + 2 < model_folder.load(place / "sized").tokenizer.source_size <= size + 12
+    arguments = ("train", "--out", place / "small", *more, "--train", place / "new.en", place / "new.fr")
+    status, _, said = run(capsys, *arguments, f"data.vocab_size={size}")
+    assert status and f"data.vocab_size must be at least {size + 2}" in said
+
+
+def test_a_training_resumes_without_the_first_model(place, tmp_path):
+    shutil.copytree(place / "old", tmp_path / "old")
+    more = ("--init", str(tmp_path / "old"))
+    train(place, "alone", "new.en", "new.fr", more=more, options=STEPS | {"train.cooldown": 0})
+    shutil.rmtree(tmp_path / "old")
+    for step, again in ((14, ()), (16, more)):
+        train(place, "alone", "new.en", "new.fr", more=again, options={"train.steps": step, "train.cooldown": 0})
+    assert model_folder.read_metrics(place / "alone")["training"]["steps"] == 16
+
+
+def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):
+    lines = texts(60, 8)
+    write(place, "variant", {"en-GB": lines["en"], "de": lines["de"]})
+    train(place, "tuned", "variant.en-GB", "variant.de", more=("--init", str(place / "old")))
+    assert model_folder.read_config(place / "tuned").data.directions == ()
+
+
+def test_a_language_is_added_to_a_model_with_a_regional_code(place):
+    lines = texts(120, 10)
+    write(place, "regional", {"pt-BR": lines["de"], "en": lines["en"]})
+    train(place, "pt", "regional.pt-BR", "regional.en", options=TINY | SHAPE | STEPS)
+    train(place, "pt-fr", "new.en", "new.fr", more=("--init", str(place / "pt")))
+    assert model_folder.read_config(place / "pt-fr").data.directions == ("pt_BR-en", "en-fr")
+    assert len(transduce.load(place / "pt-fr", engine="torch").translate(["a"], source="pt_BR", target="en")) == 1
+
+
+def test_validation_pairs_of_old_directions_that_are_not_used_are_counted(place, capsys):
+    write(place, "three", texts(60, 7))
+    three = [str(place / f"three.{code}") for code in ("en", "de", "fr")]
+    train(place, "counted", "new.en", "new.fr", more=("--init", str(place / "old"), "--valid", *three))
+    assert "60 validation pairs are not used" in capsys.readouterr().err
+
+
+def test_routes_are_not_measured_on_pairs_without_a_reference(added):
+    blank = [Pair("a b", "", Origin("", 1), "de-fr")] * 3
+    assert measure_routes(model_folder.load(added), blank, {}) == {}
+
+
+def test_routes_of_an_ensemble_need_one_vocabulary(place, added, capsys):
+    write(place, "three", texts(60, 7))
+    train(place, "other", "three.en", "three.de", "three.fr", options=TINY | SHAPE | STEPS)
+    command = ("evaluate", place / "other", place / "three.de", place / "three.fr", "--routes", "--ensemble", added)
+    status, _, said = run(capsys, *command)
+    assert status and "Traceback" not in said and "vocabular" in said

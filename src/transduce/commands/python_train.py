@@ -25,6 +25,7 @@ def train(
     reverse: str | Path | None = None,
     init: str | Path | None = None,
     keep_optimizer: bool = False,
+    tensorboard: bool = False,
     options: Mapping[str, Any] = MappingProxyType({}),
     stop: Callable[[], bool] | None = None,
 ) -> Result:
@@ -44,7 +45,7 @@ def train(
         init=first,
         options=options,
     )
-    return run(settings, out, init=first, keep_optimizer=keep_optimizer, stop=stop)
+    return run(settings, out, init=first, keep_optimizer=keep_optimizer, tensorboard=tensorboard, stop=stop)
 
 
 def _names(paths: Paths) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Reads options from recipes and from the arguments of `train` and `prepare`."""
 
+import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -11,8 +12,9 @@ from cyclopts import Parameter
 from transduce.config.parse import parse_assignments, read_recipe
 from transduce.config.schema import DataConfig
 from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, Settings
+from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.text.languages import Direction, languages_of
+from transduce.text.languages import Direction, languages_of, nearest_code
 from transduce.text.multilingual import bilingual_corpora, directions_in, in_direction, is_multilingual
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
 def _languages(settings: Settings, train: Sequence[str]) -> Direction:
     """The languages of a corpus by the options or the file names, or "" for an unknown language."""
     named = with_languages(settings, train)
-    return Direction(*(named.get(f"data.{side}", "").replace("-", "_") for side in Direction._fields))
+    return Direction(*(named.get(f"data.{side}", "") for side in Direction._fields)).as_codes
 
 
 def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str]) -> Settings:
@@ -110,12 +112,14 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
     from transduce.decoding.directions import directions_of
     from transduce.preparation.prepared import is_prepared
 
-    known = list(map(str, directions_of(trained)))
-    languages = {code for direction in known for code in Direction.parse(direction)}
+    known = [direction.as_codes for direction in directions_of(trained)]
+    languages = {code for direction in known for code in direction}
     unnamed = {DataConfig().source, DataConfig().target} & languages
     first = _languages(settings, train)
     named = settings.get("data.directions") or ([str(first)] if all(first) else [])
     new = {code for direction in named for code in Direction.parse(direction)} - languages
+    if not {"data.source", "data.target", "data.directions"} & settings.keys():  # codes of file names
+        new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
     replay = init / model_folder.DATA
@@ -125,13 +129,19 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
             f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose the folder of its training.",
             option="init",
         )
-    options = {
-        "data.corpora": [{**first._asdict(), **table} for table in settings["data.corpora"]],
-        "data.directions": tuple(dict.fromkeys([*known, *named])),
-        "data.replay": str(replay.resolve()),
-        "data.source": trained.source,
-        "data.target": trained.target,
-    }
+    log(f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}.")
+    directions = tuple(dict.fromkeys([*map(str, known), *named]))
+    own = Direction(trained.source, trained.target).as_codes
+    begun = dataclasses.replace(trained, directions=directions, replay=str(replay.resolve()), **own._asdict())
+    return as_begun(settings, train, begun)
+
+
+def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Settings:
+    """The directions and languages of a training that adds a language, with the options `begun`."""
+    options = {f"data.{name}": getattr(begun, name) for name in ("directions", "replay", "source", "target")}
+    if "data.corpora" in settings:
+        languages = _languages(settings, train)._asdict()
+        options["data.corpora"] = [{**languages, **table} for table in settings["data.corpora"]]
     return settings.over(FILE_NAMES, options)
 
 

@@ -13,6 +13,7 @@ from transduce.commands.recipes import (
     Files,
     FromCode,
     ToCode,
+    as_begun,
     gather,
     with_direction,
     with_languages,
@@ -20,7 +21,6 @@ from transduce.commands.recipes import (
 )
 from transduce.config.schema import DataConfig
 from transduce.config.settings import Settings
-from transduce.system.errors import UserError
 
 WITH_BACK_TRANSLATIONS = "transduce.wings.synthetic.back_translation:with_back_translations"
 
@@ -65,8 +65,6 @@ def train(
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """
-    if keep_optimizer and not init:
-        raise UserError("--keep-optimizer takes the optimizer state from the model of --init. Give --init, too.")
     files: dict[str, Any] = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
     languages = source, target
     settings = settings_of(
@@ -114,10 +112,10 @@ def _with_languages(settings: Settings, train: Sequence[str], init: Path | None,
     """Add the languages in the names of the corpus files, as the first start did if the training is `begun`."""
     from transduce import model_folder
 
+    if begun and begun.replay:
+        return as_begun(settings, train, begun)
     if begun and not init:
-        if not begun.replay:
-            return with_direction(settings, train, begun.directions) if len(begun.directions) == 1 else settings
-        init = Path(begun.replay).parent
+        return with_direction(settings, train, begun.directions) if len(begun.directions) == 1 else settings
     if not init:
         return with_languages(settings, train)
     if not (init / model_folder.CONFIG).is_file():

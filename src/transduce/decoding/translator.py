@@ -133,9 +133,10 @@ class Translator(Searcher):
         """Return the translation of each text, with up to n_best - 1 alternative translations.
 
         If `align` is true, `Translation.links` holds the word alignment. If a text contains the source of a glossary
-        term, the translation contains the target of this term. By default, each text is one sentence. If `sentences` is
-        true or a text is too long, it is split into sentences, and its tags and placeholders are preserved. `source`
-        and `target` are language codes, for models with several directions. `beam_size` replaces decode.beam_size.
+        term, the translation contains the target of this term, or has the flag `term` because the target does not fit.
+        By default, each text is one sentence. If `sentences` is true or a text is too long, it is split into sentences,
+        and its tags and placeholders are preserved. `source` and `target` are language codes, for models with several
+        directions. `beam_size` replaces decode.beam_size.
 
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.

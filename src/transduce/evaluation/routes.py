@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.decoding.directions import DIRECT, directions_of, find_pivot, pivots_of
+from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.pivot import PivotTranslator
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -38,8 +39,8 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
     for name, its in by_direction(pairs).items():
         direction = Direction.parse(name)
         pivot = find_pivot(translator.directions, direction, quality)
-        if pivot and (direction not in translator.directions or len(its) >= MIN_ROUTE_SENTENCES):
-            some = [pair for pair in its if pair.source.strip()][:ROUTE_SENTENCES]
+        some = [pair for pair in its if pair.source.strip() and pair.target.strip()][:ROUTE_SENTENCES]
+        if pivot and some and (direction not in translator.directions or len(some) >= MIN_ROUTE_SENTENCES):
             texts = {route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)}
             references = [[pair.target for pair in some]]
             routes[name] = {route: float(chrf.corpus_score(its, references).score) for route, its in texts.items()}
@@ -61,7 +62,8 @@ def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: Deco
 
 def _translator(models: Sequence[Bundle], config: RunConfig, decode: DecodeConfig) -> Translator:
     engine = TorchEngine([model.model for model in models])
-    return Translator(engine, models[0].tokenizer, decode, directions=directions_of(config.data), has_tags=True)
+    tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
+    return Translator(engine, tokenizer, decode, directions=directions_of(config.data), has_tags=True)
 
 
 def _translate(translator: Translator, direction: Direction, route: str, pairs: Sequence[Pair]) -> list[str]:

@@ -25,7 +25,7 @@ from transduce.text.plain import suffixes
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
@@ -117,8 +117,11 @@ def extend_vocabulary(
             if language not in known:
                 new.setdefault(language, []).append((parts, column))
     old = tokenizer.source_size
-    extra = size - old if size else len(new) * old // len(known)
     tags = list(dict.fromkeys(map(target_of, data.directions)))
+    missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
+    extra = size - old - missing if size else len(new) * old // len(known)
+    if extra < 0:
+        raise UserError(f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags.")
     return tokenizer.extended(StagedTexts(list(chain.from_iterable(new.values()))), extra, tags)
 
 

@@ -60,12 +60,13 @@ class Facts:
     @property
     def pair_languages(self) -> list[list[str]]:
         """The codes of the two texts of each pair of every corpus, in models with one direction, too."""
-        return [[source or self.source, target or self.target] for source, target in self.languages]
+        own = Direction(self.source, self.target).as_codes
+        return [[source or own.source, target or own.target] for source, target in self.languages]
 
     @property
     def directions(self) -> list[str]:
         """The directions that a model learns from the corpus."""
-        return self.options.get("data.directions") or [str(Direction(self.source, self.target))]
+        return self.options.get("data.directions") or [str(Direction(self.source, self.target).as_codes)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 class Replay(NamedTuple):
-    """The corpora of the prepared corpus data.replay that a new corpus lacks, and its validation pairs."""
+    """The corpora of the prepared corpus data.replay whose files the new corpus lacks, and all validation pairs."""
 
     corpora: Sequence[int]  # numbers in the prepared corpus
     prepared: Prepared
@@ -124,10 +125,9 @@ class Replay(NamedTuple):
     def open(cls, data: DataConfig) -> Self:
         """Open data.replay. Raises UserError if it is missing or damaged."""
         prepared = open_prepared(Path(data.replay))
-        named = {frozenset((corpus.source, corpus.target)) for corpus in data.corpora}
-        corpora = [i for i, languages in enumerate(prepared.facts.pair_languages) if frozenset(languages) not in named]
-        first = str(Direction(prepared.facts.source, prepared.facts.target))
-        valid = [pair._replace(direction=pair.direction or first) for pair in prepared.valid()]
+        facts, named = prepared.facts, [{*corpus.files} for corpus in data.corpora]
+        corpora = [i for i, files in enumerate(facts.corpora) if {*files} not in named]
+        valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
         return cls(corpora, prepared, valid)
 
     @property
@@ -135,10 +135,13 @@ class Replay(NamedTuple):
         """The languages that the model knows."""
         return {code for direction in self.prepared.facts.directions for code in Direction.parse(direction)}
 
-    def with_valid(self, pairs: Iterable[Pair]) -> list[Pair]:
+    def with_valid(self, pairs: Sequence[Pair]) -> list[Pair]:
         """The validation pairs, and those of `pairs` that have other directions."""
         known = {pair.direction for pair in self.valid}
-        return [*self.valid, *(pair for pair in pairs if pair.direction not in known)]
+        new = [pair for pair in pairs if pair.direction not in known]
+        if ignored := len(pairs) - len(new):
+            log(f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}.")
+        return [*self.valid, *new]
 
     def copy_stores(self, folder: Path, first: int) -> None:
         """Copy the token stores into the prepared corpus `folder`, numbered from `first`."""

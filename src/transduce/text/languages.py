@@ -12,9 +12,9 @@ ISO_639_1 = (
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-# In common use, without those that are usual in other file names, such as tok, src, tgt, raw, min and new.
+# In common use, without those that are usual in other file names, such as tok, src, tgt, raw, bak, min and new.
 ISO_639_3 = (
-    "ace afr amh apc ara arb ary arz asm ast awa aym azb aze azj bak bar bel ben bho bos bre bul cat cdo ceb ces chr "
+    "ace afr amh apc ara arb ary arz asm ast awa aym azb aze azj bar bel ben bho bos bre bul cat cdo ceb ces chr "
     "ckb cmn cos crh csb cym dan deu div dsb dzo ell eng epo est eus ewe fao fas fij fil fin fra frp fry fur gla gle "
     "glg grn gsw guj hat hau haw heb hin hmn hrv hsb hun hye ibo ilo ind isl ita jav jpn kab kan kat kaz khk khm kin "
     "kir kmr kok kor lao lat lav lij lim lin lit lmo ltg ltz lug lus lvs mai mal mfe mkd mlg mlt mni mon mri msa mya "
@@ -39,6 +39,11 @@ class Direction(NamedTuple):
         """The direction that a text such as "en-de" names."""
         source, _, target = text.partition("-")
         return cls(source, target)
+
+    @property
+    def as_codes(self) -> Self:
+        """The direction with "_" for "-" in its codes, because "-" separates them: pt_BR-en."""
+        return type(self)(*(code.replace("-", "_") for code in self))
 
     @property
     def reverse(self) -> Self:

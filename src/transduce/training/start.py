@@ -134,11 +134,11 @@ def clear(out: Path) -> None:
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
     """Raise UserError if `settings` conflict with the vocabulary, the shape or the optimizer of the model `origin`."""
+    if keep_optimizer and settings.get("data.replay"):
+        raise UserError("A model with a new language needs a new optimizer state.", option="keep_optimizer")
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
-        raise UserError(
-            f"{origin.folder} has no checkpoints, so its optimizer state is gone: train with a new optimizer.",
-            option="keep_optimizer",
-        )
+        reason = "has no checkpoints, so its optimizer state is gone: train with a new optimizer."
+        raise UserError(f"{origin.folder} {reason}", option="keep_optimizer")
     check_vocabulary(settings, origin.tokenizer.source_size, origin.folder)
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")

@@ -56,7 +56,9 @@ def is_added(text: str, free: str, target: str, rival: str | None) -> bool:
     for word in _words(target):
         if word in words:
             words.remove(word)
-    return words == others or (rival is not None and words.count(rival) >= others.count(rival) > 0)
+    # With fewer signs than before, the term may replace one: "Hunde und Katzen" for "Hunde & Katzen".
+    keeps_signs = len(spans_of(text)) >= len(spans_of(free)) + len(spans_of(target))
+    return (words == others and keeps_signs) or (rival is not None and words.count(rival) >= others.count(rival) > 0)
 
 
 def forbidden(tokenizer: Tokenizer, rivals: Rivals, terms: Sequence[Constraint]) -> list[Tokens]:
