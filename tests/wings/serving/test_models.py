@@ -20,7 +20,7 @@ from corpora import WORDS, reverse_texts
 from models import make_model
 from servers import START, Echo, Server, serving
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.loading import Scores, load
+from transduce.decoding.loading import Scores, load, summarize
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
@@ -31,10 +31,10 @@ from waiting import PATIENCE, wait_for
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 
 from transduce.wings.serving.api import application
-from transduce.wings.serving.catalogue import Catalogue, Catalogues, Route, named_folders
+from transduce.wings.serving.catalogue import Catalogue, Catalogues, named_folders
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits, memory_from
-from transduce.wings.serving.models import Model, State
+from transduce.wings.serving.models import Model, State, Version
 from transduce.wings.serving.store import ModelStore
 
 ASKED = {"q": "ka lo", "source": "ka", "target": "zu"}
@@ -77,9 +77,6 @@ class Store(ModelStore):
     @property
     def in_memory(self) -> list[str]:
         return [model.name for model in self.models if model.version]
-
-    def route(self, name: str) -> Route:
-        return Catalogues(self.models).choose(name).route("ka", "zu")
 
 
 @contextlib.contextmanager
@@ -131,8 +128,10 @@ def test_models_without_a_choice_are_not_named():
         assert "models" not in asking.get("/frontend/settings").json()
 
 
-def model_of(name: str, *directions: str) -> Model:
-    return Model(name, Path(f"/{name}"), [Direction.parse(each) for each in directions], Scores(), 1, State(Path(), ""))
+def model_of(name: str, *directions: str, scores: Scores | None = None) -> Model:
+    return Model(
+        name, Path(f"/{name}"), [Direction.parse(each) for each in directions], scores or Scores(), 1, State(Path(), "")
+    )
 
 
 def test_the_first_model_of_a_direction_is_the_default():
@@ -144,6 +143,19 @@ def test_the_first_model_of_a_direction_is_the_default():
     assert [hop.model.name for hop in named.route("en", "fr")] == ["b", "b"]
     with pytest.raises(UserError, match=r"with the name a translates 'de' to 'en'; it has en-de"):
         Catalogues([first, second]).choose("a").route("de", "en")
+
+
+def test_the_directions_of_the_first_model_come_first():
+    default = Catalogue([model_of("a", "en-de"), model_of("b", "de-en", "fr-en"), model_of("c", "fr-de", "en-de")])
+    assert [str(each) for each in default.directions] == ["en-de", "de-en", "fr-en", "fr-de"]
+
+
+def test_the_first_model_that_was_measured_translates_a_direction_without_training():
+    measured, trained = Scores(routes={"en-fr": {"direct": 9.0, "de": 1.0}}), model_of("c", "fr-en")
+    models = [model_of(name, "en-de", "de-fr", scores=measured) for name in "ab"]
+    default = Catalogue([*models, trained])
+    assert [hop.model.name for hop in default.route("en", "fr")] == ["a"]
+    assert [str(each) for each in default.directions][:4] == ["en-de", "de-fr", "fr-en", "en-fr"]
 
 
 def test_folders_may_have_names(tmp_path, monkeypatch):
@@ -164,8 +176,8 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.001)
 
 
-async def ask(store: Store, *names: str) -> None:
-    async with store.open([store.route(name) for name in names]):
+async def ask(store: ModelStore, *names: str) -> None:
+    async with store.open([store.catalogues.choose(name).route("ka", "zu") for name in names]):
         pass
 
 
@@ -191,7 +203,9 @@ def test_a_model_in_use_is_not_dropped():
 
     async def body() -> None:
         async with contextlib.AsyncExitStack() as using:
-            await using.enter_async_context(store.open([store.route("a"), store.route("b")]))
+            await using.enter_async_context(
+                store.open([store.catalogues.choose(name).route("ka", "zu") for name in "ab"])
+            )
             other = asyncio.create_task(ask(store, "c"))
             late = asyncio.create_task(ask(store, "a"))  # doesn't overtake, or c would wait forever
             for _ in range(100):
@@ -365,6 +379,66 @@ def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used
         assert (answer.status_code, answer.json()) == (503, {"error": sentence})
         copy_into(folder, versions[1])
         assert asking.post("/translate", json=ASKED).status_code == 200
+
+
+def test_a_version_whose_manifest_was_copied_first_is_used_when_its_files_are_complete(versions, tmp_path, capsys):
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], folder)
+    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    weights = (versions[1] / "model.safetensors").read_bytes()
+    copy_into(folder, versions[1])
+
+    async def body() -> None:
+        for size in (0, 1000, 1000, 2000, len(weights)):
+            assert store.models[0].state != State.of(folder)
+            (folder / "model.safetensors").write_bytes(weights[:size])
+            for _ in range(2):
+                await store._replace(store.models[0], State.of(folder))
+        assert store.models[0].state == State.of(folder)
+
+    asyncio.run(body())
+    assert capsys.readouterr().err.count("so the old version stays") == 1
+
+
+def test_room_for_a_new_version_is_kept_while_another_model_is_loaded(versions, tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        shutil.copytree(versions[0], folder)
+    may_load = {folder.resolve(): threading.Event() for folder in folders}
+
+    def read(path: Path) -> Translator:
+        assert may_load[path].wait(PATIENCE)
+        return load(path, engine="torch")
+
+    store = ModelStore([Model.read(folder.name, folder) for folder in folders], read, 1e9)
+    a, b = store.models
+    copy_into(a.folder, versions[1])
+
+    async def body() -> None:
+        request = asyncio.create_task(ask(store, "b"))
+        await until(lambda: b.loading)
+        replacement = asyncio.create_task(store._replace(a, State.of(a.folder)))
+        await until(lambda: a.loading)
+        may_load[b.state.path].set()
+        await request
+        size = summarize(a.folder).weight_bytes
+        assert store._weight_bytes() == a.weight_bytes + size + b.weight_bytes
+        may_load[a.state.path].set()
+        await replacement
+        assert store._weight_bytes() == a.weight_bytes + b.weight_bytes
+
+    asyncio.run(asyncio.wait_for(body(), PATIENCE))
+
+
+def test_the_pivot_is_chosen_by_the_scores_of_the_new_version():
+    store = Store("lo", directions=("ka-zu", "ka-va", "va-zu"))
+    routes = {"ka-zu": {"direct": 1.0, "va": 9.0}}
+    translator = store._load(Path("/nowhere/lo"))
+    new = Translator(translator.engine, TOKENIZER, translator.config, directions=translator.directions, routes=routes)
+    with client(store) as asking:
+        assert asking.post("/translate", json=ASKED).json()["translatedText"] == "ka lo lo"
+        store._use(store.models[0], Version(State(Path("/nowhere/lo"), "new"), new))
+        assert asking.post("/translate", json=ASKED).json()["translatedText"] == "ka lo lo lo"
 
 
 def test_the_fallback_of_a_replaced_model_is_not_that_of_the_new_version(versions, tmp_path):

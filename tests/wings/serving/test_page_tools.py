@@ -180,6 +180,15 @@ def test_the_history_is_off_and_then_holds_nothing(page: Page) -> None:
     assert history(page) is None and not page.all(".entry")
 
 
+def test_a_text_that_was_cleared_while_the_history_was_off_is_not_stored_later(page: Page) -> None:
+    translate(page, "ka lo mi")
+    page.fill("#source-text", "")
+    page.wait(lambda: page.text("#target-text") == "")
+    page.click("#history summary")
+    page.click("#history-keep")
+    assert history(page) == []
+
+
 def test_the_history_keeps_texts_and_not_their_drafts(page: Page) -> None:
     page.click("#history summary")
     page.click("#history-keep")

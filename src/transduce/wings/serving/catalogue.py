@@ -37,11 +37,11 @@ class Catalogue:
         self._name = name
         self._models: dict[Direction, Model] = {}
         for model in models:
-            self._models = dict.fromkeys(model.directions, model) | self._models
+            self._models |= {each: model for each in model.directions if each not in self._models}
         trained = dict(self._models)
         for model in models:
-            untrained = map(Direction.parse, model.scores.routes.keys() - set(map(str, trained)))
-            self._models |= {each: model for each in sorted(untrained) if _pivot(model, each) is None}
+            untrained = sorted({*map(Direction.parse, model.scores.routes)} - {*self._models})
+            self._models |= {each: model for each in untrained if _pivot(model, each) is None}
         quality = {str(each): model.scores.quality.get(str(each), 0.0) for each, model in trained.items()}
         missing = [Direction(*pair) for pair in permutations(self.codes, 2) if pair not in self._models]
         pivots = {each: find_pivot([*trained], each, quality) for each in missing}

@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.decoding.loading import Scores, summarize
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, digest
+from transduce.system.files import MANIFEST, digest, read_manifest
 from transduce.text.languages import Direction
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
@@ -30,6 +30,11 @@ class State(NamedTuple):
         with contextlib.suppress(OSError):
             return cls(path, digest(path / MANIFEST))
         return cls(path, "")
+
+    def files(self) -> list[tuple[str, int, int]]:
+        """The names, sizes and times of the files in the manifest. They change while a folder is copied."""
+        found = [path for name in read_manifest(self.path) if (path := self.path / name).exists()]
+        return [(path.name, (status := path.stat()).st_size, status.st_mtime_ns) for path in found]
 
 
 class Version:
@@ -74,7 +79,8 @@ class Model:
     weight_bytes: int  # of the weights file before the model was loaded, then of the engine's weights
     state: State  # of the version that is used
     version: Version | None = None  # None: not in memory
-    refused: State | None = None  # a new version that can't be used
+    tried: tuple[State, list[tuple[str, int, int]]] | None = None  # a new version, and its files when it was tried
+    refused: tuple[State, str] | None = None  # a new version that can't be used, and the reason
     loading: Task[bool] | None = None
     users: int = 0  # requests that have opened the model
     last_used: int = 0

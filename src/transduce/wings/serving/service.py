@@ -75,12 +75,16 @@ class Service:
     """The models of a server. All models share one queue."""
 
     def __init__(self, store: ModelStore, limits: Limits):
-        """Raises UserError if two models of the same name have a common direction."""
-        self.store, self.limits, self.catalogues = store, limits, Catalogues(store.models)
+        self.store, self.limits = store, limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
         self._detector = Detector(self.catalogues.default.codes)
+
+    @property
+    def catalogues(self) -> Catalogues:
+        """The models by their names. A new version of a model can change the choice of pivots."""
+        return self.store.catalogues
 
     def detect(self, text: str) -> list[Detected]:
         """Rank the likeliest languages of a text."""
@@ -109,12 +113,12 @@ class Service:
         """
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
-        *others, last = route
-        for served in others:
-            first = await self._translate(texts, served, order._replace(options=into_pivot(order.options)), kinds)
-            found = await self._translate([each.text for each in first], last, order, kinds)
-            return [through(*pair) for pair in zip(first, found, strict=True)]
-        return await self._translate(texts, last, order, kinds)
+        if len(route) == 1:
+            return await self._translate(texts, route[0], order, kinds)
+        to_pivot, from_pivot = route
+        first = await self._translate(texts, to_pivot, order._replace(options=into_pivot(order.options)), kinds)
+        second = await self._translate([each.text for each in first], from_pivot, order, kinds)
+        return [through(*pair) for pair in zip(first, second, strict=True)]
 
     async def _translate(
         self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None

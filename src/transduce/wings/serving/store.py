@@ -14,12 +14,12 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 
-from transduce.decoding.loading import summarize
+from transduce.decoding.loading import Scores, summarize
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.machine import lower_priority, return_memory
-from transduce.wings.serving.catalogue import Route
+from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
@@ -32,9 +32,9 @@ class ModelStore:
     def __init__(self, models: Sequence[Model], load: Callable[[Path], Translator], limit: float = math.inf):
         """`load` loads a folder. `limit` is the memory for the weights of all models in bytes.
 
-        Raises UserError if a model alone needs more memory.
+        Raises UserError if a model alone needs more memory, or if two models of the same name have a common direction.
         """
-        self.models, self._load, self._limit = models, load, limit
+        self.models, self._load, self._limit, self.catalogues = models, load, limit, Catalogues(models)
         largest = max(models, key=lambda model: model.weight_bytes)
         if largest.weight_bytes > limit:
             raise UserError(
@@ -165,7 +165,7 @@ class ModelStore:
         except Exception as error:
             return str(error) if isinstance(error, UserError) else repr(error)
         finally:
-            model.loading, self._incoming = None, 0
+            model.loading = None
             self._freed.set()
         self._use(model, version)
         return ""
@@ -173,8 +173,11 @@ class ModelStore:
     def _use(self, model: Model, version: Version) -> None:
         if model.version and model.version.users:
             self._replaced.add(model.version)
-        model.version, model.state, model.refused = version, version.state, None
-        model.weight_bytes = version.weight_bytes
+        model.version, model.weight_bytes = version, version.weight_bytes
+        if version.state != model.state:
+            model.state, model.tried, model.refused = version.state, None, None
+            model.scores = Scores(version.loaded.quality, version.loaded.routes)
+            self.catalogues = Catalogues(self.models)
 
     async def _load_again(self, model: Model) -> bool:
         """Load a model that is not in memory. Returns whether this succeeded; otherwise the reason is logged."""
@@ -191,16 +194,21 @@ class ModelStore:
             await asyncio.sleep(POLL_SECONDS)
             for model in self.models:
                 state = await asyncio.to_thread(State.of, model.folder)
-                if state.manifest and state not in (model.state, model.refused) and not model.loading:
+                if state.manifest and state != model.state and not model.loading:
                     await self._replace(model, state)
 
     async def _replace(self, model: Model, state: State) -> None:
         """Use a new version of a model. If it can't be used, the old version stays, and the reason is logged."""
         try:
+            tried = state, await asyncio.to_thread(state.files)
+            if tried == model.tried:  # otherwise a copy of the folder may be complete now
+                return
+            model.tried = tried
             size = (await asyncio.to_thread(summarize, state.path)).weight_bytes
             async with self._door:
                 await self._make_room((), size)
                 if model.loading:  # by a request; the next look finds the new version again
+                    model.tried = None
                     return
                 self._incoming = size
                 model.loading = renewal = asyncio.create_task(self._renew(model, state))
@@ -209,7 +217,9 @@ class ModelStore:
             self._refuse(model, state, str(error))
 
     async def _renew(self, model: Model, state: State) -> bool:
-        if reason := await self._bring(model, state):
+        reason = await self._bring(model, state)
+        self._incoming = 0
+        if reason:
             self._refuse(model, state, reason)
         else:
             log(f"{model.folder} was replaced; requests now use the new version.")
@@ -217,5 +227,7 @@ class ModelStore:
         return True
 
     def _refuse(self, model: Model, state: State, reason: str) -> None:
-        model.refused = state
-        log(f"The new version of {model.folder} can't be used, so the old version stays: {reason}")
+        refused = state, reason.partition(":")[0]  # without the number of bytes, which grows during a copy
+        if refused != model.refused:
+            log(f"The new version of {model.folder} can't be used, so the old version stays: {reason}")
+        model.refused = refused

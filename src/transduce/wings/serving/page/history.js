@@ -45,11 +45,12 @@ export class History {
     this.timer = setTimeout(() => this.flush(), SETTLED);
   }
 
-  flush() {
+  /** Store the pending translation. While the history is off, it stays pending unless the user has left it. */
+  flush(isLeft = false) {
     clearTimeout(this.timer);
     const { entries, pending } = this;
+    if (entries || isLeft) this.pending = null;
     if (!entries || !pending) return;
-    this.pending = null;
     const others = entries.filter((each, i) => !isSame(each, pending) && !(i === 0 && isEditOf(pending, each)));
     const all = [pending, ...others].slice(0, MAX_ENTRIES);
     while (all.length && !remember("localStorage", ENTRIES, JSON.stringify(all))) all.length >>= 1; // full

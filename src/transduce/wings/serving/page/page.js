@@ -133,7 +133,7 @@ function fill({ q, source, target, translation }) {
 
 function showNothing() {
   shown = null;
-  history.flush();
+  history.flush(true);
   showQuality();
   alternatives.close();
   facing.clear();
