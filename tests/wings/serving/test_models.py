@@ -400,6 +400,23 @@ def test_a_version_whose_manifest_was_copied_first_is_used_when_its_files_are_co
     assert capsys.readouterr().err.count("so the old version stays") == 1
 
 
+def test_a_refused_version_is_loaded_once(versions, tmp_path):
+    other, loads = make_model(tmp_path / "other", KA_ZU | {"data.target": "de"}), list[Path]()
+
+    def read(path: Path) -> Translator:
+        loads.append(path)
+        return load(path, engine="torch")
+
+    store = ModelStore([Model.read("model", versions[0])], read, 1e9)
+
+    async def body() -> None:
+        for _ in range(3):
+            await store._replace(store.models[0], State.of(other))
+
+    asyncio.run(body())
+    assert loads == [other.resolve()]
+
+
 def test_room_for_a_new_version_is_kept_while_another_model_is_loaded(versions, tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
@@ -421,10 +438,10 @@ def test_room_for_a_new_version_is_kept_while_another_model_is_loaded(versions, 
         await until(lambda: a.loading)
         may_load[b.state.path].set()
         await request
-        size = summarize(a.folder).weight_bytes
-        assert store._weight_bytes() == a.weight_bytes + size + b.weight_bytes
+        size, expected = store._weight_bytes(), a.weight_bytes + summarize(a.folder).weight_bytes + b.weight_bytes
         may_load[a.state.path].set()
         await replacement
+        assert size == expected
         assert store._weight_bytes() == a.weight_bytes + b.weight_bytes
 
     asyncio.run(asyncio.wait_for(body(), PATIENCE))
