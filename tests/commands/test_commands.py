@@ -744,7 +744,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.src test.tgt --out x": "train.src has 300 lines and test.tgt has 12",
     "train --train train.tsv --out x model.d_mode=8": "Unknown option 'model.d_mode'; did you mean 'model.d_model'?",
     "train --train - - --out x": "Source and target can't both come from standard input. Name a file for one of them.",
-    "train --train train.tsv --out x --keep-optimizer": "Give --init, too",
+    "train --train train.tsv --out x --keep-optimizer": "Name this model, too",
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which can't",
     "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",

@@ -63,7 +63,7 @@ def train(
     returns values for options that the user did not set. Raises UserError for invalid options or paths.
     """
     if keep_optimizer and not init:
-        raise UserError("The optimizer state is that of a model to continue from, and none is named.", option="init")
+        raise UserError("An optimizer state needs a model to continue from. Name this model, too.", option="init")
     keep_memory()
     keep_few_kernels()
     settings, out, init = Settings.of(options), Path(out), Path(init) if init else None
