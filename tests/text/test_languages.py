@@ -2,7 +2,7 @@
 
 import pytest
 
-from transduce.text.languages import language_of, languages_of
+from transduce.text.languages import language_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,3 @@ from transduce.text.languages import language_of, languages_of
 )
 def test_codes_in_file_names(file, code):
     assert language_of(file) == code
-
-
-def test_copies_of_a_corpus_keep_their_languages():
-    assert languages_of(["train.en.bak", "train.de.bak"]) == ("en", "de")

@@ -115,9 +115,9 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 class Replay(NamedTuple):
-    """The corpora of the prepared corpus data.replay whose files the new corpus lacks, and all validation pairs."""
+    """The old corpora of data.replay that are trained on again, and the old validation pairs."""
 
-    corpora: Sequence[int]  # numbers in the prepared corpus
+    corpora: Sequence[int]  # numbers in data.replay, without corpora whose files the new corpus has
     prepared: Prepared
     valid: Sequence[Pair]  # with their directions
 
