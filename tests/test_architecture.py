@@ -27,6 +27,7 @@ WINGS = [  # which wing may use which: one below it
         "wings.int8",
         "wings.terms",
     },
+    {"wings.comparing"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
     {"wings.paper"},
     {"cli"},

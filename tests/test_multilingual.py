@@ -466,6 +466,17 @@ def test_all_directions_are_evaluated_at_once(model, place, capsys):
     )
 
 
+def test_two_multilingual_models_are_compared_in_one_direction(model, place, capsys):
+    command = ("evaluate", model, *files(place, "test"), "--against", model, "decode.beam_size=1")
+    status, _, said = run(capsys, *command)
+    assert status == 2 and "in one direction. Choose it with --from and --to." in said
+    _, said, _ = run(capsys, *command, "--from", "de", "--to", "fr", "--json")
+    found = json.loads(said)
+    _, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--json", "decode.beam_size=1")
+    assert [each["second"]["value"] for each in found["scores"]] == [x["value"] for x in json.loads(said)["scores"]]
+    assert [each["p_value"] for each in found["scores"]] == [1, 1, 1]
+
+
 def test_an_interruption_changes_nothing(place, tmp_path):
     from transduce.training.run import train
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
+from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
 from transduce.system.files import is_full
 from transduce.system.machine import sleep_soon
@@ -33,7 +34,7 @@ GROUPS = {  # in the order of `transduce --help`
     "Translate": ("translate", "serve", "score", "evaluate"),
     "Prepare corpora": ("fetch", "doctor", "prepare", "join"),
     "Exchange models": ("export", "import"),
-    "Study a model": ("attention", "parse", "reproduce"),
+    "Study a model": ("compare", "attention", "parse", "reproduce"),
     "Show details": ("info", "options"),
 }
 COMMANDS = {
@@ -51,10 +52,11 @@ COMMANDS = {
     "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
     "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
     "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),
+    "compare": Command("transduce.wings.comparing.command:compare", "Train with different options, and compare them."),
     "attention": Command("transduce.wings.inspection.command:attention", "Show how a model translates a sentence."),
     "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
-        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables and figures."
+        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables, or check a training."
     ),
     "info": Command("transduce.commands.info:info", "Show a model's details."),
     "options": Command("transduce.commands.options:options", "List every option with its default."),
@@ -79,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     sleep_soon()
     arguments = sys.argv[1:] if arguments is None else arguments
+    before = command_line.set(["transduce", *arguments])
     try:
         application(bare=not COMMANDS.keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
@@ -95,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        command_line.reset(before)
 
 
 def application(*, bare: bool = False) -> cyclopts.App:

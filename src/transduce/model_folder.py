@@ -3,6 +3,7 @@
     config.toml  tokenizer.model  model.safetensors  metrics.json  README.md  manifest.json   the model
     confidence.json                                               an estimate of its translations' quality
     sources.json                                                      where each value of config.toml came from
+    run.json                                                          inputs, code, command and machine of the training
     journal.jsonl  data/  checkpoints/step-00001234/  back-translation/                       the training
 
 If manifest.json is missing, the training is not finished, and the newest intact checkpoint is the model.
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
-CONFIDENCE = "confidence.json"
-NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES)  # to translate
+CONFIDENCE, RUN = "confidence.json", "run.json"
+NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # to translate
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
 CHECKPOINT_PATTERN = "step-" + 8 * "[0-9]"  # excludes copies with longer names

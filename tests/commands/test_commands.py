@@ -592,7 +592,7 @@ def test_two_outputs_are_compared(place, tmp_path, capsys):
     worse, reference = tmp_path / "worse", place / "test.tgt"
     worse.write_text("".join(f"{line.split()[0]} x\n" for line in lines(reference)))
     command = ["--hypothesis", worse, "--against"]
-    bleu, _, ter = json.loads(output(capsys, "evaluate", *command, reference, reference, "--json"))
+    bleu, _, ter = evaluated(capsys, *command, reference, reference)["scores"]
     assert (bleu["name"], ter["name"]) == ("BLEU", "TER")
     assert bleu["first"]["value"] < bleu["second"]["value"] == pytest.approx(100)
     assert ter["first"]["value"] > ter["second"]["value"] == 0
@@ -600,6 +600,62 @@ def test_two_outputs_are_compared(place, tmp_path, capsys):
     table = output(capsys, "evaluate", *command, worse, reference).splitlines()
     assert table[0].split() == ["metric", str(worse), str(worse), "difference", "p", "signature"]
     assert all(line.split()[3:5] == ["+0.00", "1.000"] for line in table[1:])
+
+
+def test_two_models_are_compared_as_their_translations_are(place, tmp_path, capsys):
+    files, names = (place / "test.src", place / "test.tgt"), (place / "one", place / "two")
+    alone = [evaluated(capsys, name, *files, "--output", tmp_path / name.name) for name in names]
+    outputs = "--hypothesis", tmp_path / "one", "--against", tmp_path / "two", files[1]
+    models = evaluated(capsys, names[0], *files, "--against", names[1], "--slices")
+    assert models["perplexity"] == {"first": alone[0]["perplexity"], "second": alone[1]["perplexity"]}
+    assert models | evaluated(capsys, *outputs, "--slices") == models
+    found = [[each[name]["value"] for name in ("first", "second")] for each in models["scores"]]
+    assert found[1:] == [
+        [one["value"], two["value"]] for one, two in zip(*(x["scores"][1:] for x in alone), strict=True)
+    ]
+    assert all("|tok:13a|" in models["scores"][0][name]["signature"] for name in ("first", "second"))
+    greedy = evaluated(capsys, names[0], *files, "decode.beam_size=1"), "decode.beam_size=1"
+    both = evaluated(capsys, names[1], *files, "--against", names[0], greedy[1])["scores"]
+    assert both[1]["second"]["value"] == greedy[0]["scores"][1]["value"]
+    table = output(capsys, "evaluate", names[0], *files, "--against", names[1]).splitlines()
+    assert table[0].split()[:3] == ["metric", *map(str, names)] and len(table) == 5
+    perplexities = [f"{each['perplexity']['per_word']:.2f}" for each in alone]
+    assert table[4].split()[3:5] == perplexities
+
+
+def test_slices_on_the_screen_are_those_of_json(place, tmp_path, capsys):
+    reference = tmp_path / "reference"
+    reference.write_text("".join(f"{line}\n" for line in ["NATO ya", *lines(place / "train.tgt")[:50], "im Jahr 12"]))
+    (tmp_path / "worse").write_text("".join(f"{line.split()[0]} x\n" for line in lines(reference)))
+    command = "--hypothesis", tmp_path / "worse", "--against", reference, reference, "--training", place / "train.tgt"
+    found = evaluated(capsys, *command)["slices"]
+    assert [(each["name"], each["sentences"], each["num_words"], each["found"]) for each in found[1:]] == [
+        ("without rare words", 50, 0, [0, 0]),
+        ("with rare words", 2, 4, [2, 4]),
+        ("without numbers", 51, 0, [0, 0]),
+        ("with numbers", 1, 1, [0, 1]),
+        ("no capital letters", 50, 0, [0, 0]),
+        ("ordinary capital letters", 1, 0, [0, 0]),
+        ("some words in capitals", 1, 1, [1, 1]),
+    ]
+    rows = [re.split(r"  +", line) for line in output(capsys, "evaluate", *command).splitlines()]
+    shown = {row[0]: row[1:] for row in rows}
+    for each in found:
+        p = "–" if each["p_value"] is None else f"{each['p_value']:.3f}" + " (significant)" * (each["p_value"] < 0.05)
+        values = [[score[name]["value"] for name in ("first", "second")] for score in each["scores"][:2]]
+        bleu, chrf = ([f"{one:.2f}", f"{two:.2f}", f"{two - one:+.2f}"] for one, two in values)
+        words = [f"{number} of {each['num_words']}" for number in each["found"]] * bool(each["num_words"])
+        assert shown[each["name"]] == [str(each["sentences"]), *chrf, p, *bleu, *words]
+    assert "corrected for 4 tests" in " ".join(shown["p"])
+    assert shown["rare word"] == [f"occurs at most 5 times in {place / 'train.tgt'}"]
+    assert evaluated(capsys, *command[:5], "--slices")["slices"][1]["sentences"] == 50
+
+
+def test_models_of_other_languages_are_not_compared(place, tmp_path, capsys):
+    make_model(tmp_path / "french", {"data.source": "ka", "data.target": "fr"})
+    files = place / "test.src", place / "test.tgt"
+    status, _, said = run(capsys, "evaluate", place / "one", *files, "--against", tmp_path / "french")
+    assert status == 2 and f"one translates ka-zu, but {tmp_path}/french translates ka-fr." in said
 
 
 def test_tokenisation_is_that_of_the_model_or_what_is_asked_for(place, capsys):
@@ -783,7 +839,15 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one": "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE",
     "evaluate one test.src test.tgt --paper-bleu xx": "The paper reports BLEU for de and fr, not for 'xx'.",
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
-    "evaluate one test.src test.tgt --against test.tgt": "--against compares two files: use --hypothesis FILE",
+    "evaluate one test.src test.tgt --against test.tgt": "test.tgt is a file. To compare files, use --hypothesis FILE",
+    "evaluate one test.src test.tgt --against data": "data is not a model folder: data/config.toml is missing",
+    "evaluate one test.src test.tgt --against other --output x": "compares two translations: leave out --output.",
+    "evaluate one test.src test.tgt --slices": "--slices and --training are for the comparison of two translations",
+    "evaluate --hypothesis test.tgt test.tgt --training test.tgt": "of two translations: add --against.",
+    "evaluate --hypothesis test.tgt --against train.tgt test.tgt --slices": "300 hypotheses of the second",
+    "evaluate --hypothesis test.tgt --against test.tgt test.tgt --training test.tg": "Did you mean test.tgt?",
+    "evaluate one test.src test.tgt --against two --training test.tg": "test.tg does not exist. Did you mean test.tgt?",
+    "evaluate --hypothesis test.tgt --against test.tgt": "With --hypothesis, give exactly one argument (REFERENCE)",
     "evaluate one test.src test.tgt --output test.tgt": "test.tgt is also the input",
     "evaluate one test.src test.tgt --output no/x": "there is no folder no",
     "evaluate one test.src test.tgt --tokenize words": "There is no tokenisation 'words'. Choose one of none, ",

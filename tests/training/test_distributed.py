@@ -26,7 +26,7 @@ from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
 from transduce.training.distributed import ALONE, Ranks, init_distributed, wrap
 from transduce.training.update import dropout_seed
-from transduce.wings.paper.experiments import carry_out
+from transduce.wings.comparing.runs import carry_out
 from waiting import wait_for
 
 OPTIONS = {
@@ -89,7 +89,7 @@ def test_other_commands_refuse_to_be_many(tmp_path, capsys, monkeypatch):
     status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
     with pytest.raises(UserError, match=r"only; start transduce reproduce without torchrun"):
-        carry_out([], [1], tmp_path, 1.0)
+        carry_out([], tmp_path, 1.0)
 
 
 def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):

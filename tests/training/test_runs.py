@@ -84,6 +84,7 @@ def test_a_model_folder_holds_what_a_model_needs(model):
     assert set(read_manifest(model)) == {
         "config.toml",
         "sources.json",
+        "run.json",
         "tokenizer.model",
         "model.safetensors",
         "metrics.json",

@@ -20,19 +20,21 @@ from transduce.text.plain import check_output, read_lines, suffixes, without_byt
 
 if TYPE_CHECKING:
     from transduce.config.schema import DataConfig
-    from transduce.evaluation.scores import Comparison
     from transduce.text.pairs import Pair
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
+COMPARE = "transduce.wings.comparing.evaluate_command:compare_translations"
 
 
 def evaluate(
     *arguments: str,
     hypothesis: str = "",
     against: str = "",
+    slices: bool = False,
+    training: str = "",
     ensemble: Files = (),
     source: FromCode = "",
     target: ToCode = "",
@@ -48,16 +50,19 @@ def evaluate(
 
     MODEL SOURCE REFERENCE translates SOURCE with the model and scores the translations. MODEL PAIRS does the same with
     one bilingual file. Files such as test.en test.de test.fr evaluate all directions of a multilingual model.
-    `--hypothesis FILE REFERENCE` scores a file of translations, and `--against FILE2` compares it with another one by
+    `--hypothesis FILE REFERENCE` scores a file of translations. `--against` compares the translations with others by
     paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
-    Parse trees are scored by labelled brackets. MODEL GOLD.mrg parses the sentences of GOLD.mrg and scores the parses.
+    MODEL GOLD.mrg parses the sentences of GOLD.mrg and scores the parses by labelled brackets.
     `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
 
     Args:
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
         hypothesis: A file of translations to score.
-        against: A second file of translations, to be compared with the file of --hypothesis.
+        against: What to compare with: another model folder, or with --hypothesis, another file of translations.
+        slices: With --against, also compare groups of sentences: by length, rare words, numbers and casing.
+        training: A text in the target language for --slices: words that occur at most 5 times in it are rare. Without
+            it, words that occur once in the references are rare.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
         source: Language code of the source, for a multilingual model.
         target: Language code of the reference, for a multilingual model, or if no file name tells it.
@@ -69,26 +74,45 @@ def evaluate(
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
+    given: dict[str, Any] = {"--against": against, "--slices": slices or training, "--routes": routes}
+    given |= {"--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu, "--ensemble": ensemble}
+    if kind := _check(arguments, hypothesis, evalb, given | {"section.key=value": assignments}):
+        resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
+    elif against:
+        compare, text = resolve_name(COMPARE), training if slices or training else None
+        compare(arguments, hypothesis, against, text, tokenize, (source, target), json, ensemble, assignments)
+    elif hypothesis:
+        _evaluate_files(arguments[0], hypothesis, tokenize, target, paper_bleu, json)
+    else:
+        judge = _evaluate_routes if routes else partial(_evaluate_model, output=output, paper_bleu=paper_bleu)
+        judge(arguments[0], arguments[1:], (source, target), ensemble, tokenize, json, assignments)
+
+
+def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given: Mapping[str, Any]) -> str | None:
+    """Return the suffix of parse trees if they are evaluated. Raises UserError if arguments exclude each other."""
+
+    def exclude(reason: str, *names: str) -> None:
+        if excluded := [name for name in names if given[name]]:
+            raise UserError(f"{reason}: leave out {' and '.join(excluded)}.")
+
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
     kind = TREES if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
-        if against or tokenize or paper_bleu:
-            raise UserError("Parse trees are scored by brackets: leave out --against, --tokenize and --paper-bleu.")
-        resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
-    elif hypothesis:
-        if output or ensemble or assignments:
-            raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
-        _evaluate_files(arguments, hypothesis, against, tokenize, target, paper_bleu, json)
-    elif against:
-        raise UserError("--against compares two files: use --hypothesis FILE --against FILE2 REFERENCE.")
+        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu")
+        return kind
+    if hypothesis:
+        exclude("--hypothesis runs no model", "--output", "--ensemble", "section.key=value")
+        if len(arguments) != 1:
+            raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
         raise UserError("Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE. See --help.")
-    else:
-        model, *files = arguments
-        if routes and (output or paper_bleu):
-            raise UserError("--routes compares several translations: leave out --output and --paper-bleu.")
-        judge = _evaluate_routes if routes else partial(_evaluate_model, output=output, paper_bleu=paper_bleu)
-        judge(model, files, (source, target), ensemble, tokenize, json, assignments)
+    if given["--against"]:
+        exclude("--against compares two translations", "--output", "--paper-bleu", "--routes")
+    elif given["--slices"]:
+        raise UserError("--slices and --training are for the comparison of two translations: add --against.")
+    if given["--routes"]:
+        exclude("--routes compares several translations", "--output", "--paper-bleu")
+    return None
 
 
 def _evaluate_model(
@@ -113,7 +137,7 @@ def _evaluate_model(
         check_output(output, files)
     score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # first, since it may raise UserError
     data = model_folder.describe(model).config.data
-    pairs = _read(files, data, languages)
+    pairs = read_test_set(files, data, languages)
     models = load_models([model, *ensemble])
     for each in models:
         refuse_parser(each.tokenizer, each.folder)
@@ -207,7 +231,7 @@ def _read_routes(files: Sequence[str], data: "DataConfig", languages: tuple[str,
     return pairs
 
 
-def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
+def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
     """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
     from transduce.decoding.directions import choose_direction, directions_of, matching
     from transduce.preparation.aggregate import read_directed
@@ -221,26 +245,15 @@ def _read(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) 
     return [pair._replace(direction=name) for pair in read_pairs(files, direction)]
 
 
-def _evaluate_files(
-    arguments: Sequence[str], hypothesis: str, against: str, tokenize: str, language: str, paper_bleu: str, json: bool
-) -> None:
-    if len(arguments) != 1:
-        raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
-    if against and paper_bleu:
-        raise UserError("--paper-bleu scores one file of translations: leave out --against.")
-    from transduce.evaluation.scores import AUTO, compare, score  # sacrebleu: too slow for --help
+def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: str, paper_bleu: str, json: bool) -> None:
+    from transduce.evaluation.scores import AUTO, score  # sacrebleu: too slow for --help
 
-    files = (arguments[0], hypothesis, *([against] if against else []))
-    language, tokenize = language or language_of(arguments[0]), tokenize or AUTO
-    reference, output, *others = [list(without_byte_order_mark(read_lines(file))) for file in files]
-    if others:
-        comparisons = compare(output, others[0], reference, tokenize=tokenize, language=language)
-        _print_comparisons(comparisons, hypothesis, against, json)
-        return
-    scores = score(output, reference, tokenize=tokenize, language=language)
-    facts: dict[str, Any] = {"sentences": len(reference), "scores": [each._asdict() for each in scores]}
+    language, tokenize = language or language_of(reference), tokenize or AUTO
+    references, output = (list(without_byte_order_mark(read_lines(file))) for file in (reference, hypothesis))
+    scores = score(output, references, tokenize=tokenize, language=language)
+    facts: dict[str, Any] = {"sentences": len(references), "scores": [each._asdict() for each in scores]}
     if paper_bleu:
-        facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, reference)
+        facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, references)
     _print_scores(facts, json)
 
 
@@ -277,16 +290,3 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
         shown.append((name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, "")))
     columns_of_text = "in another language", "references in another language", "signature of BLEU"
     print_table([("direction", *names, *columns_of_text), *shown])
-
-
-def _print_comparisons(comparisons: "Sequence[Comparison]", first: str, second: str, json: bool) -> None:
-    rows, objects = [("metric", first, second, "difference", "p", "signature")], []
-    for name, one, two, p in comparisons:
-        objects.append({"name": name, "first": one._asdict(), "second": two._asdict(), "p_value": p})
-        verdict = f"{p:.3f}" + (" (significant)" if p < 0.05 else "")
-        figures = f"{one.value:.2f}", f"{two.value:.2f}", f"{two.value - one.value:+.2f}"
-        rows.append((name, *figures, verdict, one.signature))
-    if json:
-        print(to_json(objects), end="")
-    else:
-        print_table(rows)

@@ -27,6 +27,7 @@ class Evaluation(NamedTuple):
 
     translations: list[Translation]
     scores: list[Score]
+    scored: list[Scored]  # the references
     perplexity: Perplexity
     seconds: float  # spent on translating
 
@@ -47,13 +48,13 @@ def evaluate(
     tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction])
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    measured = _perplexity(translator.score(sources, references), references)
+    scored = translator.score(sources, references)
     began = time.monotonic()
     translations = translator.translate(sources)
     seconds = time.monotonic() - began
     outputs = [translation.text for translation in translations]
     scores = score(outputs, references, tokenize=tokenize, language=direction.target)
-    return Evaluation(translations, scores, measured, seconds)
+    return Evaluation(translations, scores, scored, _perplexity(scored, references), seconds)
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:

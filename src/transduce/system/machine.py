@@ -92,6 +92,14 @@ def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
     return set()
 
 
+def processor(processors: Path = Path("/proc/cpuinfo")) -> str:
+    """The name of the processor."""
+    with contextlib.suppress(OSError):
+        if name := _entry(processors, "model name").lstrip("\t :"):
+            return name
+    return platform.processor() or platform.machine()
+
+
 def _entry(file: Path, name: str) -> str:
     """The text after `name` in the first line that starts with `name`, or "" if there is no such line."""
     with file.open(encoding="utf-8") as lines:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
+from rich.filesize import decimal
 
 from transduce.config.schema import RunConfig
+from transduce.model.build import count_parameters
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
@@ -78,6 +80,17 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
     return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
+
+
+def check_memory(config: RunConfig, device: torch.device) -> None:
+    """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
+    needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    if needed > free:
+        raise UserError(
+            f"The model ({config.model.shape}) needs at least {decimal(needed)} of memory, and {decimal(int(free))} "
+            "are free. Choose smaller [model] options, or a smaller data.vocab_size."
+        )
 
 
 def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: torch.device) -> bool:

@@ -60,6 +60,8 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     if training := metrics.get("training"):
         size = f"{training['steps']:,} updates, {training['target_tokens']:,} target tokens"
         rows.append(("training", f"{size}, {duration(training['seconds'])} on {training['device']}"))
+        if by := training.get("revision"):
+            rows.append(("trained by", f"transduce {by}, torch {training['torch']}"))
     if validation := metrics.get("validation"):
         perplexity = validation["perplexity"]  # None if it was not finite
         rows.append(("validation", f"perplexity {'not finite' if perplexity is None else f'{perplexity:.2f}'}"))

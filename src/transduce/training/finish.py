@@ -20,6 +20,7 @@ from transduce.training import checkpoint
 from transduce.training.announce import device_name
 from transduce.training.card import model_card
 from transduce.training.loop import Reason, Training
+from transduce.training.run_card import read_run_card
 
 UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
@@ -59,6 +60,8 @@ def finish(
         "averaged_steps": steps,
         "parameters": count_parameters(config.model),
     }
+    if run_card := read_run_card(out):
+        metrics["training"]["revision"] = " and ".join(dict.fromkeys(each.revision for each in run_card.sessions))
     if result:
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
@@ -79,9 +82,9 @@ def finish(
     if pairs:
         for name, its in by_direction(pairs).items():
             (metrics["directions"].setdefault(name, {}) if name else metrics)["test"] = test(bundle, its)
-    card = model_card(config, metrics)
-    more = {model_folder.CONFIDENCE: confidence.to_json()} if confidence else {}
-    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, card, more)
+    made = {model_folder.CONFIDENCE: confidence, model_folder.RUN: run_card}
+    more = {name: content.to_json() for name, content in made.items() if content}
+    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
     return model_folder.read_metrics(out)
 
 

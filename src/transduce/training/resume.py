@@ -72,6 +72,11 @@ def continued(settings: Settings, out: Path) -> Continued:
     return Continued(config, text, changes)
 
 
+def is_harmless(name: str, config: RunConfig) -> bool:
+    """Whether a change of an option does not affect what the training learns."""
+    return name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown > 0)
+
+
 def resume(
     going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE, *, hashes: bool = True
 ) -> tuple[Training, Prepared]:
@@ -81,8 +86,8 @@ def resume(
     """
     config = going.config
     for name, (was, now) in going.changes.items():
-        harmless = name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown)
-        log(f"Changed: {name} is {now}, was {was}" + ("." if harmless else "; this affects what the training learns."))
+        effect = "." if is_harmless(name, config) else "; this affects what the training learns."
+        log(f"Changed: {name} is {now}, was {was}{effect}")
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out, hashes=hashes)
     sharded = config.train.shard and ranks.world > 1

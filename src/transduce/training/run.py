@@ -25,6 +25,7 @@ from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
+from transduce.training.run_card import add_session, current_session
 from transduce.training.start import Fit, start
 
 REASON_LINES: dict[Reason, str] = {
@@ -118,6 +119,8 @@ def lead(
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
             training, prepared = resume(going, out, journal, device, ranks, hashes=is_begun)
+            session = current_session(going.config, device, ranks, going.changes, training.state.step)
+            add_session(out, session, going.config.data)
         reason = run_loop(training, stop)
         journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
         log(f"{REASON_LINES[reason]} (step {training.state.step:,}).")

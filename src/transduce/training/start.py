@@ -9,28 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.filesize import decimal
 
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
-from transduce.model.build import build, count_parameters
+from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
-from transduce.system.machine import free_memory
 from transduce.text.languages import target_of
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.announce import announcement, updates_in_budget
-from transduce.training.autobatch import Trial, try_batches
+from transduce.training.autobatch import Trial, check_memory, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
+from transduce.training.run_card import begin_run_card
 from transduce.training.update import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
@@ -54,6 +53,7 @@ def start(
     if not init and settings.config().train.objective == "mrt":
         raise UserError("Minimum-risk training needs a trained model to start from. Name this model.", option="init")
     clear(out)
+    given = settings
     origin = model_folder.load(init) if init else None
     if origin:
         check_origin(origin, settings, keep_optimizer)
@@ -73,7 +73,7 @@ def start(
     config = settings.config()
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
-        _check_memory(config, device)
+        check_memory(config, device)
     if config.train.objective == "mrt" and not prepared.valid():
         raise UserError(
             "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
@@ -97,6 +97,7 @@ def start(
         load_checkpoint(model_folder.newest_intact(init), model, optimizer)
     save_checkpoint(out / model_folder.CHECKPOINTS, model, optimizer, TrainState())
     prepared.tokenizer.save(out)
+    begin_run_card(out, given, init, keep_optimizer)
     model_folder.write_config(out, config)
 
 
@@ -124,7 +125,7 @@ def clear(out: Path) -> None:
     ours = {model_folder.BACK_TRANSLATION}
     ours |= {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
-        ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, JOINT, SOURCE, TARGET, PIECES}
+        ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, model_folder.RUN, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
     remove_leftovers(out, sole_writer=True)
@@ -265,17 +266,6 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         "train.validate_every": config.train.validate_every or interval,
     }
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
-
-
-def _check_memory(config: RunConfig, device: torch.device) -> None:
-    """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
-    needed = 4 * count_parameters(config.model) * torch.float32.itemsize
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
-    if needed > free:
-        raise UserError(
-            f"The model ({config.model.shape}) needs at least {decimal(needed)} of memory, and {decimal(int(free))} "
-            "are free. Choose smaller [model] options, or a smaller data.vocab_size."
-        )
 
 
 def _check_positions(prepared: Prepared, config: RunConfig) -> None:

@@ -3,9 +3,7 @@
 import itertools
 import json
 import math
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ import torch
 
 from command_line import run
 from corpora import write_texts
-from transduce import model_folder
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import ModelConfig
@@ -22,8 +19,10 @@ from transduce.model.build import build, count_parameters, model_class
 from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
 from transduce.training.update import forward
-from transduce.wings.paper import experiments, figures, layers, table1, table2, table3, table4
-from transduce.wings.paper.experiments import Figure, resolved
+from transduce.wings.comparing.command import train_rows
+from transduce.wings.comparing.definition import SENTENCE_TOKENS
+from transduce.wings.comparing.runs import Experiment, carry_out
+from transduce.wings.paper import figures, layers, table1, table2, table3, table4
 from transduce.wings.phrasebook.examples import examples
 
 # -- table 1 ----------------------------------------------------------------------------------------------
@@ -257,16 +256,6 @@ def test_figures_are_drawn(tmp_path):
 # -- runs that add up --------------------------------------------------------------------------------------
 
 
-def test_differences_are_resolved_by_the_spread_of_the_seeds():
-    assert resolved(Figure(30.0, 0.2, 3), Figure(31.0, 0.2, 3)) is True
-    assert resolved(Figure(30.0, 0.9, 3), Figure(31.0, 0.9, 3)) is False
-    assert resolved(Figure(30.0, math.nan, 1), Figure(31.0, 0.1, 3)) is None
-    assert resolved(Figure(30.0, 0.0, 2), Figure(31.0, 0.0, 2)) is None
-    assert resolved(Figure(30.0, 0.3, 2), Figure(31.0, 0.3, 2)) is False, "two seeds say little"
-    assert str(experiments.figure([1.0, 3.0])) == "2.00 ± 1.41"
-    assert str(experiments.figure([1.0])) == "1.00" and str(experiments.figure([])) == "–"
-
-
 @pytest.fixture(scope="module")
 def given(tmp_path_factory) -> dict[str, Any]:
     """Options that name a small corpus and make every run a matter of seconds."""
@@ -289,35 +278,49 @@ def given(tmp_path_factory) -> dict[str, Any]:
 COUNTS = {"train": 60, "valid": 10, "test": 10}
 
 
-def test_runs_add_up_and_a_figure_without_its_run_disappears(given, tmp_path):
-    planned = table3.experiments(given)
-    chosen = [planned[0], planned[6]]
-    assert not experiments.carry_out(chosen, [1, 2], tmp_path, minutes=0)
-    assert experiments.carry_out(chosen, [1], tmp_path, minutes=math.inf)
-    (one,) = experiments.results(chosen[0], tmp_path)
-    assert one.seed == 1 and one.folder == tmp_path / "table3/base/seed-1" and one.target_tokens > 0
-    assert one.revision.startswith("0.")
-    assert experiments.carry_out(chosen, [1, 2], tmp_path, minutes=math.inf)
-    assert [run.seed for run in experiments.results(chosen[1], tmp_path)] == [1, 2]
-    table = table3.table(planned, tmp_path)
-    cells = {" ".join(row[:2]).strip(): row for row in table.rows}
-    assert "±" in cells["base"][6] and cells["B d_k=32"][8][0] in "+-" and cells["C N=2"][6] == "–"
+def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(table3, "VARIATIONS", [table3.VARIATIONS[0], table3.VARIATIONS[6]])
+    compared = replace(table3.comparison(given), seeds=2)
+    assert compared.options["train.average"] == 1, "section 6.2 does not average"
+    table = table3.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
     paths = table.write(tmp_path)
-    assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 |" in paths[0].read_text()
-    assert paths[2].stat().st_size > 1000
-    assert [len(row["runs"]) for row in json.loads(paths[1].read_text())][:2] == [2, 0]
-    shutil.rmtree(one.folder)
-    (left,) = experiments.results(chosen[0], tmp_path)
-    assert left.seed == 2 and table3.table(planned, tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
-    shutil.copytree(left.folder, left.folder.parent / "seed-2-aside")
-    assert len(experiments.results(chosen[0], tmp_path)) == 1
-    without_files = {name: value for name, value in given.items() if name not in experiments.FILE_OPTIONS}
-    assert table3.table(table3.experiments(without_files), tmp_path).rows[0][6] == f"{left.perplexity:.2f}"
+    page = paths[0].read_text()
+    assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 | 2 |" in page and "`transduce reproduce table3`" in page
+    assert len(paths) == 4 and all(path.stat().st_size > 1000 for path in paths[2:])
+    rows = json.loads(paths[1].read_text())
+    assert [len(row["runs"]) for row in rows] == [2, 2] and rows[1]["printed"]["bleu"] == 25.4
+    empty = table3.table(compared, train_rows(table3.comparison({}), tmp_path, 0, "test"), tmp_path)
+    assert "–" in empty.rows[0], "without a test text"
+
+
+def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatch):
+    families = {name: table2.COMPARED_FAMILIES[name] for name in ("Transformer", "recurrent (GNMT)")}
+    monkeypatch.setattr(table2, "COMPARED_FAMILIES", families)
+    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "training_flops": 1e9}
+    monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts})
+    own = {name: value for name, value in given.items() if name != "train.steps"}
+    compared = replace(table2.comparison({**own, "model.d_model": 16}), seeds=2)
+    table = table2.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
+    rows = {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}
+    assert rows["Transformer (big)"]["FLOPs en-de"] == "2.3e+19"
+    assert rows["here: both"]["seeds"] == "4 models" and "±" in rows["here: both"]["BLEU"]
+    costs = {row[0]: row for row in table.parts[0].rows}
+    assert float(costs["both"][-3]) == pytest.approx(sum(float(costs[name][-3]) for name in families), abs=0.1)
+    assert {costs[name][1] for name in families} <= {"1", "9"} and len(list(tmp_path.glob("table2/*/tuning/*"))) == 4
+
+
+def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
+    compared = table2.comparison({})
+    assert {"train.learning_rate", "model.dropout"} == compared.grid.keys()
+    steps = {row.name: compared.tuning(row, compared.points()[0]).options["train.steps"] for row in compared.trained}
+    assert 900 < steps["Transformer with experts"] < steps["Transformer"] < 1200
+    table = table2.table(compared, train_rows(compared, tmp_path, 0, "test"), tmp_path)
+    assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
 
 
 def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
-    one = experiments.Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
-    assert experiments.carry_out([one], [1], tmp_path, minutes=math.inf)
+    one = Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
+    assert carry_out([(one, 1)], tmp_path, minutes=math.inf)
     command = ["reproduce", "figures", "--out", tmp_path, "--model", tmp_path / "one/seed-1", "--text", "ka", "--text"]
     status, _, said = run(capsys, *command, "zu $ka^$")
     assert status == 0, said
@@ -325,59 +328,12 @@ def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
         assert (tmp_path / f"attention-{name}.png").stat().st_size > 1000
 
 
-def test_files_are_known_by_what_they_hold(given, tmp_path):
-    one = table3.experiments(given)[0]
-    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
-    moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
-    again = experiments.Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
-    assert len(experiments.results(again, tmp_path)) == 1
-    (tmp_path / one.name / "seed-1/manifest.json").unlink()  # as if it had been stopped
-    assert experiments.carry_out([again], [1], tmp_path, minutes=math.inf)
-    Path(moved).write_text("another text\n" * 10)
-    with pytest.raises(UserError, match="was made with other files"):
-        experiments.results(again, tmp_path)
-
-
-def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
-    bad = experiments.Experiment("bad", {**table3.experiments(given)[0].options, "model.num_heads": 7})
-    good = table3.experiments(given)[0]
-    with pytest.raises(UserError, match="bad/seed-1"):
-        experiments.carry_out([bad, good], [1, 2], tmp_path, minutes=math.inf)
-    assert len(experiments.results(good, tmp_path)) == 2
-
-
-def test_the_revision_is_that_of_the_code_that_runs(tmp_path, monkeypatch):
-    loaded = experiments.revision()
-    monkeypatch.setattr(experiments, "__file__", str(tmp_path / "src/transduce/wings/paper/experiments.py"))
-    assert experiments.revision() == loaded, "whatever lies there by now"
-
-
-def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
-    (tmp_path / "one/seed-1").mkdir(parents=True)
-    (tmp_path / "one/seed-1/manifest.json").write_text("{}")
-    with pytest.raises(UserError, match=r"one/seed-1 holds a model without \.experiment\.json"):
-        experiments.carry_out([experiments.Experiment("one", given)], [1], tmp_path, minutes=0)
-
-
-def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
-    rows = table3.experiments({**given, "data.valid": ("no.src", "no.tgt")})[:3]
-    with pytest.raises(UserError, match=r"no\.src cannot be read"):
-        experiments.carry_out(rows, [1], tmp_path, minutes=math.inf)
-    (tmp_path / "bad.src").write_text("one line\n")
-    wrong = {**given, "data.test": (str(tmp_path / "bad.src"), given["data.test"][1])}
-    with pytest.raises(UserError, match=r"bad\.src has 1 line"):
-        experiments.carry_out(table3.experiments(wrong)[:3], [1], tmp_path, minutes=math.inf)
-    assert capfd.readouterr().err.count("bad.src has 1 line") == 1
-    assert experiments.carry_out([table3.experiments(given)[0]], [1], tmp_path, minutes=math.inf)
-    assert "0 of 1 runs are finished, 0 have begun." in capfd.readouterr().err
-
-
 @pytest.mark.parametrize("family", table2.COMPARED_FAMILIES)
 def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     own = {"model.vocab_size": 1000, "train.precision": "float32"}
     config = configure({**table2.SHARED_OPTIONS, **table2.COMPARED_FAMILIES[family], **own})
     draw = torch.Generator().manual_seed(1)
-    rows = torch.randint(4, 1000, (8, table2.SENTENCE_TOKENS), generator=draw).tolist()
+    rows = torch.randint(4, 1000, (8, SENTENCE_TOKENS), generator=draw).tolist()
     model = build(config.model)
     sums = forward(model, batch := make_batch(rows, rows), config.train)
     sums.loss.backward()
@@ -389,36 +345,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
 def test_what_rows_differ_in_cannot_be_given():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
-            table.experiments({name: 1})
-
-
-def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
-    options = {**table3.experiments(given)[0].options, "train.steps": 100_000, "train.average": 1}
-    long = experiments.Experiment("long", options)
-    clock = itertools.count().__next__  # a second passes between two looks at it, of which there is one an update
-    assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
-    assert experiments.results(long, tmp_path) == []
-    first = checkpoint_of(tmp_path / "long/seed-1")
-    assert not experiments.carry_out([long], [1], tmp_path, 0.1, clock)
-    assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
-    assert f"Resuming at step {first:,}" in capfd.readouterr().err
-
-
-def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
-    one = experiments.Experiment("one", table3.experiments(given)[0].options)
-    assert experiments.carry_out([one], [1], tmp_path, minutes=5)
-    (found,) = experiments.results(one, tmp_path)
-    other = experiments.Experiment("one", {**one.options, "model.dropout": 0.3})
-    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, not 0.3"):
-        experiments.results(other, tmp_path)
-    with pytest.raises(UserError, match=r"was made with model.dropout"):
-        experiments.carry_out([other], [1], tmp_path, minutes=math.inf)
-    (found.folder / "manifest.json").unlink()
-    assert experiments.results(one, tmp_path) == [], "a run that is not whole has no figure"
-
-
-def checkpoint_of(run_folder: Path) -> int:
-    return model_folder.step_of(model_folder.checkpoints(run_folder)[-1])
+            table.comparison({name: 1})
 
 
 def test_the_command_prints_and_writes_tables(tmp_path, capsys):
@@ -437,40 +364,6 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
 
-def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
-    for experiment, own in zip(table2.experiments({}), table2.COMPARED_FAMILIES.values(), strict=True):
-        assert own.items() <= experiment.options.items()
-    steps = {experiment.name: experiment.options["train.steps"] for experiment in table2.experiments({})}
-    assert 900 < steps["table2/transformer-with-experts"] < steps["table2/transformer"] < 1200
-    table = table2.table(table2.experiments({}), tmp_path)
-    assert ["Transformer (big)", "28.4", "41.8", "2.3e+19", "2.3e+19", *[""] * 5] in table.rows
-    assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
-
-
-def test_an_ensemble_is_a_row_as_long_as_its_members_are_there(given, tmp_path):
-    (tmp_path / "here").mkdir()
-    test = [shutil.copy(file, tmp_path / "here") for file in given["data.test"]]
-    options = {**given, "model.d_model": 16, "data.test": test}
-    transformer, recurrent = table2.experiments(options)[:2]
-    assert experiments.carry_out([transformer, recurrent], [1], tmp_path, minutes=math.inf)
-    assert experiments.carry_out([transformer], [2], tmp_path, minutes=math.inf)
-    rows = {row[0].removeprefix("here: "): row for row in table2.table(table2.experiments(options), tmp_path).rows}
-    one, both, mixed = (rows[name] for name in ("Transformer", *ENSEMBLES))
-    assert float(both[9]) == pytest.approx(2 * float(one[9]), abs=0.1)
-    assert float(both[5]) == pytest.approx(2 * float(one[5]), rel=0.05)
-    assert mixed[6] != "–" and rows["Transformer with experts"][6] == "–"
-    shutil.rmtree(tmp_path / "table2/transformer/seed-2")
-    again = {row[0].removeprefix("here: "): row for row in table2.table(table2.experiments(options), tmp_path).rows}
-    assert again[ENSEMBLES[0]][6] == "–" and again[ENSEMBLES[1]] == mixed
-    (tmp_path / "here").rename(tmp_path / "there")
-    (tmp_path / "table2/2-of-5-families-ensemble-of-their-first-seeds.json").unlink()
-    moved = {**options, "data.test": [str(tmp_path / "there" / Path(file).name) for file in test]}
-    assert [f"here: {ENSEMBLES[1]}", *mixed[1:]] in table2.table(table2.experiments(moved), tmp_path).rows
-
-
-ENSEMBLES = ("Transformer, ensemble of its seeds", "2 of 5 families, ensemble of their first seeds")
-
-
 # -- recipes -----------------------------------------------------------------------------------------------
 
 WMT = ["wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big"]
@@ -479,10 +372,13 @@ WMT = ["wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-b
 @pytest.mark.parametrize("name", [*WMT, "wsj-parsing-only", "wsj-parsing-semi"])
 def test_the_papers_settings(name):
     config = configure(read_recipe(*read_text(name)))
-    assert config.train.warmup == 4000 and config.data.max_tokens == 25000 and config.train.optimizer == "adam"
+    assert config.data.max_tokens == 25000 and config.train.optimizer == "adam" and config.model.init == "t2t"
+    assert config.train.warmup == (16_000 if name == "wsj-parsing-only" else 4000)
+    assert config.train.learning_rate == (1.0 if name in WMT else 0.5) and not config.data.deduplicate
     if name.startswith("wmt"):
         big = name.endswith("big")
-        assert replace(config.model, dropout=BIG_OR_BASE[big].dropout) == BIG_OR_BASE[big]
+        assert replace(config.model, dropout=BIG_OR_BASE[big].dropout, init="transduce") == BIG_OR_BASE[big]
+        assert not config.decode.capitals and not config.decode.retry_loops
         assert (config.train.steps, config.train.average) == ((300_000, 20) if big else (100_000, 5))
         assert config.model.dropout == (0.3 if name == "wmt14-en-de-big" else 0.1)
         assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (4, 0.6, 50)

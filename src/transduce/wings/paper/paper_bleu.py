@@ -1,6 +1,6 @@
 """Computes BLEU like the paper's authors, on Moses tokens with compounds split at hyphens.
 
-tensor2tensor's script get_ende_bleu.sh computes this score. SacreBLEU can be two points lower (docs/paper/bleu.md).
+tensor2tensor's script get_ende_bleu.sh computes this score. docs/paper/bleu.md compares it with sacreBLEU's.
 """
 
 import re

@@ -1,34 +1,35 @@
 """`transduce reproduce`."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console
-from rich.table import Table as ScreenTable
-
-from transduce.commands.options import PIPED_COLUMNS, Assignments
+from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.wings.comparing.command import show, train_rows
 
 if TYPE_CHECKING:
-    from transduce.wings.paper.tables import Table
+    from transduce.wings.comparing.tables import Table
+
+SEEDS = 3
 
 
 def reproduce(
-    what: Literal["table1", "table2", "table3", "figures", "parsing"],
+    what: Literal["table1", "table2", "table3", "figures", "parsing"] | None = None,
     /,
     *,
-    out: Path = Path("paper"),
+    check: Path | None = None,
+    out: Path | None = None,
     train: Files = (),
     valid: Files = (),
     test: Files = (),
     source: FromCode = "",
     target: ToCode = "",
-    seeds: int = 3,
+    seeds: int = SEEDS,
     budget: float = 0.0,
     model: Path | None = None,
     text: tuple[str, ...] = (),
@@ -41,9 +42,16 @@ def reproduce(
     and one --test file if you have one. One parser learns from the built-in phrasebook. For each --train file,
     four parsers are trained: on all of its trees, on a half, on a quarter and on an eighth.
 
+    --check runs the training of a model again and compares the weights. If an input file is missing or has changed, it
+    trains nothing, and the exit status is 1. If code, versions, machine and threads are the same, and no GPU was used,
+    the weights must be the same, bit by bit. If they are not, the exit status is 1. If any of these conditions fails,
+    the command shows how perplexity and scores differ, without a verdict. To resume a check, repeat the command.
+
     Args:
         what: A table to compute (parsing: table 4), or figures.
-        out: The folder for the training runs, the tables (.md and .json) and the pictures.
+        check: The folder of a model that `transduce train` wrote. Its training runs again.
+        out: The folder for the training runs, the tables (.md and .json) and the pictures; by default, paper. With
+            --check, the folder for the second training; by default, FOLDER.check.
         train: The training corpus, in any form that `transduce train` accepts; for parsing, .mrg files.
         valid: The validation files.
         test: The test files on which finished models are scored.
@@ -55,6 +63,19 @@ def reproduce(
         text: A sentence for which the attention maps of --model are drawn; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    if check and (what or options or budget or model or text or seeds != SEEDS):
+        raise UserError("--check takes all options from the model's folder. Give only --check and --out.")
+    if check:
+        _check(check, out)
+    elif what:
+        _compute(what, out or Path("paper"), options, seeds, budget, model, text)
+    else:
+        raise UserError("Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER.")
+
+
+def _compute(
+    what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float, model: Path | None, text: Sequence[str]
+) -> None:
     if seeds < 1 or not 0 <= budget < math.inf:
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
     if what in ("table1", "figures") and (options or budget):
@@ -73,24 +94,37 @@ def reproduce(
         _draw(out)
         return
     table = _table(what, out, options, seeds, budget)
-    _print(table)
+    show(table)
     for path in table.write(out):
         log(f"Written: {path}")
 
 
+def _check(folder: Path, out: Path | None) -> None:
+    from transduce.wings.paper.check import check  # torch: too slow for --help
+
+    beside = folder.resolve()
+    if not check(folder, out or beside.with_name(f"{beside.name}.check")):
+        raise SystemExit(1)
+
+
 def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float) -> "Table":
+    from transduce.wings.comparing.runs import all_runs, carry_out, count
     from transduce.wings.paper import table1, table2, table3, table4  # torch: too slow for --help
-    from transduce.wings.paper.experiments import carry_out
 
     if what == "table1":
         return table1.table(out)
-    module = {"table2": table2, "table3": table3, "parsing": table4}[what]
-    if budget and module != table4 and not (options.get("data.corpora") and options.get("data.test")):
+    if what == "parsing":
+        planned = table4.experiments(options, out / "trees")
+        if budget:
+            runs = all_runs(planned, range(1, seeds + 1))
+            log(count(runs, out))
+            carry_out(runs, out, budget)
+        return table4.table(planned, out)
+    if budget and not (options.get("data.corpora") and options.get("data.test")):
         raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
-    planned = table4.experiments(options, out / "trees") if module == table4 else module.experiments(options)
-    if budget:
-        carry_out(planned, range(1, seeds + 1), out, budget)
-    return module.table(planned, out)
+    module = {"table2": table2, "table3": table3}[what]
+    compared = replace(module.comparison(options), seeds=seeds)
+    return module.table(compared, train_rows(compared, out, budget, "transduce reproduce"), out)
 
 
 def _draw(out: Path) -> None:
@@ -120,15 +154,3 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
             log(f"Written: {path}")
-
-
-def _print(table: "Table") -> None:
-    screen = ScreenTable(title=table.title, title_justify="left", header_style="bold")
-    for heading in table.headings:
-        screen.add_column(heading, overflow="fold")
-    for row in table.rows:
-        screen.add_row(*row)
-    console = Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, markup=False, emoji=False, highlight=False)
-    console.print(screen)
-    for note in table.notes:
-        console.print(note, soft_wrap=False)

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.wings.comparing.tables import Table
 from transduce.wings.inspection.plots import chart
 from transduce.wings.paper.layers import KERNEL, NEIGHBOURHOOD, Recurrence, layer
-from transduce.wings.paper.tables import Table, definition
+from transduce.wings.paper.printed import definition
 
 try:
     import resource
@@ -119,11 +120,15 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 def table(folder: Path) -> Table:
     """Measure all layers, write table1.png to `folder` and return table 1."""
     costs, crossings = {}, {}
-    for name in CLAIMS:
-        log(f"Measuring {name} for sequence lengths n = {LENGTHS[0]:,} to {LENGTHS[-1]:,}")
+    total = len(CLAIMS) + len(CROSSING_WIDTHS)
+    log(f"Table 1 is measured in {total} parts, and written at the end. Nothing else should run on the machine.")
+    for part, name in enumerate(CLAIMS, 1):
+        log(f"{part} of {total}: time and memory of {name}, for n = {LENGTHS[0]:,} to {LENGTHS[-1]:,} positions")
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
-    for d in CROSSING_WIDTHS:
-        log(f"Measuring the length at which self-attention becomes slower than recurrence, for width d = {d:,}")
+    for part, d in enumerate(CROSSING_WIDTHS, 1 + len(CLAIMS)):
+        log(
+            f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}"
+        )
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []

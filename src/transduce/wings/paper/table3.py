@@ -1,16 +1,19 @@
 """Makes table 3 (variations on the Transformer) from the paper's results and ours."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce.config.schema import ModelConfig
 from transduce.model.build import count_parameters
+from transduce.wings.comparing import report
+from transduce.wings.comparing.definition import Definition, RowDefinition, checked
+from transduce.wings.comparing.schedule import Standings
+from transduce.wings.comparing.tables import Table
 from transduce.wings.inspection.plots import chart
-from transduce.wings.paper.experiments import RESOLVED, Experiment, Result, difference, figure, plan, results
-from transduce.wings.paper.tables import Table, definition, flat
+from transduce.wings.paper.printed import PLAIN_OPTIONS, definition, flat
 
 TABLE3 = definition("table3")
 SHAPE_FIELDS = (  # set in every run, so that the size of the corpus doesn't choose them
@@ -67,58 +70,53 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
     return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
 
 
-def experiments(own: Mapping[str, Any]) -> list[Experiment]:
-    """Make an experiment for each row; raises UserError as `plan` does."""
-    return plan("table3", flat(TABLE3["options"]), {row.name: row.options for row in VARIATIONS}, own)
+def comparison(own: Mapping[str, Any]) -> Definition:
+    """The trainings of each row; raises UserError if `own` sets what rows differ in."""
+    rows = [RowDefinition(row.name, row.options) for row in VARIATIONS]
+    options = PLAIN_OPTIONS | flat(TABLE3["options"]) | dict(own)
+    return checked(Definition(TABLE3["title"], rows, options, parent="table3"), own, "table3")
 
 
-def table(planned: Sequence[Experiment], folder: Path) -> Table:
-    """Make table 3 from the paper's rows and the runs in `folder`; draws table3.png if there are enough runs."""
-    runs_of = {row.name: results(one, folder) for row, one in zip(VARIATIONS, planned, strict=True)}
-    base = figure([run.bleu for run in runs_of["base"]])
+def table(compared: Definition, standings: Standings, folder: Path) -> Table:
+    """Make table 3 from the paper's rows and the runs in `folder`; draws pictures if there are enough runs."""
+    ours = report.table(compared, standings, "table3", folder)
     cells, data = [], []
-    for row in VARIATIONS:
-        runs, printed, millions = runs_of[row.name], row.printed, parameters(row)
-        bleu = figure([run.bleu for run in runs])
-        cells.append(
-            [
-                row.group,
-                row.changes,
-                f"{printed.parameters:g}" if printed.parameters else "",
-                f"{millions:.1f}",
-                f"{printed.perplexity:.2f}",
-                f"{printed.bleu:.1f}",
-                str(figure([run.perplexity for run in runs])),
-                str(bleu),
-                difference(bleu, base) if row.name != "base" else "",
-            ]
-        )
-        found = {"parameters": round(millions, 3), "runs": [run.as_json() for run in runs]}
-        data.append({"row": row.name, "printed": printed._asdict(), **found})
-    pictures = ["table3.png"] if runs_of["base"] and sum(map(bool, runs_of.values())) > 1 else []
-    for name in pictures:
-        draw(folder / name, runs_of)
-    made_by = [run for runs in runs_of.values() for run in runs]
-    notes = [*TABLE3["notes"], RESOLVED]
-    return Table("table3", TABLE3["title"], TABLE3["headings"], cells, notes, data, made_by, pictures)
+    for row, found, facts in zip(VARIATIONS, ours.rows, ours.data, strict=True):
+        printed, millions = row.printed, parameters(row)
+        begin = [row.group, row.changes, f"{printed.parameters:g}" if printed.parameters else "", f"{millions:.1f}"]
+        cells.append([*begin, f"{printed.perplexity:.2f}", f"{printed.bleu:.1f}", *found[1:]])
+        data.append({**facts, "printed": printed._asdict(), "parameters": round(millions, 3)})
+    pictures = list(ours.pictures)
+    if any(row.differences for row in standings.rows()):
+        pictures.append("table3-paper.png")
+        draw(folder / pictures[-1], standings)
+    return ours._replace(
+        pictures=pictures,
+        headings=[*TABLE3["headings"], *ours.headings[1:]],
+        rows=cells,
+        notes=[*TABLE3["notes"], *ours.notes],
+        data=data,
+        command="transduce reproduce table3",
+    )
 
 
-def draw(path: Path, runs_of: Mapping[str, Sequence[Result]]) -> None:
-    """Draw the effect of each variation, in the paper and in our runs; `runs_of` must hold runs of the base model."""
-    base, *rows = [row for row in VARIATIONS if runs_of[row.name]]
-    measures: dict[str, Callable[[Printed | Result], float]] = {
-        "log perplexity, difference": lambda each: math.log(each.perplexity),
-        "BLEU, difference": lambda each: each.bleu,
+def draw(path: Path, standings: Standings) -> None:
+    """Draw the effect of each variation on log perplexity and on BLEU, in the paper and in our runs."""
+    base = VARIATIONS[0].printed
+    compared = [(row, found) for row, found in zip(VARIATIONS, standings.rows(), strict=True) if found.differences]
+    measures: dict[str, tuple[str, Callable[[Printed], float]]] = {
+        "perplexity": ("log perplexity, difference", lambda each: math.log(each.perplexity)),
+        "BLEU": ("BLEU, difference", lambda each: each.bleu),
     }
-    with chart(path, (10, 0.8 + 0.28 * len(rows)), columns=2, sharey=True) as both:
-        for axes, (label, measure) in zip(both, measures.items(), strict=True):
-            ours = {row.name: figure([measure(run) for run in runs_of[row.name]]) for row in (base, *rows)}
-            printed = [measure(row.printed) - measure(base.printed) for row in rows]
-            means = [ours[row.name].mean - ours[base.name].mean for row in rows]
-            spread = [ours[row.name].deviation for row in rows]  # nan draws nothing
+    with chart(path, (10, 0.8 + 0.28 * len(compared)), columns=2, sharey=True) as both:
+        for axes, (name, (label, measure)) in zip(both, measures.items(), strict=True):
+            ours = [found.differences[name] for _, found in compared]
+            intervals = [(each.interval[1] - each.value) for each in ours]  # nan draws nothing
+            printed = [measure(row.printed) - measure(base) for row, _ in compared]
             axes.axvline(0, color="0.7", linewidth=1)
-            axes.plot(printed, range(len(rows)), "o", markerfacecolor="none", color="black", label="paper")
-            axes.errorbar(means, range(len(rows)), xerr=spread, fmt="o", markersize=5, label="our runs")
+            axes.plot(printed, range(len(compared)), "o", markerfacecolor="none", color="black", label="paper")
+            means = [each.value for each in ours]
+            axes.errorbar(means, range(len(compared)), xerr=intervals, fmt="o", markersize=5, label="our runs")
             axes.set(xlabel=f"{label} from the base model")
-        both[0].set_yticks(range(len(rows)), [f"{row.group} {row.changes}".strip() for row in rows])
+        both[0].set_yticks(range(len(compared)), [f"{row.group} {row.changes}".strip() for row, _ in compared])
         both[0].invert_yaxis()

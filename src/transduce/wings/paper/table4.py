@@ -13,8 +13,10 @@ from transduce.decoding.loading import load_models
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, write_text
-from transduce.wings.paper.experiments import FILE_OPTIONS, Experiment, cached, figure, results
-from transduce.wings.paper.tables import Table, definition
+from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, cached, results
+from transduce.wings.comparing.statistics import spread
+from transduce.wings.comparing.tables import Table
+from transduce.wings.paper.printed import PLAIN_OPTIONS, definition
 from transduce.wings.parsing.evalb import COLLINS
 from transduce.wings.parsing.parser import Parser, measure
 from transduce.wings.parsing.trees import read_trees
@@ -24,7 +26,7 @@ TABLE4 = definition("parsing")
 TRAIN_TREES = 20_000  # training trees from the phrasebook
 SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
 RECIPE_TREES = 18_951  # the number of training trees that the recipe's train.steps is for
-SCORES_FILE, SCORES = ".brackets.json", ("f1", "f1_short", "complete", "errors", "f1_agreed", "changed")
+SCORES_FILE, SCORES = ".parses.json", ("f1_agreed", "f1", "f1_short", "complete", "left_out", "changed")
 
 
 def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
@@ -61,7 +63,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
             file = folder / f"{name}-{count}.mrg"
             # Every share-th tree: the first trees of a corpus come from only a few documents.
             write_text(file, "".join(f"{tree}\n" for tree, _ in islice(read_trees(corpus), 0, None, share)))
-            options = _shortened(recipe, count) | others
+            options = _shortened(recipe, count, others)
             row = f"{name}, {count:,} trees"
             planned.append(_experiment(f"{name}-{count}", row, str(file), validation, test, options))
     return planned
@@ -69,13 +71,19 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
 
 def _experiment(name: str, row: str, train: str, valid: str, test: str, options: Mapping[str, Any]) -> Experiment:
     files = {"data.corpora": [{"files": [train]}], "data.valid": (valid,)}
-    return Experiment(f"parsing/{name}", {**options, **files}, row, test)
+    return Experiment(f"parsing/{name}", {**PLAIN_OPTIONS, **options, **files}, row, test)
 
 
-def _shortened(options: dict[str, Any], trees: int) -> dict[str, Any]:
-    """Scale the numbers of updates in `options` in proportion to the square root of `trees`."""
+def _shortened(recipe: Mapping[str, Any], trees: int, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Scale the recipe's numbers of updates with the square root of `trees`, and keep its peak learning rate.
+
+    The user's options `own` override the scaled options. By equation 3, the rate peaks at train.learning_rate /
+    sqrt(d_model * train.warmup), so train.learning_rate is scaled with the square root of train.warmup.
+    """
     names = ("train.steps", "train.warmup", "train.cooldown")
-    return options | {name: round(options[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}
+    options = {**recipe, **{name: round(recipe[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}, **own}
+    rate = recipe["train.learning_rate"] * math.sqrt(options["train.warmup"] / recipe["train.warmup"])
+    return {**options, "train.learning_rate": own.get("train.learning_rate", rate)}
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
@@ -85,16 +93,25 @@ def table(planned: Sequence[Experiment], folder: Path) -> Table:
     for experiment in planned:
         made = results(experiment, folder)
         scores = [brackets(result.folder, experiment.gold) for result in made]
-        means = {key: figure([each[key] for each in scores]) for key in SCORES}
-        columns = [str(means[key]) for key in ("f1", "f1_short", "complete")]
-        errors = f"{means['errors'].mean:g}" if scores else ""
+        means = {key: spread([each[key] for each in scores]) for key in SCORES}
+        columns = [str(means[key]) for key in SCORES[:4]]
+        left_out = f"{means['left_out'].mean:,g} of {scores[0]['trees']:,}" if scores else ""
         changed = f"{100 * means['changed'].mean:.1f} %" if scores else ""
-        cells.append(["here", experiment.row, "", *columns, errors, str(means["f1_agreed"]), changed])
+        cells.append(["here", experiment.row, "", *columns, left_out, changed])
         for result, each in zip(made, scores, strict=True):
             runs.append({"training": experiment.row, "folder": str(result.folder), **each})
         made_by += made
     data = {"published": TABLE4["printed"], "runs": runs}
-    return Table("parsing", TABLE4["title"], TABLE4["headings"], cells, TABLE4["notes"], data, made_by)
+    return Table(
+        "parsing",
+        TABLE4["title"],
+        TABLE4["headings"],
+        cells,
+        TABLE4["notes"],
+        data,
+        made_by,
+        command="transduce reproduce parsing",
+    )
 
 
 def brackets(run: Path, gold_file: str) -> dict[str, float]:
@@ -110,7 +127,7 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
             "f1": scores.all.figures["F1"],
             "f1_short": scores.short.figures["F1"],
             "complete": scores.all.figures["complete match"],
-            "errors": scores.all.errors,
+            "left_out": scores.all.errors + scores.all.skipped,
             "f1_agreed": agreed.all.figures["F1"],
             "changed": changed / len(gold),
         }

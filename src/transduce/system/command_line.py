@@ -1,0 +1,6 @@
+"""Holds the command line of the running command, so that records can name it."""
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+
+command_line: ContextVar[Sequence[str] | None] = ContextVar("command_line", default=None)  # None: called from Python

@@ -1,0 +1,146 @@
+"""Reads and writes run.json: the inputs of a training, and the code, command and machine of each session.
+
+A session begins when the training starts or resumes. If neither code nor command nor machine nor options have changed,
+a resumption belongs to the previous session.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from transduce import model_folder
+from transduce.config.schema import DataConfig, RunConfig
+from transduce.config.settings import Settings
+from transduce.system.cache import remembered_digest
+from transduce.system.command_line import command_line
+from transduce.system.console import log
+from transduce.system.files import MANIFEST, digest, read_manifest, to_json, write_text
+from transduce.system.machine import cores, processor
+from transduce.system.revision import code_hash, revision
+from transduce.text.multilingual import without_labels
+from transduce.text.pairs import expand_folders
+from transduce.training.distributed import ALONE, Ranks
+
+
+class Session(NamedTuple):
+    """The code, command and machine with which a training ran from update `step` on."""
+
+    code: str  # code_hash()
+    revision: str
+    command: list[str] | None  # None: started from Python
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    changes: dict[str, list[Any]]  # option -> [old value, new value]
+    step: int
+    date: str  # in UTC
+
+
+class RunCard(NamedTuple):
+    """The content of run.json."""
+
+    inputs: dict[str, dict[str, str | None]]  # option -> name of a file -> SHA-256, see `fingerprint`
+    keep_optimizer: bool
+    vocab_size: int | None  # the size that was asked for; the vocabulary may be smaller
+    sessions: list[Session]
+
+    def to_json(self) -> str:
+        """The text of run.json."""
+        return to_json({**self._asdict(), "sessions": [session._asdict() for session in self.sessions]})
+
+
+def read_run_card(folder: Path) -> RunCard | None:
+    """The run card in a folder, or None if it is missing or damaged."""
+    try:
+        content = json.loads((folder / model_folder.RUN).read_bytes())
+        return RunCard(**{**content, "sessions": [Session(**session) for session in content["sessions"]]})
+    except FileNotFoundError:  # of an older version
+        return None
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        log(f"Warning: {folder / model_folder.RUN} is damaged, so how the training ran is unknown.")
+        return None
+
+
+def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimizer: bool) -> None:
+    """Write the run card of a new training with the user's `settings`. The card has no sessions yet."""
+    data = settings.config().data
+    own = str(init / model_folder.DATA) if init else ""  # data.replay is this path, made absolute
+    named = {
+        "data.corpora": [file for corpus in data.corpora for file in corpus.files],
+        "data.valid": data.valid,
+        "data.test": data.test,
+        "data.replay": [own if own and Path(own).resolve() == Path(data.replay) else data.replay],
+        "init": [str(init or "")],
+    }
+    inputs = {option: _fingerprints(files) for option, files in named.items() if any(files)}
+    card = RunCard(inputs, keep_optimizer, settings.get("data.vocab_size"), [])
+    write_text(out / model_folder.RUN, card.to_json())
+
+
+def add_session(out: Path, session: Session, data: DataConfig) -> None:
+    """Add a session to the run card in `out`, if there is a card and the session differs from the last one."""
+    card = read_run_card(out)
+    if card and (session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]):
+        if "data.test" in session.changes:
+            card.inputs["data.test"] = _fingerprints(data.test)
+        card.sessions.append(session)
+        write_text(out / model_folder.RUN, card.to_json())
+
+
+def current_session(
+    config: RunConfig,
+    device: torch.device,
+    ranks: Ranks = ALONE,
+    changes: Mapping[str, Any] | None = None,
+    step: int = 0,
+) -> Session:
+    """The session of this process."""
+    command, libraries = command_line.get(), ("torch", "numpy", "sentencepiece")
+    machine = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": f"{processor()}, {torch.backends.cpu.get_cpu_capability()}",
+        "cores": cores(),
+        "device": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
+        "precision": config.train.precision,
+        "threads": ranks.threads(config.train.threads),
+        "processes": ranks.world,
+    }
+    return Session(
+        code_hash(),
+        revision(),
+        list(command) if command else None,
+        {"python": platform.python_version(), **{name: version(name) for name in libraries}},
+        machine,
+        {name: list(values) for name, values in (changes or {}).items()},
+        step,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _fingerprints(files: Any) -> dict[str, str | None]:
+    return {file: fingerprint(file) for file in without_labels(files)}
+
+
+def fingerprint(name: str) -> str | None:
+    """The SHA-256 of a file; None if there is no regular file or folder of this name.
+
+    Of a model folder, it is that of the weights. Of a prepared corpus, it is that of the manifest. Of a folder of
+    bilingual files, it is that of the list of their hashes and names. Raises UserError for a damaged folder.
+    """
+    path = Path(name)
+    if (path / model_folder.CONFIG).is_file():
+        weights = model_folder.describe(path).weights
+        return read_manifest(weights.parent)[weights.name].sha256
+    if (path / MANIFEST).is_file():
+        return digest(path / MANIFEST)
+    if path.is_dir():
+        files = map(Path, expand_folders([name]))
+        lines = [f"{remembered_digest(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return remembered_digest(path) if path.is_file() else None

@@ -1,0 +1,144 @@
+"""`transduce compare`."""
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table as ScreenTable
+
+from transduce.commands.options import PIPED_COLUMNS, Assignments
+from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.system.console import log
+from transduce.system.errors import UserError
+from transduce.system.files import to_json, write_text
+
+if TYPE_CHECKING:
+    from transduce.wings.comparing.definition import Definition
+    from transduce.wings.comparing.outcomes import EvaluationText
+    from transduce.wings.comparing.schedule import Standings
+    from transduce.wings.comparing.tables import Table
+
+DEFINITION = ".table.json"
+
+
+def compare(
+    table: Path,
+    /,
+    *,
+    out: Path,
+    train: Files = (),
+    valid: Files = (),
+    test: Files = (),
+    source: FromCode = "",
+    target: ToCode = "",
+    budget: float = 0.0,
+    assignments: Assignments = (),
+) -> None:
+    """Train models with different options, and say which options are better.
+
+    TABLE is a TOML file with one line of options per row. Every row is trained with several seeds, and compared with
+    the first row on the test text. The result is a table with perplexity, BLEU and chrF, their differences with
+    confidence intervals, and a verdict for each row. Runs add up: repeat the command until all runs are finished.
+
+    Args:
+        table: The definition of the table. docs/guides/compare.md describes its keys.
+        out: The folder for the runs, the table (.md and .json) and the pictures.
+        train: The training corpus, in any form that `transduce train` accepts.
+        valid: The validation files. The values of a grid are chosen on them.
+        test: The test files, by which the rows are compared.
+        source: Language code of the source.
+        target: Language code of the target.
+        budget: Minutes after which the training stops; 0: no training, only the table.
+    """
+    if not 0 <= budget < math.inf:
+        raise UserError("--budget must be 0 or more minutes.")
+    options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    from transduce.wings.comparing import definition as definitions  # torch: too slow for --help
+    from transduce.wings.comparing import report
+
+    definition = definitions.read(table, dict(options))
+    for name in ("data.corpora", "data.valid", "data.test"):
+        if not definition.options.get(name):
+            raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
+    standings = train_rows(definition, make(out), budget, "transduce compare")
+    finished = report.table(definition, standings, "table", out)
+    show(finished)
+    for path in finished.write(out):
+        log(f"Written: {path}")
+
+
+def make(out: Path) -> Path:
+    """Make the folder of a table. Raises UserError if that is impossible."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out} can't be created: {error.strerror}.") from None
+    return out
+
+
+def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
+    """Train the models of a table for at most `budget` minutes, and return what is finished.
+
+    Raises UserError if the test text can't be used, or if `out` holds the runs of another table.
+    """
+    from transduce.wings.comparing import runs
+    from transduce.wings.comparing.schedule import Standings, planned_runs
+
+    standings = Standings(definition, out, _text(definition))
+    _keep(definition, out)
+    if budget:
+        planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.trained]
+        chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
+        planned += runs.all_runs(chosen, range(1, definition.seeds + 1))
+        after = "" if chosen else f" Then come {len(definition.trained) * definition.seeds} with the chosen values."
+        log(runs.count(planned, out) + after)
+        if not runs.carry_out(planned_runs(standings), out, budget, command=command):
+            log("The time is over. Repeat the command to go on.")
+    return standings
+
+
+def _text(definition: "Definition") -> "EvaluationText":
+    """The test text of a table; empty if the options name none."""
+    from transduce.config.schema import DataConfig
+    from transduce.evaluation.scores import AUTO
+    from transduce.text.languages import Direction
+    from transduce.text.pairs import read_pairs
+    from transduce.wings.comparing.outcomes import EvaluationText
+
+    options, data = definition.options, DataConfig()
+    files = options.get("data.test") or ()
+    direction = Direction(options.get("data.source", data.source), options.get("data.target", data.target))
+    read = read_pairs(files, direction) if files else ()
+    pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
+    if files and not pairs:
+        raise UserError(f"The test files {' and '.join(map(str, files))} contain no lines.", option="data.test")
+    return EvaluationText(files, pairs, direction, options.get("data.bleu_tokenize", AUTO))
+
+
+def _keep(definition: "Definition", out: Path) -> None:
+    """Write what all rows share to `out`. Raises UserError if the folder belongs to another table."""
+    import json
+
+    shared = {"grid": definition.grid, "budget": definition.budget, "parent": definition.parent}
+    path = out / definition.parent / DEFINITION
+    now = json.loads(to_json(shared))
+    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != now:
+        raise UserError(f"{out} holds the runs of a table with another grid or budget. Choose another folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, to_json(shared))
+
+
+def show(table: "Table") -> None:
+    """Print a table and its notes on standard output."""
+    console = Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, markup=False, emoji=False, highlight=False)
+    for title, headings, rows in ((table.title, table.headings, table.rows), *table.parts):
+        screen = ScreenTable(title=title, title_justify="left", header_style="bold")
+        for heading in headings:
+            screen.add_column(heading, overflow="fold")
+        for row in rows:
+            screen.add_row(*row)
+        console.print(screen)
+    for note in table.notes:
+        console.print(note, soft_wrap=False)

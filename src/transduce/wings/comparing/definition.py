@@ -1,0 +1,221 @@
+"""Reads the definition of a table: its rows, and what all rows share."""
+
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tomli_w
+
+from transduce.commands.recipes import read_text
+from transduce.config.parse import configure, parse_assignments, read_recipe
+from transduce.model.arithmetic import per_target_token
+from transduce.system.errors import UserError
+from transduce.wings.comparing.outcomes import MEASURES
+from transduce.wings.comparing.runs import Experiment, Result, results
+from transduce.wings.comparing.statistics import LEVEL
+
+TUNING = "tuning"  # the folder of a row's grid
+TUNING_SEED = 0  # a seed of its own: a run that was chosen because it is good would make its row too good
+SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
+SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
+BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
+KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
+PRINTED = re.compile(r"[^A-Za-z0-9_.=,-]+")
+
+
+class RowDefinition(NamedTuple):
+    """A row: options of its trainings, or an ensemble of the models of other rows."""
+
+    name: str
+    options: Mapping[str, Any]
+    ensemble: tuple[str, ...] = ()  # names of rows; of one row: the models of all its seeds
+
+    @property
+    def folder(self) -> str:
+        """The name of the row's folder."""
+        return PRINTED.sub("-", self.name).strip("-.") or "row"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table of trainings that are compared."""
+
+    title: str
+    rows: Sequence[RowDefinition]
+    options: Mapping[str, Any] = field(default_factory=dict)  # of all rows
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # tried for every row
+    seeds: int = 3
+    max_seeds: int = 0  # runs of a row while its verdict is open; 0: as many as `seeds`
+    base: str = ""  # the row that the others are compared with; "": the first
+    judge: str = MEASURES[0]  # the measure of the verdicts
+    budget: tuple[str, float] | None = None  # of each run
+    parent: str = ""  # the folder of the rows' folders
+    notes: Sequence[str] = ()
+
+    @property
+    def trained(self) -> list[RowDefinition]:
+        """The rows that are no ensembles."""
+        return [row for row in self.rows if not row.ensemble]
+
+    @property
+    def base_row(self) -> RowDefinition:
+        """The row that the others are compared with."""
+        return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
+
+    def points(self) -> list[dict[str, Any]]:
+        """The combinations of the values of the grid; without a grid, none."""
+        values = itertools.product(*self.grid.values())
+        return [dict(zip(self.grid, point, strict=True)) for point in values] if self.grid else []
+
+    def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
+        """The experiment that tries a point of the grid for a row."""
+        name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
+        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{PRINTED.sub('-', name)}", point)
+
+    def tuned(self, row: RowDefinition, folder: Path) -> list[Result]:
+        """The finished runs of a row's grid, in the order of its points; [] while one is missing."""
+        found = [
+            next((run for run in results(self.tuning(row, point), folder) if run.seed == TUNING_SEED), None)
+            for point in self.points()
+        ]
+        finished = [run for run in found if run]
+        return finished if len(finished) == len(found) else []
+
+    def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
+        """The experiment of a row, with the best point of its grid; None while the grid is not tried completely."""
+        point: Mapping[str, Any] = {}
+        if self.grid:
+            if not (tuned := self.tuned(row, folder)):
+                return None
+            costs = [math.inf if math.isnan(run.perplexity) else run.perplexity for run in tuned]
+            point = self.points()[costs.index(min(costs))]
+        return self._experiment(row, self._folder(row), point)
+
+    def _folder(self, row: RowDefinition) -> str:
+        return f"{self.parent}/{row.folder}" if self.parent else row.folder
+
+    def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
+        options = {**self.options, **row.options, **point}
+        if self.budget:
+            kind, amount = self.budget
+            options[BUDGETS[kind]] = updates_for(amount, options) if kind == "operations" else amount
+        return Experiment(name, options, row.name)
+
+
+def read(path: Path, own: Mapping[str, Any]) -> Definition:
+    """Read the definition of a table from a TOML file. `own` are the options of the command line, for all rows.
+
+    Raises UserError if the file is invalid.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not valid TOML: {error}.") from None
+    for key in table.keys() - KEYS:
+        raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
+    rows = table.get("rows")
+    if not isinstance(rows, dict) or len(rows) < 2:
+        raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
+    options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
+    options |= read_recipe(tomli_w.dumps(table.get("options", {})), f"{path}: [options]")
+    budgets = [(name, table[name]) for name in BUDGETS if name in table]
+    if len(budgets) > 1:
+        raise UserError(f"{path}: give one of {', '.join(BUDGETS)}, the budget of each run.")
+    definition = Definition(
+        title=str(table.get("title", path.stem)),
+        rows=[_row(path, name, value) for name, value in rows.items()],
+        options=options,
+        grid=_grid(path, table.get("grid", {})),
+        seeds=table.get("seeds", 3),
+        max_seeds=table.get("max_seeds", 0),
+        base=str(table.get("base", "")),
+        judge=table.get("judge", MEASURES[0]),
+        budget=budgets[0] if budgets else None,
+        notes=table.get("notes", ()),
+    )
+    return checked(replace(definition, options={**options, **own}), own, str(path))
+
+
+def _row(path: Path, name: str, value: Any) -> RowDefinition:
+    if isinstance(value, str):
+        return RowDefinition(name, parse_assignments(value.split()))
+    if isinstance(value, dict) and value.keys() == {"ensemble"} and isinstance(value["ensemble"], list):
+        return RowDefinition(name, {}, tuple(map(str, value["ensemble"])))
+    raise UserError(
+        f"{path}: the row '{name}' must be options, such as \"model.dropout=0 train.warmup=800\", or "
+        '{ ensemble = ["another row"] }.'
+    )
+
+
+def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
+    grid = dict[str, list[Any]]()
+    for name, values in table.items():
+        if not isinstance(values, list) or len(values) < 2:
+            raise UserError(f'{path}: write the grid as "section.key" = [value, value], with two or more values.')
+        grid[name] = [parse_assignments([f"{name}={value}"])[name] for value in values]
+    return grid
+
+
+def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Definition:
+    """The same definition; raises UserError if it contradicts itself or the options `own` of the command line."""
+    rows, names = definition.rows, [row.name for row in definition.rows]
+    if (definition.base and definition.base not in names) or definition.base_row.ensemble:
+        raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
+    if definition.judge not in MEASURES:
+        raise UserError(f"{file}: judge must be one of {', '.join(MEASURES)}.")
+    if not (isinstance(definition.seeds, int) and definition.seeds >= 1):
+        raise UserError(f"{file}: seeds must be a whole number from 1.")
+    if definition.max_seeds and definition.max_seeds < definition.seeds:
+        raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
+    if definition.budget and not definition.budget[1] > 0:
+        raise UserError(f"{file}: {definition.budget[0]} must be above 0.")
+    differing = {name for row in rows for name in row.options}
+    if "train.seed" in {*differing, *definition.grid, *definition.options}:
+        raise UserError(f"{file}: leave out train.seed; `seeds` is the number of seeds of each row.")
+    for name in [*differing, *definition.grid]:
+        if name in own:
+            raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
+    seen = dict[str, str]()
+    for row in rows:
+        for member in row.ensemble:
+            if member not in names or dict(zip(names, rows, strict=True))[member].ensemble:
+                raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
+        for name in row.options.keys() & definition.grid.keys():
+            raise UserError(f"{file}: the row '{row.name}' sets {name}, which the grid tries for every row.")
+        changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
+        key = repr((sorted(changes.items()), row.ensemble))
+        if (other := seen.setdefault(key, row.name)) != row.name:
+            raise UserError(f"{file}: the rows '{other}' and '{row.name}' are equal. Leave out one of them.")
+        if sum(each.folder == row.folder for each in rows) > 1:
+            raise UserError(f"{file}: two rows have names that differ only in punctuation: '{row.name}'. Rename one.")
+    for row, point in itertools.product(definition.trained, definition.points() or [{}]):
+        configure(definition.tuning(row, point).options)
+    return definition
+
+
+def updates_for(operations: float, options: Mapping[str, Any]) -> int:
+    """The number of updates whose matrix products have `operations` floating-point operations.
+
+    Raises UserError if the options lack the shape of the model, or if one update has more operations.
+    """
+    if missing := [name for name in SHAPE if name not in options]:
+        raise UserError(f"A budget in operations needs the shape of the models. Set {', '.join(missing)} for all rows.")
+    # Dropout has no operations; without it, the points of a grid are counted once.
+    shape = {name: value for name, value in options.items() if name.startswith("model.") and "dropout" not in name}
+    model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
+    flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) * options["data.max_tokens"]
+    if operations < flops:
+        raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
+    return max(1, round(operations / flops))
+
+
+def level(definition: Definition) -> float:
+    """The level of one test if all others of the table are made, too (Bonferroni)."""
+    return LEVEL / max(1, len(definition.rows) - 1)

@@ -1,0 +1,155 @@
+"""`transduce evaluate --against`."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from transduce.commands.evaluate import read_test_set
+from transduce.config.parse import parse_assignments
+from transduce.system.console import print_table
+from transduce.system.errors import UserError
+from transduce.system.files import to_json
+from transduce.text.languages import Direction, language_of, main_language
+from transduce.text.pairs import by_direction
+from transduce.text.plain import read_lines, without_byte_order_mark
+
+if TYPE_CHECKING:
+    from transduce.evaluation.perplexity import Perplexity
+    from transduce.evaluation.scores import Comparison
+    from transduce.wings.comparing.slices import Slice
+
+
+class Systems(NamedTuple):
+    """Two files of translations, or two models, and the references."""
+
+    names: list[str]
+    references: list[str]
+    metrics: dict[str, str]  # the tokenisation and the language for the metrics
+    translate: Callable[[], tuple[list[list[str]], "list[Perplexity]"]]  # no perplexities for files
+
+
+def compare_translations(
+    arguments: Sequence[str],
+    hypothesis: str,
+    against: str,
+    training: str | None,
+    tokenize: str,
+    languages: tuple[str, str],
+    json: bool,
+    ensemble: Sequence[str],
+    assignments: Sequence[str],
+) -> None:
+    """Compare two files of translations, or two models without `hypothesis`; also slices unless `training` is None."""
+    from transduce.evaluation.scores import compare  # sacrebleu: too slow for --help
+    from transduce.wings.comparing.slices import compare_slices, rare_words
+
+    if hypothesis:
+        systems = _read_files(arguments[0], [hypothesis, against], languages[1], tokenize)
+    else:
+        systems = _load_models(arguments, against, languages, ensemble, tokenize, assignments)
+    names, references, metrics, translate = systems
+    rare = None if training is None else rare_words(references, read_lines(training) if training else None)
+    (one, two), perplexities = translate()  # takes long, so that all other files are read before
+    scores = compare(one, two, references, **metrics)
+    slices = None if rare is None else compare_slices(one, two, references, rare, **metrics)
+    if json:
+        facts: dict[str, Any] = {"sentences": len(references), "scores": list(map(_as_json, scores))}
+        if perplexities:
+            facts["perplexity"] = dict(zip(("first", "second"), (each._asdict() for each in perplexities), strict=True))
+        if slices is not None:
+            facts["slices"] = [each._asdict() | {"scores": list(map(_as_json, each.scores))} for each in slices]
+        print(to_json(facts), end="")
+        return
+    rows = [("metric", *names, "difference", "p", "signature")]
+    for name, first, second, p_value in scores:
+        rows.append((name, *_values(first.value, second.value), _p(p_value), first.signature))
+    if perplexities:
+        per_word = _values(*(each.per_word for each in perplexities))
+        rows.append(("perplexity per word", *per_word, "–", "of the references; lower is better"))
+    print_table(rows)
+    if slices is not None:
+        _print_slices(slices, names, training or "")
+
+
+def _read_files(reference: str, names: list[str], language: str, tokenize: str) -> Systems:
+    from transduce.evaluation.scores import AUTO
+
+    references, *outputs = (list(without_byte_order_mark(read_lines(file))) for file in (reference, *names))
+    metrics = {"tokenize": tokenize or AUTO, "language": language or language_of(reference)}
+    return Systems(names, references, metrics, lambda: (outputs, []))
+
+
+def _load_models(
+    arguments: Sequence[str],
+    against: str,
+    languages: tuple[str, str],
+    ensemble: Sequence[str],
+    tokenize: str,
+    assignments: Sequence[str],
+) -> Systems:
+    options, (model, *files) = parse_assignments(assignments), arguments
+    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
+    from transduce.evaluation.evaluate import evaluate
+
+    if Path(against).is_file():
+        raise UserError(f"{against} is a file. To compare files, use --hypothesis FILE --against FILE2 REFERENCE.")
+    jobs, directions = [], []
+    for folders in ([model, *ensemble], [against]):
+        models = load_models(folders)
+        for each in models:
+            refuse_parser(each.tokenizer, each.folder)
+        pairs = read_test_set(files, (data := models[0].config.data), languages)
+        if len(codes := by_direction(pairs)) > 1:
+            raise UserError("--against compares translations in one direction. Choose it with --from and --to.")
+        code = "".join(codes)
+        directions.append(Direction.parse(code) if code else Direction(data.source, data.target))
+        jobs.append((models, pairs, decode_config(models[0].config, options)))
+    one, two = directions
+    if any(a and b and main_language(a) != main_language(b) for a, b in zip(one, two, strict=True)):
+        raise UserError(f"{model} translates {one}, but {against} translates {two}. Both need the same languages.")
+    metrics = {"tokenize": tokenize or jobs[0][0][0].config.data.bleu_tokenize, "language": one.target}
+
+    def translate() -> tuple[list[list[str]], "list[Perplexity]"]:
+        found = [evaluate(*job, tokenize=metrics["tokenize"]) for job in jobs]
+        return [[translation.text for translation in each.translations] for each in found], [
+            e.perplexity for e in found
+        ]
+
+    return Systems([" + ".join([model, *ensemble]), against], [pair.target for pair in jobs[0][1]], metrics, translate)
+
+
+def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str) -> None:
+    from transduce.wings.comparing.slices import MAX_RARE, MIN_TESTED_SENTENCES
+
+    columns = "chrF2: first", "second", "difference", "p", "BLEU: first", "second", "difference"
+    rows: list[tuple[str, ...]] = [("slice", "sentences", *columns, "found: first", "second")]
+    for before, each in zip([None, *slices], slices, strict=False):
+        if not before or before.kind != each.kind:
+            rows.append(("",) * len(rows[0]))
+        bleu, chrf = (_values(score.first.value, score.second.value) for score in each.scores[:2])
+        found = (f"{number:,} of {each.num_words:,}" if each.num_words else "" for number in each.found)
+        rows.append((each.name, f"{each.sentences:,}", *chrf, _p(each.p_value), *bleu, *found))
+    tests = sum(not math.isnan(each.p_value) for each in slices)
+    rarity = f"at most {MAX_RARE} times in {training}" if training else "once in the references; see --training"
+    print(f"\nSlices of the test sentences by their references (first: {names[0]}, second: {names[1]})\n")
+    print_table(rows)
+    print(f"""
+difference  second minus first
+p           probability of so large a difference of chrF2 by chance, corrected for {tests} tests by Holm's method;
+            "–": fewer than {MIN_TESTED_SENTENCES} sentences are too few for a test
+found       how many of these words (rare words, numbers, words in capitals) of the references the translation has, too
+rare word   occurs {rarity}
+words       without punctuation; in scripts without spaces, such as Chinese, each character is a word""")
+
+
+def _as_json(score: "Comparison") -> dict[str, Any]:
+    return score._asdict() | {"first": score.first._asdict(), "second": score.second._asdict()}
+
+
+def _values(first: float, second: float) -> tuple[str, str, str]:
+    return f"{first:.2f}", f"{second:.2f}", f"{second - first:+.2f}"
+
+
+def _p(p_value: float) -> str:
+    return "–" if math.isnan(p_value) else f"{p_value:.3f}" + " (significant)" * (p_value < 0.05)

@@ -1,0 +1,197 @@
+"""Presents a table of trainings: rows for Markdown, data for JSON, and pictures."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce import model_folder
+from transduce.model.arithmetic import per_target_token
+from transduce.system.journal import read_events
+from transduce.wings.comparing.definition import SENTENCE_TOKENS, Definition
+from transduce.wings.comparing.outcomes import MEASURES
+from transduce.wings.comparing.runs import Result
+from transduce.wings.comparing.schedule import Standing, Standings
+from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, Spread, spread
+from transduce.wings.comparing.tables import Part, Table
+from transduce.wings.inspection.plots import chart
+
+COSTS = ("params (10^6)", "operations", "minutes")
+NOTE = (
+    "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
+    "which cover other seeds and other test sentences (of an ensemble of all seeds: only other sentences). Verdict: "
+    "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (corrected after Holm); "
+    "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
+    "Length: words of the translations divided by words of the references. Operations: floating-point operations of "
+    "the matrix products of a training. Minutes: of a training; they can be compared only if the machine was equally "
+    "busy."
+)
+
+
+def headings(standings: Standings) -> list[str]:
+    """The headings of the columns that `cells` fills."""
+    unit = "word" if standings.per_word else "token"
+    return [f"perplexity ({unit})", "change", "BLEU", "difference", "chrF", "difference", "length", "verdict"]
+
+
+def cells(row: Standing, definition: Definition) -> list[str]:
+    """The scores, differences and verdict of a row; "–" for a row without runs."""
+    if not row.row.scores[MEASURES[0]]:
+        return ["–", *[""] * (2 * len(MEASURES) + 1)]
+    shown = list[str]()
+    for measure in MEASURES:
+        difference = row.differences.get(measure)
+        shown += [str(_printed(row, measure)), _difference(measure, difference) if difference else ""]
+    return [*shown, f"{row.row.length_ratio:.2f}", verdict(row, definition)]
+
+
+def cost_cells(row: Standing) -> list[str]:
+    """The costs of a row, in the order of COSTS; empty for a row without runs."""
+    if not row.runs:
+        return [""] * len(COSTS)
+    parameters, operations, minutes = costs(row)
+    return [f"{parameters / 1e6:.1f}", f"{operations:.1e}", f"{minutes:.1f}"]
+
+
+def costs(row: Standing) -> tuple[int, float, float]:
+    """Parameters, operations and minutes: means over the runs, or the sums over the members of an ensemble."""
+    runs = row.runs
+    share = len(row.row.scores[MEASURES[0]]) if row.definition.ensemble else len(runs)
+    parameters = sum(run.parameters for run in runs) // share
+    return parameters, sum(map(flops, runs)) / share, sum(run.seconds for run in runs) / 60 / share
+
+
+def flops(run: Result) -> float:
+    """The floating-point operations of the matrix products of a training."""
+    model = model_folder.read_config(run.folder).model
+    return run.target_tokens * per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
+
+
+def verdict(row: Standing, definition: Definition) -> str:
+    """Better, worse or not resolved; "" for the base."""
+    if not row.differences:
+        return ""
+    if math.isnan(row.p_value):
+        return "one seed: no test"
+    difference = row.differences[definition.judge]
+    if row.p_value < LEVEL:
+        is_better = (difference.value < 0) == (definition.judge == MEASURES[0])
+        return f"{'better' if is_better else 'worse'} (p {_p_value(row.p_value)})"
+    if row.more_seeds is not None:
+        return f"not resolved; {row.more_seeds} more seed{'s' * (row.more_seeds > 1)}"
+    return "not resolved" + f"; more than {MAX_SEEDS} seeds, or a longer test text" * (not row.definition.ensemble)
+
+
+def _printed(row: Standing, measure: str) -> Spread:
+    if measure != MEASURES[0]:
+        return row.spreads[measure]
+    return spread([math.exp(min(700.0, value)) for value in row.row.scores[measure]])
+
+
+def _difference(measure: str, difference: Difference) -> str:
+    low, high = difference.interval
+    if measure == MEASURES[0]:
+        changes = [f"{100 * math.expm1(each):+.1f}" for each in (difference.value, low, high)]
+        return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
+    return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
+
+
+def _p_value(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def data(row: Standing, definition: Definition) -> dict[str, Any]:
+    """A row for the JSON file of the table."""
+    point = {name: row.experiment.options[name] for name in definition.grid} if row.experiment else {}
+    return {
+        "row": row.definition.name,
+        "options": dict(row.definition.options),
+        "ensemble": list(row.definition.ensemble),
+        "chosen": point,
+        "scores": row.row.scores,
+        "length_ratio": row.row.length_ratio,
+        "differences": {name: {**each._asdict(), "interval": each.interval} for name, each in row.differences.items()},
+        "p_value_corrected": row.p_value,
+        "verdict": verdict(row, definition),
+        "runs": [run.as_json() for run in row.runs],
+    }
+
+
+def table(definition: Definition, standings: Standings, name: str, pictures: Path) -> Table:
+    """The whole table; draws its pictures into the folder `pictures`."""
+    rows = standings.rows()
+    scores, spent = list[list[str]](), list[list[str]]()
+    for row in rows:
+        models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
+        scores.append([row.definition.name, models, *cells(row, definition)])
+        options = row.experiment.options if row.experiment else {}
+        chosen = [f"{options[name]:g}" if options else "" for name in definition.grid]
+        spent.append([row.definition.name, *chosen, *cost_cells(row)])
+    costs = Part("Costs", ["row", *(f"{name}, chosen" for name in definition.grid), *COSTS], spent)
+    return Table(
+        name,
+        definition.title,
+        ["row", "seeds", *headings(standings)],
+        scores,
+        [*definition.notes, note(definition, standings), *code_notes(rows)],
+        [data(row, definition) for row in rows],
+        [run for row in rows if not row.definition.ensemble for run in row.runs],
+        draw(rows, name, pictures),
+        parts=[costs],
+    )
+
+
+def note(definition: Definition, standings: Standings) -> str:
+    """The explanation of the columns."""
+    unit = "word" if standings.per_word else "token"
+    return NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit)
+
+
+def code_notes(rows: Sequence[Standing]) -> list[str]:
+    """A warning if the rows were made by different versions of the code."""
+    revisions = dict.fromkeys(run.revision for row in rows for run in row.runs)
+    return [f"The rows were made by different code: {', '.join(revisions)}."] if len(revisions) > 1 else []
+
+
+def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
+    """Draw the differences of the rows and the learning curves; returns the names of the files."""
+    compared = [row for row in rows if row.differences]
+    names = list[str]()
+    if compared:
+        names.append(f"{name}.png")
+        with chart(folder / names[-1], (11, 1.2 + 0.3 * len(compared)), columns=len(MEASURES), sharey=True) as panels:
+            for axes, measure in zip(panels, MEASURES, strict=True):
+                unit = "perplexity, change in %" if measure == MEASURES[0] else f"{measure}, difference"
+                axes.axvline(0, color="0.7", linewidth=1)
+                for place, row in enumerate(compared):
+                    low, high = (_unit(measure, each) for each in row.differences[measure].interval)
+                    value = _unit(measure, row.differences[measure].value)
+                    axes.plot([low, high], [place, place], color="C0")  # nan draws nothing
+                    axes.plot(value, place, "o", color="C0", markersize=5)
+                axes.set(xlabel=unit)
+            panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
+            panels[0].invert_yaxis()
+    curves = {row.definition.name: _curve(row.runs[0].folder) for row in rows if row.runs and row.experiment}
+    curves = {label: points for label, points in curves.items() if len(points) > 1}
+    if curves:
+        names.append(f"{name}-curves.png")
+        with chart(folder / names[-1], (8, 4.5)) as (axes,):
+            for place, (label, points) in enumerate(curves.items()):
+                style = "-" if place < 10 else "--"  # the colours repeat
+                axes.semilogy(*zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2)
+            axes.set(xlabel="target tokens (10^6)", ylabel="perplexity on the validation text", title="first seed")
+    return names
+
+
+def _unit(measure: str, value: float) -> float:
+    return 100 * math.expm1(value) if measure == MEASURES[0] else value
+
+
+def _curve(folder: Path) -> list[tuple[float, float]]:
+    """Million target tokens and perplexity of each validation of a training."""
+    tokens, points = 0, list[tuple[float, float]]()
+    for event in read_events(folder / model_folder.JOURNAL):
+        tokens = event.get("tokens_seen") or tokens
+        if event["event"] == "validation" and event.get("perplexity"):
+            points.append((tokens / 1e6, event["perplexity"]))
+    return points

@@ -1,0 +1,250 @@
+"""Trains the models for a table, and reads the costs of finished runs.
+
+Each run trains the model of one experiment with one seed, in a folder such as FOLDER/NAME/seed-1/. The folder's file
+.experiment.json records the options, the hashes of the corpus files, and the code.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce import model_folder
+from transduce.system.console import log
+from transduce.system.errors import UserError
+from transduce.system.file_lock import file_lock
+from transduce.system.files import MANIFEST, digest, to_json, write_text
+from transduce.system.revision import code_hash, revision
+from transduce.training.distributed import check_single_process
+from transduce.training.run import train
+
+RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
+FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
+CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
+
+
+class Experiment(NamedTuple):
+    """The options for training one model of a table, once per seed."""
+
+    name: str  # the name of its folder
+    options: Mapping[str, Any]
+    row: str = ""  # the name of its row in the table
+    gold: str = ""  # parsers only: the file of trees for scoring
+
+    def folder(self, parent: Path, seed: int) -> Path:
+        """The folder of the run with this seed."""
+        return parent / self.name / f"seed-{seed}"
+
+
+Run = tuple[Experiment, int]  # with its seed
+
+
+class Result(NamedTuple):
+    """The costs of a finished run, and its perplexity on the validation text."""
+
+    folder: Path
+    revision: str
+    seed: int
+    perplexity: float  # per token
+    seconds: float
+    target_tokens: int
+    parameters: int
+
+    def __str__(self) -> str:
+        return f"{self.folder}, by {self.revision}: {self.seconds / 60:.1f} minutes"
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as a dictionary for the JSON file of a table."""
+        return {**self._asdict(), "folder": str(self.folder)}
+
+
+def all_runs(experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Run]:
+    """The runs of all experiments with the first seed, then with the next one, and so on."""
+    return [(experiment, seed) for seed in seeds for experiment in experiments]
+
+
+def carry_out(
+    runs: Iterable[Run],
+    folder: Path,
+    minutes: float,
+    clock: Callable[[], float] = time.monotonic,
+    command: str = "transduce reproduce",
+) -> bool:
+    """Carry out the runs in order for at most `minutes`; returns whether all of them are finished.
+
+    Each run is taken from `runs` when the one before is finished. The next call resumes an unfinished run. A run that
+    another process trains is passed over, so that several processes can share the runs of a folder. Raises UserError if
+    an earlier run in `folder` had other options or other code, or if a run fails. Raises KeyboardInterrupt if the user
+    interrupts the training.
+    """
+    check_single_process(command)
+    until, failures, passed_over = clock() + 60 * minutes, list[Path](), False
+    unstartable = dict[str, str]()  # name of an experiment that can't begin -> reason
+    for experiment, seed in runs:
+        out = experiment.folder(folder, seed)
+        if experiment.name in unstartable or is_finished(experiment, out):
+            continue
+        if clock() >= until:
+            return False
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(out / RUN_LOCK, f"Another process trains {out}."))
+            except UserError as error:
+                log(str(error))
+                passed_over = True
+                continue
+            if is_finished(experiment, out):
+                continue
+            options = _begin(experiment, seed, out)
+            try:
+                result = train(options, out, stop=lambda: clock() >= until)
+            except UserError as error:
+                if not (out / model_folder.CONFIG).exists():
+                    if str(error) in unstartable.values():
+                        raise
+                    unstartable[experiment.name] = str(error)
+                log(str(error))
+                failures.append(out)
+                continue
+        if result.reason == "interrupted":
+            if clock() < until:
+                raise KeyboardInterrupt
+            return False
+    if failures:
+        raise UserError(f"Training failed in {', '.join(map(str, failures))}. The reasons are above.")
+    return not passed_over
+
+
+def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
+    """Write the record of a run, and return the options of its training."""
+    record = _record(experiment, out)
+    _write_record(experiment, seed, record, out)
+    log(f"{experiment.name}, seed {seed}: {out}")
+    # A run that has begun holds a copy of its text: the original files may have moved.
+    left_out = FILE_OPTIONS if record and (out / model_folder.DATA).is_dir() else FILE_OPTIONS[2:]
+    return {name: value for name, value in experiment.options.items() if name not in left_out} | {"train.seed": seed}
+
+
+def is_finished(experiment: Experiment, out: Path) -> bool:
+    """Whether a run is finished. Raises UserError if it had other options, or if no table trained it."""
+    record, finished = _record(experiment, out), (out / MANIFEST).exists()
+    if finished and record is None:
+        raise UserError(f"{out} holds a model without {RECORD}, so this command did not train it. Move it away.")
+    return finished
+
+
+def count(runs: Sequence[Run], folder: Path) -> str:
+    """A sentence that says how many runs are finished and have begun. Raises UserError as `carry_out` does."""
+    done = sum(is_finished(each, each.folder(folder, seed)) for each, seed in runs)
+    begun = sum(_record(each, each.folder(folder, seed)) is not None for each, seed in runs) - done
+    return f"{done} of {len(runs)} runs are finished, {begun} have begun."
+
+
+def results(experiment: Experiment, folder: Path) -> list[Result]:
+    """The finished runs of an experiment, sorted by seed.
+
+    Raises UserError if a run had other options, or if the runs were made by different code.
+    """
+    finished, made_by = list[Result](), dict[str, Path]()
+    for out in sorted((folder / experiment.name).glob("seed-*")):
+        record = _record(experiment, out) if (out / MANIFEST).exists() else None
+        if record is None or out.name != f"seed-{record['seed']}":
+            continue  # not finished, or a copy under another name
+        metrics = json.loads((out / model_folder.METRICS).read_text(encoding="utf-8"))
+        made_by.setdefault(record["code"], out)
+        validation, training = metrics.get("validation", {}), metrics["training"]
+        finished.append(
+            Result(
+                out,
+                record["revision"],
+                record["seed"],
+                validation.get("perplexity") or math.nan,
+                training["seconds"],
+                training["target_tokens"],
+                metrics["parameters"],
+            )
+        )
+    if len(made_by) > 1:
+        first, other = list(made_by.values())[:2]
+        raise UserError(
+            f"{first} and {other} were made by different versions of the code. Move one of these folders away, and "
+            "train it again."
+        )
+    return sorted(finished, key=lambda result: result.seed)
+
+
+def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
+    """Read the record of a run; None if the run has not begun. Raises UserError if the run had other options."""
+    if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
+        return None
+    record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
+    was, now = record["options"], _plain(experiment.options)
+    names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
+    for name in sorted(names):
+        if was.get(name) != now.get(name):
+            what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
+            raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
+    return record
+
+
+def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
+    """Write the record of a new run. Raises UserError if the run was begun by other code."""
+    if record is None:
+        out.mkdir(parents=True, exist_ok=True)
+        by = {"revision": revision(), "code": code_hash()}
+        write_text(out / RECORD, to_json({**by, "seed": seed, "options": _plain(experiment.options)}))
+    elif record["code"] != code_hash():
+        raise UserError(
+            f"{out} was begun by {record['revision']}, and this is other code ({revision()}). Continue it with the "
+            "code that began it, or delete the folder to begin again."
+        )
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert options to the JSON values that a record stores, with hashes in place of file names.
+
+    The test files are left out, because training does not read them.
+    """
+    hashed = {name: value for name, value in options.items() if name != "data.test"}
+    for name in hashed.keys() & set(FILE_OPTIONS):
+        hashed[name] = [
+            {**each, "files": [content(file) for file in each["files"]]} if name == "data.corpora" else content(each)
+            for each in options[name]
+        ]
+    plain: dict[str, Any] = json.loads(to_json(hashed))
+    return plain
+
+
+def content(file: str) -> str:
+    """The hash of a file, or of a prepared corpus's manifest; raises UserError if the file is unreadable."""
+    path = Path(file) / MANIFEST if Path(file).is_dir() else Path(file)
+    try:
+        state = path.stat()
+        return _hash(path, state.st_size, state.st_mtime_ns)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+@lru_cache
+def _hash(path: Path, _size: int, _modified: int) -> str:  # size and time: part of the cache's key
+    return digest(path)
+
+
+def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Read values from the cache file `path`; computes them if the cache is missing or one of `files` has changed.
+
+    NaN is written as null, and read as NaN.
+    """
+    made_of = [str(CACHE_VERSION), *(content(str(file)) for file in files)]
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known.pop("made_of") == made_of:
+            return {name: math.nan if value is None else value for name, value in known.items()}
+    figures = dict(compute())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, to_json({**figures, "made_of": made_of}))
+    return figures

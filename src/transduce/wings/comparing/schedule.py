@@ -1,0 +1,143 @@
+"""Plans the runs of a table, and collects what the finished runs of each row say."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from transduce.wings.comparing.definition import TUNING_SEED, Definition, RowDefinition, level
+from transduce.wings.comparing.outcomes import MEASURES, OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
+from transduce.wings.comparing.runs import Experiment, Result, Run, results
+from transduce.wings.comparing.statistics import Difference, Spread, holm, seeds_needed
+
+ENSEMBLES = "ensembles"  # the folder of their results
+
+
+class Standing(NamedTuple):
+    """A row with its finished runs, its scores and its differences from the base."""
+
+    definition: RowDefinition
+    experiment: Experiment | None  # None: an ensemble, or a row whose grid is not tried yet
+    runs: Sequence[Result]  # of an ensemble: of all its members
+    row: Row
+    spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
+    differences: dict[str, Difference]  # by measure; empty for the base and for rows without runs
+    p_value: float  # of the measure that judges, corrected for the number of rows; nan without a test
+    more_seeds: int | None  # that would make the difference significant; None: no number would, or it is significant
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more seeds could make the difference significant."""
+        return self.more_seeds is not None
+
+
+class Standings:
+    """All rows of a table, with the runs that are finished."""
+
+    def __init__(self, definition: Definition, folder: Path, text: EvaluationText) -> None:
+        """If the test text is empty, the runs are ignored."""
+        self.definition, self.folder, self._text = definition, folder, text
+        vocabularies = {
+            tuple(value for name, value in row.options.items() if name in ("data.vocab_size", "data.tokenizer"))
+            for row in definition.trained
+        }
+        self.per_word = len(vocabularies) > 1
+        self._judge = Judge(text, per_word=self.per_word)
+
+    def rows(self) -> list[Standing]:
+        """The standing of each row, in the order of the table."""
+        trained = {row.name: self.definition.experiment(row, self.folder) for row in self.definition.trained}
+        runs = {name: results(each, self.folder) if each and self._text.pairs else [] for name, each in trained.items()}
+        found = list[tuple[RowDefinition, Sequence[Result], Row]]()
+        for row in self.definition.rows:
+            if row.ensemble:
+                groups = self._groups([runs[name] for name in row.ensemble])
+                members = [run for group in groups for run in group]
+                outcomes = [self._ensemble(row, group) for group in groups]
+            else:
+                members = runs[row.name]
+                outcomes = [outcome([run.folder], self._text, run.folder / OUTCOME) for run in members]
+            found.append((row, members, self._judge.row(outcomes)))
+        base = next(row for definition, _, row in found if definition == self.definition.base_row)
+        return self._judged(found, trained, base)
+
+    def _judged(
+        self,
+        found: Sequence[tuple[RowDefinition, Sequence[Result], Row]],
+        trained: dict[str, Experiment | None],
+        base: Row,
+    ) -> list[Standing]:
+        judge, standings, p_values = self.definition.judge, list[Standing](), list[float]()
+        for definition, members, row in found:
+            is_ensemble = bool(definition.ensemble)
+            spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in MEASURES}
+            differences, more = dict[str, Difference](), None
+            if definition != self.definition.base_row and row.scores[judge] and base.scores[judge]:
+                pairs = {name: self._judge.difference(name, row, base, is_ensemble=is_ensemble) for name in MEASURES}
+                differences = {name: each for name, (each, _) in pairs.items()}
+                if not is_ensemble:
+                    sides = spreads[judge], base.spread(judge), pairs[judge][1], self._judge.sentences
+                    more = seeds_needed(*sides, level(self.definition))
+            p_values.append(differences[judge].p_value if differences else math.nan)
+            experiment = trained.get(definition.name)
+            standings.append(Standing(definition, experiment, members, row, spreads, differences, math.nan, more))
+        return [
+            each._replace(p_value=p, more_seeds=each.more_seeds if math.isnan(p) or p >= 0.05 else None)
+            for each, p in zip(standings, holm(p_values), strict=True)
+        ]
+
+    def _groups(self, members: Sequence[Sequence[Result]]) -> list[list[Result]]:
+        """The models of each ensemble: all seeds of one row, or one model of each row, seed by seed."""
+        if len(members) == 1:
+            return [list(members[0])] if len(members[0]) > 1 else []
+        return [list(group) for group in zip(*members, strict=False)]
+
+    def _ensemble(self, row: RowDefinition, group: Sequence[Result]) -> Outcome:
+        seeds = "-".join(str(run.seed) for run in group)
+        parent = self.folder / self.definition.parent / ENSEMBLES
+        return outcome([run.folder for run in group], self._text, parent / f"{row.folder}-{seeds}.json")
+
+
+def planned_runs(standings: Standings) -> Iterator[Run]:
+    """The runs of a table in order, each decided when the one before is finished.
+
+    First come the grids, then all rows with the first seed, and so on. Rows without a verdict get more seeds, up to
+    `max_seeds`: the row whose difference has the largest standard error is next, or the base if its runs differ more.
+    """
+    definition, folder = standings.definition, standings.folder
+    for point in definition.points():
+        for row in definition.trained:
+            yield definition.tuning(row, point), TUNING_SEED
+    chosen = [each for row in definition.trained if (each := definition.experiment(row, folder))]
+    for seed in range(1, definition.seeds + 1):
+        for experiment in chosen:
+            yield experiment, seed
+    asked = set[tuple[str, int]]()
+    while definition.max_seeds > definition.seeds:
+        run = _most_uncertain(standings.rows(), definition)
+        if run is None or (run[0].name, run[1]) in asked:
+            return
+        asked.add((run[0].name, run[1]))
+        yield run
+
+
+def _most_uncertain(rows: Sequence[Standing], definition: Definition) -> Run | None:
+    """The next run of the row or of the base, whichever adds more to the largest standard error of an open row."""
+    judge, base = definition.judge, next(each for each in rows if each.definition == definition.base_row)
+    open_rows = [each for each in rows if each.is_open and min(len(each.runs), len(base.runs)) < definition.max_seeds]
+    if not open_rows:
+        return None
+    widest = max(open_rows, key=lambda each: _or_infinity(each.differences[judge].error))
+
+    def variance(each: Standing) -> float:
+        full = len(each.runs) >= definition.max_seeds
+        return -1.0 if full else _or_infinity(each.spreads[judge].deviation ** 2 / max(1, len(each.runs)))
+
+    chosen = max((widest, base), key=variance)
+    seeds = {run.seed for run in chosen.runs}
+    return (chosen.experiment, next(seed for seed in count(1) if seed not in seeds)) if chosen.experiment else None
+
+
+def _or_infinity(value: float) -> float:
+    return math.inf if math.isnan(value) else value

@@ -1,0 +1,118 @@
+"""Tests the difference of two rows of a table over seeds and over test sentences."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL = 0.05  # of the tests, for a whole table
+POINTS = 20_000  # of the numerical integration
+MAX_DEGREES = 1_000.0  # of freedom; more make no difference
+MAX_SEEDS = 50  # the most for which `seeds_needed` looks
+
+
+class Spread(NamedTuple):
+    """The scores of a row's runs, one per seed."""
+
+    mean: float
+    deviation: float  # nan for fewer than two runs
+    runs: int
+
+    def __str__(self) -> str:
+        if not self.runs:
+            return "–"
+        return f"{self.mean:.2f}" + (f" ± {self.deviation:.2f}" if self.runs > 1 else "")
+
+
+class Difference(NamedTuple):
+    """The difference of two rows, with its standard error over seeds and sentences."""
+
+    value: float
+    error: float
+    degrees: float  # of freedom
+    p_value: float  # of a t test of equal means; nan if a row has one run
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval."""
+        half = quantile(self.degrees) * self.error
+        return self.value - half, self.value + half
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The mean and the standard deviation of the scores of a row's runs."""
+    if not values:
+        return Spread(math.nan, math.nan, 0)
+    return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else math.nan, len(values))
+
+
+def difference(row: Spread, base: Spread, sentence_error: float, sentences: int) -> Difference:
+    """The difference `row` - `base`.
+
+    `sentence_error` is the standard error over the test sentences, from a paired bootstrap of the rows' mean scores.
+    The variances over the seeds of each row and over the sentences add up, with degrees of freedom after Welch and
+    Satterthwaite. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the
+    seeds of the row are not counted.
+    """
+    parts = [(each.deviation**2 / each.runs, each.runs - 1) for each in (row, base) if each.deviation != 0]
+    parts.append((sentence_error**2, sentences - 1))
+    variance = sum(part for part, _ in parts)
+    value = row.mean - base.mean
+    if math.isnan(variance):
+        return Difference(value, math.nan, math.nan, math.nan)
+    if not variance:
+        return Difference(value, 0.0, MAX_DEGREES, 1.0 if not value else 0.0)
+    degrees = variance**2 / sum(part**2 / max(1, freedom) for part, freedom in parts)
+    return Difference(value, math.sqrt(variance), degrees, p_value(value / math.sqrt(variance), degrees))
+
+
+def p_value(t: float, degrees: float) -> float:
+    """The probability of a larger |t| under Student's distribution, by numerical integration."""
+    degrees = min(degrees, MAX_DEGREES)
+    low = math.atan(abs(t) / math.sqrt(degrees))
+    step = (math.pi / 2 - low) / POINTS
+    tail = float(np.sum(np.cos(low + step * (np.arange(POINTS) + 0.5)) ** (degrees - 1))) * step
+    whole = math.sqrt(math.pi) / 2 * math.exp(math.lgamma(degrees / 2) - math.lgamma((degrees + 1) / 2))
+    return min(1.0, tail / whole)
+
+
+def quantile(degrees: float, level: float = LEVEL) -> float:
+    """The |t| that Student's distribution exceeds with the probability `level`, or nan."""
+    if math.isnan(degrees):
+        return math.nan
+    low, high = 0.0, 1000.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_value(middle, degrees) > level else (low, middle)
+    return high
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct the p-values of several tests after Holm (1979). nan stays nan and is not counted."""
+    order = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
+    corrected, largest = [math.nan] * len(p_values), 0.0
+    for rank, (p, i) in enumerate(order):
+        largest = corrected[i] = max(largest, min(1.0, (len(order) - rank) * p))
+    return corrected
+
+
+def seeds_needed(row: Spread, base: Spread, sentence_error: float, sentences: int, level: float) -> int | None:
+    """How many more seeds of the row would make the difference significant at `level`, if mean and deviation stay.
+
+    The base is assumed to get as many seeds. None: no number up to MAX_SEEDS would.
+    """
+    for runs in range(row.runs + 1, MAX_SEEDS + 1):
+        more, more_of_base = (each._replace(runs=max(runs, each.runs)) for each in (row, base))
+        if difference(more, more_of_base, sentence_error, sentences).p_value < level:
+            return runs - row.runs
+    return None
+
+
+def resamples(sentences: int, number: int = 1000, seed: int = 1) -> NDArray[np.float64]:
+    """How often each sentence is drawn in each resample of a bootstrap, of shape (number, sentences)."""
+    if not sentences:
+        return np.zeros((number, 0))
+    drawn = np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), size=number)
+    return drawn.astype(np.float64)

@@ -1,0 +1,183 @@
+"""run.json: each input with its hash, and what ran the training; nothing depends on it."""
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import run
+from corpora import TINY, changed, spelt, write_texts
+from transduce import model_folder
+from transduce.system.files import read_manifest, verify
+from transduce.system.machine import processor
+from transduce.system.revision import code_hash, revision
+from transduce.training.run import train
+from transduce.training.run_card import fingerprint, read_run_card
+
+OPTIONS = changed(TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2)
+SETS = {"train": 60, "valid": 10, "test": 8}
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch) -> Path:
+    """The working directory, with texts to train, validate and test on."""
+    monkeypatch.chdir(tmp_path)
+    for seed, (name, count) in enumerate(SETS.items()):
+        write_texts(Path(), name, count, seed)
+    return tmp_path
+
+
+def command(out: str, *more: str, **changes: object) -> list[str]:
+    files = [argument for name in SETS for argument in (f"--{name}", f"{name}.src", f"{name}.tgt")]
+    return ["train", "--out", out, *files, *more, *spelt(changed(OPTIONS, **changes))]
+
+
+def options(**changes: object) -> dict[str, object]:
+    corpus = {"data.corpora": [{"files": ["train.src", "train.tgt"]}], "data.valid": ("valid.src", "valid.tgt")}
+    return changed(OPTIONS | corpus, **changes)
+
+
+def run_json(folder: str) -> Any:
+    return json.loads((Path(folder) / "run.json").read_text())
+
+
+def sha256(file: str | Path) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def test_every_input_is_listed_with_its_hash(place, capsys):
+    assert run(capsys, *command("old"))[0] == 0
+    texts = {
+        f"data.{option}": {f"{name}.{side}": sha256(f"{name}.{side}") for side in ("src", "tgt")}
+        for option, name in {"corpora": "train", "valid": "valid", "test": "test"}.items()
+    }
+    assert run_json("old")["inputs"] == texts
+    assert run(capsys, *command("tuned", "--init", "old"))[0] == 0
+    weights = sha256("old/model.safetensors")
+    assert run_json("tuned")["inputs"] == texts | {"init": {"old": weights}}
+    assert (
+        run(capsys, "prepare", "--train", "train.src", "train.tgt", "--out", "prepared", "data.vocab_size=300")[0] == 0
+    )
+    train({**OPTIONS, "data.corpora": [{"files": ["prepared"]}]}, "third")
+    assert run_json("third")["inputs"] == {"data.corpora": {"prepared": sha256("prepared/manifest.json")}}
+    for folder in ("old", "tuned", "third"):
+        assert str(place) not in (place / folder / "run.json").read_text(), "nobody typed this path"
+
+
+def test_the_model_and_the_corpus_to_which_languages_are_added_are_inputs(place, capsys):
+    for name, file in (("src", "a.en"), ("tgt", "a.de")):
+        shutil.copy(f"train.{name}", file)
+    write_texts(place, "b", 60, 7)
+    labelled = Path("b.tsv")
+    labelled.write_text("".join(f"{source}\té{source}\n" for source in Path("b.src").read_text().splitlines()))
+    assert run(capsys, "train", "--out", "old", "--train", "a.en", "a.de", *spelt(OPTIONS))[0] == 0
+    more = ["--init", "old", "--train", "en,fr=b.tsv", "--test", "en,fr=b.tsv", *spelt({"train.steps": 2})]
+    status, _, said = run(capsys, "train", "--out", "added", *more)
+    assert status == 0, said
+    assert run_json("added")["inputs"] == {
+        "data.corpora": {"b.tsv": sha256("b.tsv")},
+        "data.test": {"b.tsv": sha256("b.tsv")},
+        "data.replay": {"old/data": sha256("old/data/manifest.json")},
+        "init": {"old": sha256("old/model.safetensors")},
+    }
+    assert str(place) not in Path("added/run.json").read_text()
+
+
+def test_a_folder_of_texts_is_hashed_by_what_is_read(tmp_path):
+    for name in ("a/x.tsv", "b.tsv", "notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    first = fingerprint(str(tmp_path))
+    assert (
+        first
+        == hashlib.sha256(
+            f"{sha256(tmp_path / 'a/x.tsv')}  a/x.tsv\n{sha256(tmp_path / 'b.tsv')}  b.tsv\n".encode()
+        ).hexdigest()
+    )
+    for name in ("notes.md", ".hidden.tsv"):
+        (tmp_path / name).write_text("other")
+    assert fingerprint(str(tmp_path)) == first
+    found = {first}
+    for change in (lambda: (tmp_path / "b.tsv").rename(tmp_path / "c.tsv"), lambda: (tmp_path / "d.tsv").touch()):
+        change()
+        found.add(fingerprint(str(tmp_path)))
+    assert len(found) == 3
+    assert fingerprint(str(tmp_path / "gone")) is fingerprint("/dev/null") is None
+
+
+def test_a_session_says_what_ran(capsys):
+    arguments = command("out")
+    assert run(capsys, *arguments)[0] == 0
+    (session,) = run_json("out")["sessions"]
+    assert session["command"] == ["transduce", *arguments]
+    assert (session["code"], session["revision"], session["step"]) == (code_hash(), revision(), 0)
+    assert set(session["versions"]) == {"python", "torch", "numpy", "sentencepiece"}
+    machine = session["machine"]
+    assert processor() in machine["processor"] and (machine["device"], machine["processes"]) == ("cpu", 1)
+    assert (machine["precision"], machine["threads"]) == ("float32", 1)
+    train(options(), "python")
+    assert run_json("python")["sessions"][0]["command"] is None
+    assert sha256("out/run.json") == read_manifest("out")["run.json"].sha256
+    assert f"| trained by | transduce {revision()}, torch {session['versions']['torch']} |" in (
+        Path("out/README.md").read_text()
+    )
+    assert f"transduce {revision()}, torch" in run(capsys, "info", "out")[1]
+
+
+def test_a_session_is_added_only_if_something_changed(capsys):
+    stops = iter([False, True, True])
+    for _ in range(2):  # the second call makes no update, like the one that a signal ends at once
+        assert train(options(), "out", stop=lambda: next(stops)).reason == "interrupted"
+    train(options(), "out")
+    (first,) = run_json("out")["sessions"]
+    train(options(train__steps=6), "out")
+    assert [session["changes"] for session in run_json("out")["sessions"]] == [{}, {"train.steps": [4, 6]}]
+    assert run(capsys, *command("out", train__steps=8, model__dropout=0.1))[0] == 0
+    sessions = run_json("out")["sessions"]
+    assert [session["step"] for session in sessions] == [0, 4, 6] and sessions[0] == first
+    assert sessions[2]["changes"] == {
+        "train.steps": [6, 8],
+        "model.dropout": [0.3, 0.1],
+        "data.test": [[], ["test.src", "test.tgt"]],
+    }
+    assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
+    verify("out", hashes=True)
+
+
+def test_other_code_is_another_session():
+    train(options(), "out", stop=lambda: True)
+    content = run_json("out")
+    content["sessions"][0] |= {"code": "0123456789abcdef", "revision": "0.0 (older)"}
+    Path("out/run.json").write_text(json.dumps(content))
+    train(options(), "out")
+    assert [session["code"] for session in run_json("out")["sessions"]] == ["0123456789abcdef", code_hash()]
+    assert f"transduce 0.0 (older) and {revision()}, torch" in Path("out/README.md").read_text()
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"[]", b"{}", b'{"sessions": [1]}', b"\xff", b"[" * 100_000])
+def test_a_training_goes_on_without_its_run_card(damage, capfd):
+    train(options(), "straight")
+    train(options(), "out", stop=iter([False, True]).__next__)
+    file = Path("out/run.json")
+    file.unlink() if damage is None else file.write_bytes(damage)
+    train(options(), "out")
+    said = capfd.readouterr().err
+    assert ("Warning: out/run.json is damaged" in said) == (damage is not None)
+    assert sha256("out/model.safetensors") == sha256("straight/model.safetensors")
+    assert "run.json" not in read_manifest("out") and "trained by" not in Path("out/README.md").read_text()
+    assert file.exists() == (damage is not None) and read_run_card(Path("out")) is None
+
+
+def test_a_start_that_fails_leaves_no_run_card():
+    with pytest.raises(ValueError, match="no time"):
+        train(options(), "out", fit=fails)
+    assert not Path("out/run.json").exists()
+    train(options(), "out")
+    assert model_folder.describe("out").finished and len(run_json("out")["sessions"]) == 1
+
+
+def fails(_: float) -> dict[str, int]:
+    raise ValueError("no time")

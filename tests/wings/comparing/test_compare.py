@@ -1,0 +1,327 @@
+"""`transduce compare`: tables of trainings that add up, and their verdicts."""
+
+import itertools
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import run
+from corpora import spelt, write_texts
+from transduce import model_folder
+from transduce.evaluation.scores import score
+from transduce.system.errors import UserError
+from transduce.system.file_lock import file_lock
+from transduce.text.languages import Direction
+from transduce.text.pairs import Origin, Pair
+from transduce.wings.comparing import runs, schedule
+from transduce.wings.comparing.command import train_rows
+from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
+from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
+from transduce.wings.comparing.runs import Experiment
+from transduce.wings.comparing.schedule import Standings, planned_runs
+
+COUNTS = {"train": 60, "valid": 10, "test": 12}
+TRAINED = {
+    "data.vocab_size": 300,
+    "data.max_tokens": 256,
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 16,
+    "model.num_heads": 2,
+    "train.threads": 1,
+    "train.precision": "float32",
+    "decode.beam_size": 1,
+    "decode.max_extra_tokens": 2,
+}
+ROWS = '[rows]\nbase = ""\nslow = "train.learning_rate=0.001"\n'
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, tuple[str, str]]:
+    folder = tmp_path_factory.mktemp("texts")
+    return {name: write_texts(folder, name, count, seed) for seed, (name, count) in enumerate(COUNTS.items())}
+
+
+@pytest.fixture(scope="module")
+def given(files) -> dict[str, Any]:
+    """Options that name a small corpus, and make every run a matter of a second."""
+    named = {"data.valid": files["valid"], "data.test": files["test"]}
+    return {"data.corpora": [{"files": list(files["train"])}], **named, **TRAINED}
+
+
+def definition(tmp_path: Path, text: str, own: dict[str, Any]) -> Definition:
+    path = tmp_path / "table.toml"
+    path.write_text(text)
+    return read(path, own)
+
+
+def command(tmp_path: Path, files: dict[str, tuple[str, str]], text: str, *more: object) -> list[object]:
+    (tmp_path / "table.toml").write_text(text)
+    named = [argument for name, pair in files.items() for argument in (f"--{name}", *pair)]
+    return ["compare", tmp_path / "table.toml", "--out", tmp_path / "out", *named, *spelt(TRAINED), *more]
+
+
+# -- the whole command ---------------------------------------------------------------------------------------
+
+
+def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
+    text = 'title = "Rates"\nseeds = 2\nupdates = 6\n' + ROWS + 'both = { ensemble = ["base", "slow"] }\n'
+    asked = command(tmp_path, files, text)
+    status, printed, said = run(capsys, *asked, "--budget", "5")
+    assert status == 0 and "0 of 4 runs are finished" in said, said
+    facts = json.loads((tmp_path / "out/table.json").read_text())
+    assert [row["row"] for row in facts] == ["base", "slow", "both"]
+    assert [len(row["scores"]["BLEU"]) for row in facts] == [2, 2, 2]
+    assert facts[1]["differences"]["perplexity"]["value"] > 0, "it hardly learns"
+    page = (tmp_path / "out/table.md").read_text()
+    assert page.startswith("# Rates") and "| slow | 2 |" in page and "seed-2" in page
+    assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in ("table.png", "table-curves.png"))
+    assert run(capsys, *asked)[:2] == (0, printed), "from what is there, without training"
+    assert "Translating" not in run(capsys, *asked)[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[rows]\nbase = ''\n", "two or more rows"),
+        ("rows = 3\n", "two or more rows"),
+        ("[rows\n", "not valid TOML"),
+        ("colour = 1\n" + ROWS, "there is no key 'colour'"),
+        (ROWS + "other = 'model.dropuot=0'\n", "model.dropuot"),
+        (ROWS + "other = 'train.learning_rate=0.001'\n", "the rows 'slow' and 'other' are equal"),
+        (ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n", "the rows 'base' and 'other' are equal"),
+        (ROWS + "other = 3\n", "the row 'other' must be options"),
+        (ROWS + "other = { ensemble = ['nobody'] }\n", "names 'nobody'"),
+        (ROWS + "'slow!' = 'train.warmup=7'\n", "differ only in punctuation"),
+        ("base = 'nobody'\n" + ROWS, "the base 'nobody'"),
+        ("judge = 'beauty'\n" + ROWS, "judge must be one of"),
+        ("seeds = 0\n" + ROWS, "seeds must be"),
+        ("seeds = 3\nmax_seeds = 2\n" + ROWS, "max_seeds must not be smaller"),
+        ("updates = 0\n" + ROWS, "updates must be above 0"),
+        ("updates = 9\nminutes = 1\n" + ROWS, "give one of"),
+        ("operations = 10\n" + ROWS, "One update has"),
+        (ROWS + "[grid]\n'train.learning_rate' = [1, 2]\n", "which the grid tries"),
+        (ROWS + "[grid]\n'train.warmup' = [1]\n", "two or more values"),
+        (ROWS + "other = 'train.seed=4'\n", "leave out train.seed"),
+        (ROWS + "[options.model]\nheight = 1\n", "height"),
+        (ROWS + "other = 'model.num_heads=5'\n", "num_heads"),
+    ],
+)
+def test_a_bad_table_is_refused_before_anything_is_trained(files, tmp_path, capsys, text, message):
+    status, _, said = run(capsys, *command(tmp_path, files, text, "--budget", "5"))
+    assert status == 2 and message in said and said.count("\n") == 1, said
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_what_is_missing_is_named(files, tmp_path, capsys):
+    (tmp_path / "table.toml").write_text(ROWS)
+    asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out"]
+    assert "training, validation and test files (--train)" in run(capsys, *asked)[2]
+    assert "table.toml cannot be read" in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]
+    assert run(capsys, *command(tmp_path, files, ROWS, "train.learning_rate=1"))[0] == 2
+    assert run(capsys, *command(tmp_path, files, ROWS, "--budget", "-1"))[0] == 2
+
+
+# -- the plan ------------------------------------------------------------------------------------------------
+
+
+def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(given, tmp_path):
+    text = "seeds = 1\nupdates = 6\n[grid]\n'train.warmup' = [1, 1000]\n" + ROWS
+    table = definition(tmp_path, text, given)
+    standings = Standings(table, tmp_path, EvaluationText((), [], Direction("en", "de"), "13a"))
+    planned = list(itertools.islice(planned_runs(standings), 4))
+    assert [seed for _, seed in planned] == [TUNING_SEED] * 4 and len({each.name for each, _ in planned}) == 4
+    assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
+    for row in table.trained:
+        tried = [run.perplexity for run in table.tuned(row, tmp_path)]
+        chosen = table.experiment(row, tmp_path)
+        assert chosen and chosen.options["train.warmup"] == (1, 1000)[tried.index(min(tried))]
+        (trained,) = runs.results(chosen, tmp_path)
+        assert trained.seed == 1, "the run of the grid is not counted"
+
+
+def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_path, monkeypatch):
+    text = "seeds = 2\nmax_seeds = 4\nupdates = 2\n" + ROWS + "third = 'train.warmup=9'\n"
+    table = definition(tmp_path, text, given)
+    standings = train_rows(table, tmp_path, 0, "test")
+    noise = {"base": [5.0, 5.1], "slow": [5.0, 5.2], "third": [4.3, 5.0]}  # log perplexity, by seed
+    finished = dict.fromkeys(noise, 0)
+
+    def results(experiment: Experiment, _: Path) -> list[runs.Result]:
+        seeds = range(1, finished[experiment.row] + 1)
+        return [runs.Result(Path(experiment.row, str(seed)), "", seed, 1.0, 1.0, 1, 1) for seed in seeds]
+
+    def outcome(folders: list[Path], text: EvaluationText, _: Path) -> Outcome:
+        value = noise[folders[0].parent.name][int(folders[0].name) % 2]
+        return Outcome([-value] * len(text.pairs), [1] * len(text.pairs), ["ka"] * len(text.pairs))
+
+    monkeypatch.setattr(schedule, "results", results)
+    monkeypatch.setattr(schedule, "outcome", outcome)
+    order = []
+    for experiment, seed in planned_runs(standings):
+        order.append((experiment.row, seed))
+        finished[experiment.row] = max(finished[experiment.row], seed)
+    assert order[:6] == [(row, seed) for seed in (1, 2) for row in noise]
+    assert order[6:8] == [("third", 3), ("third", 4)], order
+
+
+# -- runs that add up ----------------------------------------------------------------------------------------
+
+
+def test_runs_add_up(given, tmp_path):
+    rows = [Experiment("a", {**given, "train.steps": 2}), Experiment("b", {**given, "train.steps": 3})]
+    assert not runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=0)
+    assert runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
+    (one,) = runs.results(rows[0], tmp_path)
+    assert one.seed == 1 and one.folder == tmp_path / "a/seed-1" and one.target_tokens > 0
+    assert one.revision.startswith("0.")
+    assert runs.count(runs.all_runs(rows, [1, 2]), tmp_path) == "2 of 4 runs are finished, 0 have begun."
+    assert runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=math.inf)
+    assert [each.seed for each in runs.results(rows[1], tmp_path)] == [1, 2]
+    shutil.copytree(one.folder, tmp_path / "a/seed-1-aside")
+    assert len(runs.results(rows[0], tmp_path)) == 2
+    shutil.rmtree(one.folder)
+    assert [each.seed for each in runs.results(rows[0], tmp_path)] == [2]
+
+
+def test_processes_share_the_runs_of_a_folder(given, tmp_path, capfd):
+    rows = [Experiment(name, {**given, "train.steps": 2}) for name in ("a", "b")]
+    with file_lock(tmp_path / "a/seed-1" / runs.RUN_LOCK, ""):  # as another process does
+        assert not runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
+    assert f"Another process trains {tmp_path / 'a/seed-1'}" in capfd.readouterr().err
+    assert not runs.results(rows[0], tmp_path) and len(runs.results(rows[1], tmp_path)) == 1
+    assert runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
+    assert not list(tmp_path.rglob(runs.RUN_LOCK))
+
+
+def test_files_are_known_by_what_they_hold(given, tmp_path):
+    one = Experiment("one", {**given, "train.steps": 2})
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=5)
+    moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
+    again = Experiment(one.name, {**one.options, "data.valid": (moved, given["data.valid"][1])})
+    assert len(runs.results(again, tmp_path)) == 1
+    (tmp_path / one.name / "seed-1/manifest.json").unlink()  # as if it had been stopped
+    assert runs.carry_out([(again, 1)], tmp_path, minutes=math.inf)
+    Path(moved).write_text("another text\n" * 10)
+    with pytest.raises(UserError, match="was made with other files"):
+        runs.results(again, tmp_path)
+
+
+def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
+    one = Experiment("one", {**given, "train.steps": 2})
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+    monkeypatch.setattr(runs, "code_hash", lambda: "another")
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf), "a finished run needs no code"
+    assert len(runs.results(one, tmp_path)) == 1
+    assert runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
+    with pytest.raises(UserError, match=r"seed-1 and .*seed-2 were made by different versions of the code"):
+        runs.results(one, tmp_path)
+    (tmp_path / "one/seed-1/manifest.json").unlink()
+    with pytest.raises(UserError, match=r"was begun by .*, and this is other code"):
+        runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+
+
+def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
+    bad = Experiment("bad", {**given, "train.steps": 2, "model.num_heads": 7})
+    good = Experiment("good", {**given, "train.steps": 2})
+    with pytest.raises(UserError, match="bad/seed-1"):
+        runs.carry_out(runs.all_runs([bad, good], [1, 2]), tmp_path, minutes=math.inf)
+    assert len(runs.results(good, tmp_path)) == 2
+
+
+def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
+    (tmp_path / "one/seed-1").mkdir(parents=True)
+    (tmp_path / "one/seed-1/manifest.json").write_text("{}")
+    with pytest.raises(UserError, match=r"one/seed-1 holds a model without \.experiment\.json"):
+        runs.carry_out([(Experiment("one", given), 1)], tmp_path, minutes=0)
+
+
+def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
+    wrong = {**given, "train.steps": 2, "data.valid": ("no.src", "no.tgt")}
+    with pytest.raises(UserError, match=r"no\.src cannot be read"):
+        runs.carry_out([(Experiment("one", wrong), 1)], tmp_path, minutes=math.inf)
+    (tmp_path / "bad.src").write_text("one line\n")
+    wrong["data.valid"] = (str(tmp_path / "bad.src"), given["data.valid"][1])
+    rows = [Experiment(name, wrong) for name in ("one", "two", "three")]
+    with pytest.raises(UserError, match=r"bad\.src has 1 line"):
+        runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
+    assert capfd.readouterr().err.count("bad.src has 1 line") == 1
+    assert runs.carry_out([(Experiment("one", {**given, "train.steps": 2}), 1)], tmp_path, minutes=math.inf)
+
+
+def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
+    long = Experiment("long", {**given, "train.steps": 100_000, "train.average": 1})
+    clock = itertools.count().__next__  # a second passes between two looks at it, of which there is one an update
+    assert not runs.carry_out([(long, 1)], tmp_path, 0.1, clock)
+    assert runs.results(long, tmp_path) == []
+    first = checkpoint_of(tmp_path / "long/seed-1")
+    assert not runs.carry_out([(long, 1)], tmp_path, 0.1, clock)
+    assert checkpoint_of(tmp_path / "long/seed-1") > first > 0
+    assert f"Resuming at step {first:,}" in capfd.readouterr().err
+
+
+def checkpoint_of(run_folder: Path) -> int:
+    return model_folder.step_of(model_folder.checkpoints(run_folder)[-1])
+
+
+def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
+    one = Experiment("one", {**given, "train.steps": 2, "model.dropout": 0.1})
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=5)
+    (found,) = runs.results(one, tmp_path)
+    other = Experiment("one", {**one.options, "model.dropout": 0.3})
+    with pytest.raises(UserError, match=r"seed-1 was made with model.dropout = 0.1, not 0.3"):
+        runs.results(other, tmp_path)
+    with pytest.raises(UserError, match=r"was made with model.dropout"):
+        runs.carry_out([(other, 1)], tmp_path, minutes=math.inf)
+    (found.folder / "manifest.json").unlink()
+    assert runs.results(one, tmp_path) == [], "a run that is not whole has no figure"
+
+
+def test_a_folder_of_another_table_is_refused(given, tmp_path):
+    train_rows(definition(tmp_path, "updates = 5\n" + ROWS, given), tmp_path / "out", 0, "test")
+    with pytest.raises(UserError, match="another grid or budget"):
+        train_rows(definition(tmp_path, "updates = 6\n" + ROWS, given), tmp_path / "out", 0, "test")
+    more = "updates = 5\n" + ROWS + "third = 'train.warmup=9'\n"
+    train_rows(definition(tmp_path, more, given), tmp_path / "out", 0, "test")  # rows may be added
+
+
+# -- scores --------------------------------------------------------------------------------------------------
+
+
+def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
+    references = ["a b c d e f", "g h i j k", "l m n o p q r"]
+    outputs = ["a b c d e x", "g h i y k", "l m n o p q r"]
+    text = EvaluationText(
+        (), [Pair("s", reference, Origin("", 0)) for reference in references], Direction("xx", "yy"), "13a"
+    )
+    judge = Judge(text, per_word=False)
+    row = judge.row([Outcome([-3.0, -2.0, -5.0], [4, 3, 3], outputs)])
+    assert row.scores["perplexity"] == [pytest.approx(1.0)]
+    assert Judge(text, per_word=True).row([Outcome([-3.0, -2.0, -5.0], [4, 3, 3], outputs)]).scores["perplexity"] == [
+        pytest.approx(10 / (6 + 5 + 7 + 3))
+    ]
+    by_name = {each.name: each.value for each in score(outputs, references)}
+    assert row.scores["BLEU"] == [pytest.approx(by_name["BLEU"])]
+    assert row.scores["chrF2"] == [pytest.approx(by_name["chrF2"])]
+    assert row.length_ratio == pytest.approx(1.0)
+    same, error = judge.difference("BLEU", row, row, is_ensemble=True)
+    assert same.value == error == 0.0
+
+
+def test_sentences_are_resampled_together_for_all_rows():
+    """Two rows that differ by the same amount in every sentence differ without uncertainty over the sentences."""
+    hard = [1.0, 9.0, 2.0, 30.0, 4.0, 2.5]
+    text = EvaluationText((), [Pair("s", "a b", Origin("", 0))] * len(hard), Direction("xx", "yy"), "13a")
+    judge = Judge(text, per_word=False)
+    base, better = (
+        judge.row([Outcome([-each + gain for each in hard], [1] * len(hard), ["a b"] * len(hard))])
+        for gain in (0.0, 0.5)
+    )
+    found, error = judge.difference("perplexity", better, base, is_ensemble=True)
+    assert found.value == pytest.approx(-0.5) and error == pytest.approx(0, abs=1e-9)
+    assert base.resampled["perplexity"].std() > 1
