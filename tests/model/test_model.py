@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from transduce.config.parse import configure
 from transduce.config.schema import BOS, EOS, PAD, ModelConfig
 from transduce.model.attention import (
     MultiHeadAttention,
@@ -18,11 +19,18 @@ from transduce.model.attention import (
     dot_products,
 )
 from transduce.model.build import build, count_parameters, load_weights
-from transduce.model.embedding import Dropout, Embedding, LearnedPositions, SinusoidalPositions, sinusoids
+from transduce.model.embedding import (
+    Dropout,
+    Embedding,
+    LearnedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    sinusoids,
+)
 from transduce.model.recording import attention_record, recording, routing_record
 from transduce.model.restricted import attend_nearby, window_mask
 from transduce.model.seq2seq import Seq2Seq, make_batch, select
-from transduce.model.transformer import FeedForward
+from transduce.model.transformer import FeedForward, make_norm
 from transduce.system.errors import UserError
 
 SMALL = ModelConfig(
@@ -46,6 +54,15 @@ KINDS = {
     "separate": replace(SMALL, source_vocab_size=11, num_encoder_layers=1),
     "gelu": replace(SMALL, activation="gelu"),
     "silu": replace(SMALL, activation="silu", norm="pre", num_heads=2),
+    "swiglu": replace(SMALL, activation="swiglu"),
+    "rms": replace(SMALL, rms_norm=True, bias=False),
+    "rotary": replace(SMALL, positions="rotary", d_k=6),
+    "rotary, window": replace(SMALL, positions="rotary", window=2),
+    "multi-query": replace(SMALL, num_kv_heads=1, d_v=3),
+    "grouped": replace(SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True),
+    "modern": replace(
+        SMALL, norm="pre", rms_norm=True, bias=False, activation="swiglu", positions="rotary", num_kv_heads=2
+    ),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -329,6 +346,73 @@ def test_equal_to_the_transformer_of_pytorch(kind):
         memory_key_padding_mask=hidden,
     )
     close(model(SRC, TGT), x @ model.embedding.weight.T)
+
+
+# -- after the paper --------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_rotated_products_depend_on_the_distance_and_on_nothing_else():
+    positions, draw = RotaryPositions(6, length=4), torch.Generator().manual_seed(1)
+    q, k = torch.randn(2, 1, 1, 1, 6, generator=draw)
+
+    def product(of_query: int, of_key: int) -> float:
+        return (positions.rotate(q, of_query) * positions.rotate(k, of_key)).sum().item()
+
+    assert product(0, 0) == pytest.approx((q * k).sum().item(), abs=1e-5)
+    assert product(9, 4) == pytest.approx(product(5, 0), abs=1e-4) == product(105, 100)
+    assert abs(product(9, 4) - product(4, 9)) > 1e-3
+    together = positions.rotate(torch.cat((q, k), 2), 7)
+    close(together, torch.cat((positions.rotate(q, 7), positions.rotate(k, 8)), 2))
+
+
+@torch.no_grad()
+def test_rotary_and_absolute_positions_are_not_both_there():
+    model = build(KINDS["rotary"])
+    assert not any(type(module) is SinusoidalPositions for module in model.modules())
+    assert all(layer.source_attention.positions is None for layer in model.decoder)
+
+
+@torch.no_grad()
+def test_shared_keys_are_those_of_heads_with_equal_matrices():
+    shared, full = MultiHeadAttention(replace(SMALL, num_kv_heads=2)), MultiHeadAttention(SMALL)
+    weights = shared.state_dict()
+    for name in ("key", "value"):
+        for kind in ("weight", "bias"):
+            heads = weights[f"{name}.{kind}"].unflatten(0, (2, 4))
+            weights[f"{name}.{kind}"] = heads.repeat_interleave(2, dim=0).flatten(0, 1)
+    full.load_state_dict(weights)
+    x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(1))
+    close(shared(x, shared.project(x), causal=True), full(x, full.project(x), causal=True))
+    assert shared.project(x)[0].shape == (2, 2, 5, 4), "the cache is smaller"
+
+
+@torch.no_grad()
+def test_swiglu_and_rms_norm_by_hand():
+    config = replace(SMALL, activation="swiglu", rms_norm=True, bias=False)
+    x = torch.randn(3, 16, generator=torch.Generator().manual_seed(1))
+    layer = FeedForward(config)
+    inner = x @ layer.inner.weight.T
+    close(layer(x), (inner / (1 + (-inner).exp()) * (x @ layer.gate.weight.T)) @ layer.out.weight.T)
+    norm = make_norm(config)
+    norm.weight.copy_(torch.arange(16.0))
+    close(norm(x), x / x.square().mean(-1, keepdim=True).sqrt() * torch.arange(16.0))
+    assert not [name for name, _ in build(replace(config, norm="pre")).named_parameters() if name.endswith("bias")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model.positions": "rotary", "model.attention": "additive"}, "needs a Transformer with dot products"),
+        ({"model.positions": "rotary", "model.kind": "convolutional"}, "needs a Transformer with dot products"),
+        ({"model.positions": "rotary", "model.d_k": 5}, "an even width"),
+        ({"model.num_kv_heads": 3}, r"model\.num_heads \(8\) must be a multiple of model\.num_kv_heads \(3\)"),
+        ({"model.rms_norm": True, "model.kind": "recurrent"}, "model.rms_norm is for models of the kind transformer"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        configure(options)
 
 
 # -- initialisation, recording, files ---------------------------------------------------------------------

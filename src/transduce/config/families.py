@@ -18,7 +18,8 @@ FAMILIES = {
         "transduce.model.transformer:Transformer",
         (
             *("model.attention", "model.attention_dropout", "model.d_k", "model.d_v", "model.window"),
-            *("model.positions", "model.norm", "model.activation", "model.output_bias", "train.shard"),
+            *("model.num_kv_heads", "model.bias", "model.rms_norm"),
+            *("model.positions", "model.norm", "model.activation", "model.init", "model.output_bias", "train.shard"),
             *("model.experts", "model.experts_per_token", "model.expert_layers"),
         ),
     ),

@@ -216,6 +216,17 @@ def _check_model(model: ModelConfig) -> None:
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
             "unless model.d_k and model.d_v are set."
         )
+    if model.num_kv_heads and model.num_heads % model.num_kv_heads:
+        raise UserError(
+            f"model.num_heads ({model.num_heads}) must be a multiple of model.num_kv_heads ({model.num_kv_heads})."
+        )
+    if model.positions == "rotary":
+        width = model.d_k or model.d_model // model.num_heads
+        if model.kind != "transformer" or model.attention == "additive" or width % 2:
+            raise UserError(
+                "model.positions=rotary needs a Transformer with dot products (model.attention) and an even width of "
+                f"the heads (model.d_k is {width})."
+            )
     if model.experts and model.experts_per_token > model.experts:
         raise UserError(
             f"model.experts_per_token ({model.experts_per_token}) must not exceed model.experts ({model.experts})."

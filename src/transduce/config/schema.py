@@ -54,12 +54,24 @@ class ModelConfig:
     attention: Literal["scaled", "dot", "additive"] = option(
         "scaled", "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)", paper="scaled"
     )
-    activation: Literal["relu", "gelu", "silu"] = option("relu", "activation of feed-forward layers", paper="relu")
+    num_kv_heads: int = option(
+        0, "number of heads of keys and values, which query heads share; 1: multi-query; 0: num_heads", paper="0"
+    )
+    bias: bool = option(True, "biases in linear layers and layer normalization", paper="true")
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = option(
+        "relu", "activation of feed-forward layers; swiglu: silu and a gate, a third matrix", paper="relu"
+    )
     output_bias: bool = option(False, "add a bias to the output logits, as in Marian", paper="false")
     norm: Literal["post", "pre"] = option(
         "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
     )
-    positions: Literal["sinusoidal", "learned"] = option("sinusoidal", "position encoding", paper="sinusoidal")
+    rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
+    positions: Literal["sinusoidal", "learned", "rotary"] = option(
+        "sinusoidal", "position encoding; rotary: queries and keys of self-attention are rotated", paper="sinusoidal"
+    )
+    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option(
+        "transduce", "initial weights, as in this toolkit; xavier: all matrices by Xavier's uniform method"
+    )
     max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
     experts: int = option(
         0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000

@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
+from transduce.model.embedding import RotaryPositions
 from transduce.model.recording import attention_record, record_attention
 
-KeyValues = tuple[Tensor, Tensor]  # keys (b, h, s, d_k), values (b, h, s, d_v)
+KeyValues = tuple[Tensor, Tensor]  # keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer
 SLOW_KEYS = 12  # with one query and at least this many keys, torch's kernel is slower than plain products
 
 
@@ -64,25 +65,31 @@ def causal_mask(t: int, s: int, device: torch.device | None = None) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2).
 
-    `project` computes the keys and values that `forward` attends to.
+    `project` computes the keys and values that `forward` attends to. With model.num_kv_heads, several query heads share
+    a head of keys and values: multi-query attention (Shazeer, 2019) if there is one, otherwise grouped-query attention
+    (Ainslie et al., 2023).
     """
 
     fused = True  # whether torch's fused kernel can be used; False if `scores` are not dot products
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, *, rotary: bool = False):
+        """If `rotary` is true, queries and keys are rotated by their positions."""
         super().__init__()
         d_model, self.num_heads = config.d_model, config.num_heads
+        self.num_kv_heads = config.num_kv_heads or self.num_heads
         d_k, d_v = config.d_k or d_model // self.num_heads, config.d_v or d_model // self.num_heads
+        self.positions = RotaryPositions(d_k) if rotary else None
         self.dropout = config.attention_dropout
         self.scale = 1.0 if config.attention == "dot" else None  # None: 1 / sqrt(d_k)
-        self.query = nn.Linear(d_model, self.num_heads * d_k)
-        self.key = nn.Linear(d_model, self.num_heads * d_k)
-        self.value = nn.Linear(d_model, self.num_heads * d_v)
-        self.out = nn.Linear(self.num_heads * d_v, d_model)
+        self.query = nn.Linear(d_model, self.num_heads * d_k, bias=config.bias)
+        self.key = nn.Linear(d_model, self.num_kv_heads * d_k, bias=config.bias)
+        self.value = nn.Linear(d_model, self.num_kv_heads * d_v, bias=config.bias)
+        self.out = nn.Linear(self.num_heads * d_v, d_model, bias=config.bias)
 
-    def project(self, x: Tensor) -> KeyValues:
-        """x (b, s, d_model) -> keys (b, h, s, d_k) and values (b, h, s, d_v)."""
-        return self._split(self.key(x)), self._split(self.value(x))
+    def project(self, x: Tensor, start: int = 0) -> KeyValues:
+        """x (b, s, d_model) at positions from `start` on -> keys (b, g, s, d_k), values (b, g, s, d_v) of g heads."""
+        keys = self._split(self.key(x), self.num_kv_heads)
+        return self._rotated(keys, start), self._split(self.value(x), self.num_kv_heads)
 
     def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """x (r, t, d_model) attends to keys and values of b sentences with r / b rows each -> (r, t, d_model).
@@ -91,7 +98,9 @@ class MultiHeadAttention(nn.Module):
         """
         k, v = keys_values
         rows, batch, t = x.size(0), k.size(0), x.size(1)
-        q = self._split(self.query(x))  # (r, h, t, d_k)
+        q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - t)  # (r, h, t, d_k)
+        if self.num_kv_heads != self.num_heads:
+            k, v = (each.repeat_interleave(self.num_heads // self.num_kv_heads, dim=1) for each in (k, v))
         if rows != batch:  # the rows of a sentence share keys, so their queries are joined into one sequence
             q = q.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)  # (b, h, r/b * t, d_k)
         y = self.attend(q, k, v, mask, causal)
@@ -116,6 +125,9 @@ class MultiHeadAttention(nn.Module):
         """Attention scores before the softmax: q (b, h, t, d_k), k (b, h, s, d_k) -> (b, h, t, s)."""
         return dot_products(q, k, self.scale)
 
-    def _split(self, x: Tensor) -> Tensor:
+    def _rotated(self, x: Tensor, start: int) -> Tensor:
+        return self.positions.rotate(x, start) if self.positions else x
+
+    def _split(self, x: Tensor, heads: int) -> Tensor:
         """(b, s, h * d) -> (b, h, s, d)."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (heads, -1)).transpose(1, 2)

@@ -50,6 +50,26 @@ class SinusoidalPositions(nn.Module):
         return table[start : start + length]
 
 
+class RotaryPositions(SinusoidalPositions):
+    """Rotates queries and keys by angles proportional to their positions (Su et al., 2021), in self-attention.
+
+    A product of a query and a key then depends on the distance of their positions. No encoding is added to embeddings.
+    """
+
+    def rotate(self, x: Tensor, start: int) -> Tensor:
+        """Rotate pairs of channels of x (b, h, t, d_k), whose first position is `start`."""
+        table = self(start, x.size(-2)).to(x.dtype)
+        sines, cosines, even, odd = table[:, 0::2], table[:, 1::2], x[..., 0::2], x[..., 1::2]
+        return torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1).flatten(-2)
+
+
+class NoPositions(nn.Module):
+    """Adds nothing to embeddings, because attention encodes the positions."""
+
+    def forward(self, _start: int, _length: int) -> float:
+        return 0.0
+
+
 class LearnedPositions(nn.Module):
     """One trained vector per position (row E of Table 3)."""
 
@@ -62,10 +82,12 @@ class LearnedPositions(nn.Module):
         return self.weight[start : start + length]
 
 
-def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
-    """Make the position encoding that `config.positions` names."""
+def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:
+    """Make the position encoding that `config.positions` names, as far as it is added to embeddings."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
+    if config.positions == "rotary":
+        return NoPositions()
     return SinusoidalPositions(config.d_model)
 
 

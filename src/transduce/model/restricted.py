@@ -83,8 +83,8 @@ def window_mask(
 class RestrictedAttention(MultiHeadAttention):
     """Self-attention to the keys less than `model.window` positions away."""
 
-    def __init__(self, config: ModelConfig):
-        super().__init__(config)
+    def __init__(self, config: ModelConfig, *, rotary: bool = False):
+        super().__init__(config, rotary=rotary)
         self.window = config.window
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -102,9 +102,13 @@ class RestrictedAttention(MultiHeadAttention):
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
-    """Make the attention module that `config` describes. Only self-attention (`to_self`) can have a window."""
+    """Make the attention module that `config` describes.
+
+    Only self-attention (`to_self`) can have a window or rotary positions.
+    """
     restricted = to_self and config.window > 0
     if config.attention == "additive":
         additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)
         return additive
-    return RestrictedAttention(config) if restricted else MultiHeadAttention(config)
+    rotary = to_self and config.positions == "rotary"
+    return RestrictedAttention(config, rotary=rotary) if restricted else MultiHeadAttention(config, rotary=rotary)

@@ -18,7 +18,19 @@ from transduce.model.restricted import make_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer if model.experts is set; imported if used
-ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "swiglu": F.silu,
+}
+
+
+def make_norm(config: ModelConfig) -> nn.Module:
+    """Layer normalization, or RMSNorm (Zhang and Sennrich, 2019)."""
+    if config.rms_norm:
+        return nn.RMSNorm(config.d_model, eps=1e-5)
+    return nn.LayerNorm(config.d_model, bias=config.bias)
 
 
 class Residual(nn.Module):
@@ -27,7 +39,7 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.pre = config.norm == "pre"
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = make_norm(config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -38,17 +50,19 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """The position-wise feed-forward layer (section 3.3)."""
+    """The position-wise feed-forward layer (section 3.3); with the activation swiglu, with a gate (Shazeer, 2020)."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.activation = ACTIVATION_FUNCTIONS[config.activation]
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.out = nn.Linear(config.d_ff, config.d_model)
+        self.inner = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.activation == "swiglu" else None
+        self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(r, t, d_model) -> the same shape."""
-        return self.out(self.activation(self.inner(x)))
+        inner = self.activation(self.inner(x))
+        return self.out(inner if self.gate is None else inner * self.gate(x))
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
@@ -92,7 +106,7 @@ class DecoderLayer(nn.Module):
 
         def attend_to_self(x: Tensor) -> Tensor:
             nonlocal seen
-            seen = self.attention.project(x)
+            seen = self.attention.project(x, 0 if past is None else past[0].size(2))
             if past is not None:
                 seen = torch.cat((past[0], seen[0]), 2), torch.cat((past[1], seen[1]), 2)
             return self.attention(x, seen, causal=True)
@@ -119,8 +133,8 @@ class Transformer(Seq2Seq):
         self.decoder = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.num_decoder_layers))
         # With pre-norm the last sum is not normalised yet; the paper's post-norm needs no final norm.
         pre = config.norm == "pre"
-        self.encoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(config.d_model) if pre else nn.Identity()
+        self.encoder_norm = make_norm(config) if pre else nn.Identity()
+        self.decoder_norm = make_norm(config) if pre else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
 
     def encode(self, src: Tensor) -> Memory:

@@ -15,6 +15,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 
 ZERO = (0,)
+ADDED = ("sinusoidal", "learned")  # position encodings that are added to embeddings
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
@@ -24,7 +25,11 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None],
     "model.norm":              [None,            None,             ("post",),        None],
-    "model.positions":         [None,            None,             ("sinusoidal",),  None],
+    "model.positions":         [ADDED,           ADDED,            ("sinusoidal",),  ADDED],
+    "model.activation":        4 * [("relu", "gelu", "silu")],
+    "model.num_kv_heads":      4 * [ZERO],
+    "model.rms_norm":          4 * [(False,)],
+    "model.bias":              4 * [(True,)],
     "model.source_vocab_size": [None,            ZERO,             None,             None],
     "data.directions":         [None,            ((),),            None,             None],
 }  # fmt: skip
