@@ -68,6 +68,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     model = replace(
         ModelConfig(**sections["model"]),
         num_heads=heads,
+        num_kv_heads=draw(st.sampled_from([0, 1, heads])),
         d_model=width,
         experts_per_token=used,
         kind="transformer",
@@ -75,6 +76,8 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         kernel_size=3,
         convolutions=(),
     )
+    if model.positions == "rotary":
+        model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["train"]["shard"] &= not model.experts
     if sections["train"]["objective"] == "mrt":

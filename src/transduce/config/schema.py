@@ -39,9 +39,7 @@ class ModelConfig:
         "transformer", "model family", paper="transformer"
     )
     vocab_size: int = option(37000, "size of the target vocabulary (set by the tokenizer)", paper="37000", least=1)
-    source_vocab_size: int = option(
-        0, "size of the source vocabulary (set by the tokenizer); 0: joint vocabulary", paper="0"
-    )
+    source_vocab_size: int = option(0, "size of the source vocabulary (set by the tokenizer); 0: joint", paper="0")
     num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1, below=1000)
     num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1, below=1000)
     d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
@@ -54,24 +52,16 @@ class ModelConfig:
     attention: Literal["scaled", "dot", "additive"] = option(
         "scaled", "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)", paper="scaled"
     )
-    num_kv_heads: int = option(
-        0, "number of heads of keys and values, which query heads share; 1: multi-query; 0: num_heads", paper="0"
-    )
+    num_kv_heads: int = option(0, "heads of keys and values, which query heads share; 0: num_heads", paper="0")
     bias: bool = option(True, "biases in linear layers and layer normalization", paper="true")
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = option(
-        "relu", "activation of feed-forward layers; swiglu: silu and a gate, a third matrix", paper="relu"
-    )
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = option("relu", "feed-forward activation", paper="relu")
     output_bias: bool = option(False, "add a bias to the output logits, as in Marian", paper="false")
     norm: Literal["post", "pre"] = option(
         "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
     )
     rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
-    positions: Literal["sinusoidal", "learned", "rotary"] = option(
-        "sinusoidal", "position encoding; rotary: queries and keys of self-attention are rotated", paper="sinusoidal"
-    )
-    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option(
-        "transduce", "initial weights, as in this toolkit; xavier: all matrices by Xavier's uniform method"
-    )
+    positions: Literal["sinusoidal", "learned", "rotary"] = option("sinusoidal", "token positions", paper="sinusoidal")
+    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "initial weights, as in this toolkit")
     max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
     experts: int = option(
         0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000

@@ -313,6 +313,13 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
     assert same.value == error == 0.0
 
 
+@pytest.mark.parametrize(("change", "per_word"), [("data.vocab_size=90", True), ("model.dropout=0.2", False)])
+def test_rows_with_other_vocabularies_are_compared_per_word(given, tmp_path, change, per_word):
+    own = {name: value for name, value in given.items() if name != "data.vocab_size"}
+    table = definition(tmp_path, ROWS + f"other = '{change}'\n", own)
+    assert train_rows(table, tmp_path, 0, "test").per_word == per_word
+
+
 def test_sentences_are_resampled_together_for_all_rows():
     """Two rows that differ by the same amount in every sentence differ without uncertainty over the sentences."""
     hard = [1.0, 9.0, 2.0, 30.0, 4.0, 2.5]

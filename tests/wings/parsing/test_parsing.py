@@ -178,6 +178,11 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     write_texts(tmp_path, "train", 60, 1)
     pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
     train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")
+    files = tmp_path / "train.src", tmp_path / "train.tgt"
+    status, _, said = run(capsys, "evaluate", tmp_path / "other", *files, "--against", place / "model")
+    assert status == 2 and "model is a parser." in said
+    status, _, said = run(capsys, "evaluate", place / "model", place / "trees.mrg", "--against", place / "model")
+    assert status == 2 and "Parse trees are scored by brackets: leave out --against." in said
     (tmp_path / "one").write_text("a b c\n")
     status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
     assert status == 2 and "was not trained on trees" in said

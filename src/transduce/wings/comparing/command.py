@@ -1,5 +1,6 @@
 """`transduce compare`."""
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -119,8 +120,6 @@ def _text(definition: "Definition") -> "EvaluationText":
 
 def _keep(definition: "Definition", out: Path) -> None:
     """Write what all rows share to `out`. Raises UserError if the folder belongs to another table."""
-    import json
-
     shared = {"grid": definition.grid, "budget": definition.budget, "parent": definition.parent}
     path = out / definition.parent / DEFINITION
     now = json.loads(to_json(shared))

@@ -33,8 +33,8 @@ class AdditiveAttention(MultiHeadAttention):
 
     fused = False
 
-    def __init__(self, config: ModelConfig):
-        super().__init__(config)
+    def __init__(self, config: ModelConfig, *, rotary: bool = False):
+        super().__init__(config, rotary=rotary)
         self.additive = Additive(self.num_heads, config.d_k or config.d_model // self.num_heads)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:

@@ -126,9 +126,7 @@ def table(folder: Path) -> Table:
         log(f"{part} of {total}: time and memory of {name}, for n = {LENGTHS[0]:,} to {LENGTHS[-1]:,} positions")
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
     for part, d in enumerate(CROSSING_WIDTHS, 1 + len(CLAIMS)):
-        log(
-            f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}"
-        )
+        log(f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}")
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     rows, data = [], []
