@@ -17,6 +17,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
+from transduce.training.run_card import read_run_card
 from transduce.wings.comparing import runs, schedule
 from transduce.wings.comparing.command import train_rows
 from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
@@ -85,6 +86,18 @@ def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
     assert "Translating" not in run(capsys, *asked)[2]
 
 
+def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
+    stage = 'more = { init = "base", options = "train.steps=3 train.learning_rate=0.01 train.warmup=1" }\n'
+    asked = command(tmp_path, files, "seeds = 2\nupdates = 4\n" + ROWS + stage)
+    status, _, said = run(capsys, *asked, "--budget", "5")
+    assert status == 0 and "0 of 6 runs are finished" in said, said
+    rows = json.loads((tmp_path / "out/table.json").read_text())
+    assert rows[2]["init"] == "base" and len(rows[2]["runs"]) == 2
+    for seed in (1, 2):
+        card = read_run_card(tmp_path / f"out/more/seed-{seed}")
+        assert card and str(tmp_path / f"out/base/seed-{seed}") in card.inputs["init"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -97,6 +110,9 @@ def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
         (ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n", "the rows 'base' and 'other' are equal"),
         (ROWS + "other = 3\n", "the row 'other' must be options"),
         (ROWS + "other = { ensemble = ['nobody'] }\n", "names 'nobody'"),
+        (ROWS + "other = { init = 'nobody', options = 'train.steps=3' }\n", "continues 'nobody'"),
+        (ROWS + "other = { init = 'other', options = 'train.steps=3' }\n", "continues 'other'"),
+        (ROWS + "other = { init = 'base' }\n", "the row 'other' must be options"),
         (ROWS + "'slow!' = 'train.warmup=7'\n", "differ only in punctuation"),
         ("base = 'nobody'\n" + ROWS, "the base 'nobody'"),
         ("judge = 'beauty'\n" + ROWS, "judge must be one of"),

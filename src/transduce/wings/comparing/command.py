@@ -90,7 +90,7 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
     standings = Standings(definition, out, _text(definition))
     _keep(definition, out)
     if budget:
-        planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.trained]
+        planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.tuned_rows]
         chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
         planned += runs.all_runs(chosen, range(1, definition.seeds + 1))
         after = "" if chosen else f" Then come {len(definition.trained) * definition.seeds} with the chosen values."

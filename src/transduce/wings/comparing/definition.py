@@ -23,17 +23,22 @@ TUNING = "tuning"  # the folder of a row's grid
 TUNING_SEED = 0  # a seed of its own: a run that was chosen because it is good would make its row too good
 SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
+STAGE_OPTIONS = (  # of all rows, for a second stage too; its model and vocabulary are those of the first stage
+    *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize"),
+    *("train.threads", "train.precision", "decode."),
+)
 BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
 KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
 PRINTED = re.compile(r"[^A-Za-z0-9_.=,-]+")
 
 
 class RowDefinition(NamedTuple):
-    """A row: options of its trainings, or an ensemble of the models of other rows."""
+    """A row: options of its trainings, a second stage after another row, or an ensemble of the models of other rows."""
 
     name: str
     options: Mapping[str, Any]
     ensemble: tuple[str, ...] = ()  # names of rows; of one row: the models of all its seeds
+    init: str = ""  # the row whose models are trained further, seed by seed
 
     @property
     def folder(self) -> str:
@@ -67,6 +72,11 @@ class Definition:
         """The row that the others are compared with."""
         return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
 
+    @property
+    def tuned_rows(self) -> list[RowDefinition]:
+        """The rows for which the grid is tried: those that are trained from scratch."""
+        return [row for row in self.trained if not row.init] if self.grid else []
+
     def points(self) -> list[dict[str, Any]]:
         """The combinations of the values of the grid; without a grid, none."""
         values = itertools.product(*self.grid.values())
@@ -89,7 +99,7 @@ class Definition:
     def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
         """The experiment of a row, with the best point of its grid; None while the grid is not tried completely."""
         point: Mapping[str, Any] = {}
-        if self.grid:
+        if row in self.tuned_rows:
             if not (tuned := self.tuned(row, folder)):
                 return None
             costs = [math.inf if math.isnan(run.perplexity) else run.perplexity for run in tuned]
@@ -100,6 +110,10 @@ class Definition:
         return f"{self.parent}/{row.folder}" if self.parent else row.folder
 
     def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
+        if row.init:
+            first = next(each for each in self.rows if each.name == row.init)
+            kept = {name: value for name, value in self.options.items() if name.startswith(STAGE_OPTIONS)}
+            return Experiment(name, {**kept, **row.options}, row.name, init=self._folder(first))
         options = {**self.options, **row.options, **point}
         if self.budget:
             kind, amount = self.budget
@@ -148,9 +162,11 @@ def _row(path: Path, name: str, value: Any) -> RowDefinition:
         return RowDefinition(name, parse_assignments(value.split()))
     if isinstance(value, dict) and value.keys() == {"ensemble"} and isinstance(value["ensemble"], list):
         return RowDefinition(name, {}, tuple(map(str, value["ensemble"])))
+    if isinstance(value, dict) and value.keys() == {"init", "options"} and isinstance(value["options"], str):
+        return RowDefinition(name, parse_assignments(value["options"].split()), init=str(value["init"]))
     raise UserError(
         f"{path}: the row '{name}' must be options, such as \"model.dropout=0 train.warmup=800\", or "
-        '{ ensemble = ["another row"] }.'
+        '{ ensemble = ["another row"] }, or { init = "another row", options = "train.steps=500" }.'
     )
 
 
@@ -187,16 +203,19 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         for member in row.ensemble:
             if member not in names or dict(zip(names, rows, strict=True))[member].ensemble:
                 raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
-        for name in row.options.keys() & definition.grid.keys():
+        if row.init and row.init not in [each.name for each in rows[: rows.index(row)] if not each.ensemble]:
+            raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
+        for name in row.options.keys() & definition.grid.keys() if not row.init else ():
             raise UserError(f"{file}: the row '{row.name}' sets {name}, which the grid tries for every row.")
         changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
-        key = repr((sorted(changes.items()), row.ensemble))
+        key = repr((sorted(changes.items()), row.ensemble, row.init))
         if (other := seen.setdefault(key, row.name)) != row.name:
             raise UserError(f"{file}: the rows '{other}' and '{row.name}' are equal. Leave out one of them.")
         if sum(each.folder == row.folder for each in rows) > 1:
             raise UserError(f"{file}: two rows have names that differ only in punctuation: '{row.name}'. Rename one.")
-    for row, point in itertools.product(definition.trained, definition.points() or [{}]):
-        configure(definition.tuning(row, point).options)
+    for row in definition.trained:
+        for point in definition.points() if row in definition.tuned_rows else [{}]:
+            configure(definition.tuning(row, point).options)
     return definition
 
 

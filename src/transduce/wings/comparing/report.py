@@ -23,8 +23,8 @@ NOTE = (
     "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (corrected after Holm); "
     "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
     "Length: words of the translations divided by words of the references. Operations: floating-point operations of "
-    "the matrix products of a training. Minutes: of a training; they can be compared only if the machine was equally "
-    "busy."
+    "the matrix products of a training. Minutes: of a training (of a second stage, without the first); they can be "
+    "compared only if the machine was equally busy."
 )
 
 
@@ -50,7 +50,8 @@ def cost_cells(row: Standing) -> list[str]:
     if not row.runs:
         return [""] * len(COSTS)
     parameters, operations, minutes = costs(row)
-    return [f"{parameters / 1e6:.1f}", f"{operations:.1e}", f"{minutes:.1f}"]
+    counted = "" if row.definition.init else f"{operations:.1e}"  # samples are not counted
+    return [f"{parameters / 1e6:.1f}", counted, f"{minutes:.1f}"]
 
 
 def costs(row: Standing) -> tuple[int, float, float]:
@@ -102,11 +103,13 @@ def _p_value(p: float) -> str:
 
 def data(row: Standing, definition: Definition) -> dict[str, Any]:
     """A row for the JSON file of the table."""
-    point = {name: row.experiment.options[name] for name in definition.grid} if row.experiment else {}
+    options = row.experiment.options if row.experiment else {}
+    point = {name: options[name] for name in definition.grid if name in options}
     return {
         "row": row.definition.name,
         "options": dict(row.definition.options),
         "ensemble": list(row.definition.ensemble),
+        "init": row.definition.init,
         "chosen": point,
         "scores": row.row.scores,
         "length_ratio": row.row.length_ratio,
@@ -125,7 +128,7 @@ def table(definition: Definition, standings: Standings, name: str, pictures: Pat
         models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
         scores.append([row.definition.name, models, *cells(row, definition)])
         options = row.experiment.options if row.experiment else {}
-        chosen = [f"{options[name]:g}" if options else "" for name in definition.grid]
+        chosen = [f"{options[name]}" if name in options else "" for name in definition.grid]
         spent.append([row.definition.name, *chosen, *cost_cells(row)])
     costs = Part("Costs", ["row", *(f"{name}, chosen" for name in definition.grid), *COSTS], spent)
     return Table(

@@ -34,6 +34,7 @@ class Experiment(NamedTuple):
     options: Mapping[str, Any]
     row: str = ""  # the name of its row in the table
     gold: str = ""  # parsers only: the file of trees for scoring
+    init: str = ""  # the folder of the experiment whose models are trained further; "": from scratch
 
     def folder(self, parent: Path, seed: int) -> Path:
         """The folder of the run with this seed."""
@@ -99,9 +100,13 @@ def carry_out(
                 continue
             if is_finished(experiment, out):
                 continue
+            init = folder / experiment.init / out.name if experiment.init else None
+            if init and not (init / MANIFEST).exists():
+                passed_over = True  # another process trains it
+                continue
             options = _begin(experiment, seed, out)
             try:
-                result = train(options, out, stop=lambda: clock() >= until)
+                result = train(options, out, init=init, stop=lambda: clock() >= until)
             except UserError as error:
                 if not (out / model_folder.CONFIG).exists():
                     if str(error) in unstartable.values():
@@ -182,7 +187,7 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
     record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
-    was, now = record["options"], _plain(experiment.options)
+    was, now = record["options"], _plain(experiment)
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
     for name in sorted(names):
         if was.get(name) != now.get(name):
@@ -196,7 +201,7 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
     if record is None:
         out.mkdir(parents=True, exist_ok=True)
         by = {"revision": revision(), "code": code_hash()}
-        write_text(out / RECORD, to_json({**by, "seed": seed, "options": _plain(experiment.options)}))
+        write_text(out / RECORD, to_json({**by, "seed": seed, "options": _plain(experiment)}))
     elif record["code"] != code_hash():
         raise UserError(
             f"{out} was begun by {record['revision']}, and this is other code ({revision()}). Continue it with the "
@@ -204,11 +209,12 @@ def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] |
         )
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options to the JSON values that a record stores, with hashes in place of file names.
+def _plain(experiment: Experiment) -> dict[str, Any]:
+    """The options of an experiment as JSON values for a record, with hashes in place of file names.
 
     The test files are left out, because training does not read them.
     """
+    options = {**experiment.options, **({"init": experiment.init} if experiment.init else {})}
     hashed = {name: value for name, value in options.items() if name != "data.test"}
     for name in hashed.keys() & set(FILE_OPTIONS):
         hashed[name] = [

@@ -107,7 +107,7 @@ def planned_runs(standings: Standings) -> Iterator[Run]:
     """
     definition, folder = standings.definition, standings.folder
     for point in definition.points():
-        for row in definition.trained:
+        for row in definition.tuned_rows:
             yield definition.tuning(row, point), TUNING_SEED
     chosen = [each for row in definition.trained if (each := definition.experiment(row, folder))]
     for seed in range(1, definition.seeds + 1):

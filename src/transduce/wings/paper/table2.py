@@ -60,6 +60,8 @@ def of_the_model(training: Training, length: int = 25) -> float:
 def comparison(own: Mapping[str, Any]) -> Definition:
     """The trainings of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
     rows = [RowDefinition(name, options) for name, options in COMPARED_FAMILIES.items()]
+    stage = flat(TABLE2["reinforcement"])
+    rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
     rows += [RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()]
     table = Definition(
         TABLE2["title"],
