@@ -18,12 +18,13 @@ from transduce.system.file_lock import file_lock
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.training.run_card import read_run_card
-from transduce.wings.comparing import runs, schedule
+from transduce.wings.comparing import report, runs, schedule
 from transduce.wings.comparing.command import train_rows
 from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
 from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
 from transduce.wings.comparing.runs import Experiment
 from transduce.wings.comparing.schedule import Standings, planned_runs
+from transduce.wings.comparing.statistics import Difference
 
 COUNTS = {"train": 60, "valid": 10, "test": 12}
 TRAINED = {
@@ -114,6 +115,15 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         (ROWS + "other = { init = 'other', options = 'train.steps=3' }\n", "continues 'other'"),
         (ROWS + "other = { init = 'base' }\n", "the row 'other' must be options"),
         (ROWS + "'slow!' = 'train.warmup=7'\n", "differ only in punctuation"),
+        ("seeds = 'many'\n" + ROWS, "seeds has the wrong type"),
+        ("updates = '60'\n" + ROWS, "updates must be a number"),
+        ("grid = 'x'\n" + ROWS, "grid has the wrong type"),
+        (ROWS + "'table.md' = 'train.warmup=7'\n", "can't be the name of a row"),
+        (ROWS + f"'{'n' * 200}' = 'train.warmup=7'\n", "can't be the name of a row"),
+        (ROWS + "other = 'data.joint=false'\nboth = { ensemble = ['base', 'other'] }\n", "different vocabularies"),
+        ("updates = 5\n" + ROWS + "other = 'train.steps=9'\n", "updates sets train.steps"),
+        ("updates = 5\n" + ROWS + "[options.train]\nsteps = 9\n", "updates sets train.steps"),
+        (ROWS + "[grid]\n'data.joint' = [true, false]\n", "perplexity does not compare vocabularies"),
         ("base = 'nobody'\n" + ROWS, "the base 'nobody'"),
         ("judge = 'beauty'\n" + ROWS, "judge must be one of"),
         ("seeds = 0\n" + ROWS, "seeds must be"),
@@ -141,6 +151,42 @@ def test_what_is_missing_is_named(files, tmp_path, capsys):
     assert "table.toml cannot be read" in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]
     assert run(capsys, *command(tmp_path, files, ROWS, "train.learning_rate=1"))[0] == 2
     assert run(capsys, *command(tmp_path, files, ROWS, "--budget", "-1"))[0] == 2
+
+
+def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, capsys):
+    text = f"""
+        notes = "One sentence."
+        seeds = 1
+        updates = 3
+        [options.data]
+        corpora = [{{ files = {list(files["train"])} }}]
+        valid = {list(files["valid"])}
+        test = {list(files["test"])}
+        [grid]
+        "model.norm" = ["post", "pre"]
+        [rows]
+        "базовый" = ""
+        "без" = "train.learning_rate=1e5"
+    """
+    (tmp_path / "table.toml").write_text(text, encoding="utf-8")
+    asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out", *spelt(TRAINED), "--budget", "5"]
+    status, printed, said = run(capsys, *asked)
+    assert status == 0 and "One sentence." in printed and ("post" in printed or "pre" in printed), said
+    assert "only 12 sentences" in printed
+    assert (tmp_path / "out/базовый/seed-1/manifest.json").exists()
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.1, "+10.5 %"), (-800.0, "-100.0 %"), (5000.0, "%")])
+def test_a_diverged_row_is_shown(value, shown):
+    assert shown in report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5))
+
+
+def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
+    table = definition(tmp_path, "updates = 2\n" + ROWS, given)
+    standings = train_rows(table, tmp_path, 0, "test")
+    made = {seed: runs.Result(Path(), "", seed, 1.0, 1.0, 1, 1) for seed in (1, 2, 3)}
+    groups = standings._groups([[made[1], made[2]], [made[2], made[3]]])
+    assert [[run.seed for run in group] for group in groups] == [[2, 2]]
 
 
 # -- the plan ------------------------------------------------------------------------------------------------
@@ -329,7 +375,9 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
     assert same.value == error == 0.0
 
 
-@pytest.mark.parametrize(("change", "per_word"), [("data.vocab_size=90", True), ("model.dropout=0.2", False)])
+@pytest.mark.parametrize(
+    ("change", "per_word"), [("data.vocab_size=90", True), ("data.joint=false", True), ("model.dropout=0.2", False)]
+)
 def test_rows_with_other_vocabularies_are_compared_per_word(given, tmp_path, change, per_word):
     own = {name: value for name, value in given.items() if name != "data.vocab_size"}
     table = definition(tmp_path, ROWS + f"other = '{change}'\n", own)

@@ -15,7 +15,9 @@ from safetensors.torch import load_file
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
 from transduce import model_folder
+from transduce.system.files import digest
 from transduce.training.run import train
+from transduce.wings.paper.check import mark
 from waiting import wait_for
 
 OPTIONS = changed(TINY, train__steps=9, train__warmup=4, train__save_every=3, train__validate_every=3)
@@ -150,6 +152,7 @@ def test_a_check_of_a_training_with_a_time_limit_goes_on(capsys):
     folder = model(train__steps=10**6, train__minutes=0.02)
     steps = model_folder.describe(folder).metrics["training"]["steps"]
     assert steps > 6
+    mark(Path("again"), digest(folder / "config.toml"))
     train(options(train__steps=10**6), "again", stop=iter([False] * 5 + [True]).__next__)
     status, said, err = check(capsys, folder, "--out", "again")
     assert (status, said) == (0, "again has the same weights as model, bit by bit.\n"), err
@@ -168,6 +171,14 @@ def test_a_changed_file_is_refused_by_name_before_any_training(name, capsys):
     assert (status, said) == (1, "")
     assert err == f"{name} has changed since the training. Put back the file that the model was trained on.\n"
     assert not Path("model.check").exists()
+
+
+def test_another_training_is_not_taken_for_a_check(place, capsys):
+    folder = model()
+    train(options(train__steps=50), "other", stop=iter([False] * 3 + [True]).__next__)
+    status, said, err = check(capsys, folder, "--out", "other")
+    assert (status, said) == (2, "") and "other holds another training" in err
+    assert model_folder.read_config(place / "other").train.steps == 50
 
 
 def test_a_missing_corpus_is_replaced_by_its_prepared_copy(place, capsys):
@@ -257,7 +268,7 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(capsys, monkeypatch):
         ("unfinished",): "unfinished can't be checked: its training is not finished.",
         ("old",): "old can't be checked: it has no intact run.json.",
         (folder, "--out", folder): "model can't be trained again in itself. Choose another folder (--out).",
-        (folder, "--out", "valid.src"): "valid.src exists and is not a training of transduce",
+        (folder, "--out", "valid.src"): "valid.src can't be used: File exists.",
         (folder, "train.steps=3"): "--check takes all options from the model's folder.",
         (folder, "--seeds", "2"): "--check takes all options from the model's folder.",
         (folder, "--budget", "2"): "--check takes all options from the model's folder.",

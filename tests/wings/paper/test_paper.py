@@ -303,7 +303,7 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     table = table2.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
     rows = {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}
     assert rows["Transformer (big)"]["FLOPs en-de"] == "2.3e+19"
-    assert rows["here: both"]["seeds"] == "4 models" and "±" in rows["here: both"]["BLEU"]
+    assert rows["here: both"]["runs"] == "4 models" and "±" in rows["here: both"]["BLEU"]
     costs = {row[0]: row for row in table.parts[0].rows}
     assert float(costs["both"][-3]) == pytest.approx(sum(float(costs[name][-3]) for name in families), abs=0.1)
     assert {costs[name][1] for name in families} <= {"1", "9"} and len(list(tmp_path.glob("table2/*/tuning/*"))) == 4

@@ -96,7 +96,7 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
         after = "" if chosen else f" Then come {len(definition.trained) * definition.seeds} with the chosen values."
         log(runs.count(planned, out) + after)
         if not runs.carry_out(planned_runs(standings), out, budget, command=command):
-            log("The time is over. Repeat the command to go on.")
+            log("Some runs are not finished: the time is over, or another process trains them. Repeat the command.")
     return standings
 
 
@@ -105,11 +105,14 @@ def _text(definition: "Definition") -> "EvaluationText":
     from transduce.config.schema import DataConfig
     from transduce.evaluation.scores import AUTO
     from transduce.text.languages import Direction
+    from transduce.text.multilingual import is_multilingual
     from transduce.text.pairs import read_pairs
     from transduce.wings.comparing.outcomes import EvaluationText
 
     options, data = definition.options, DataConfig()
     files = options.get("data.test") or ()
+    if is_multilingual(files):
+        raise UserError("The test text has several directions. Compare models on the text of one direction.")
     direction = Direction(options.get("data.source", data.source), options.get("data.target", data.target))
     read = read_pairs(files, direction) if files else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]

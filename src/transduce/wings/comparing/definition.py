@@ -1,11 +1,12 @@
 """Reads the definition of a table: its rows, and what all rows share."""
 
+import dataclasses
 import itertools
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,10 @@ STAGE_OPTIONS = (  # of all rows, for a second stage too; its model and vocabula
 )
 BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
 KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
-PRINTED = re.compile(r"[^A-Za-z0-9_.=,-]+")
+NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
+RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
+MAX_NAME = 100
+SAME_VOCABULARY = ("data.max_tokens", "data.bleu_tokenize", "data.augment")  # other options data.* may change it
 
 
 class RowDefinition(NamedTuple):
@@ -43,7 +47,7 @@ class RowDefinition(NamedTuple):
     @property
     def folder(self) -> str:
         """The name of the row's folder."""
-        return PRINTED.sub("-", self.name).strip("-.") or "row"
+        return NOT_IN_FOLDERS.sub("-", self.name).strip("-.") or "row"
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,18 @@ class Definition:
         return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
 
     @property
+    def looks(self) -> int:
+        """How often a difference may be tested, because rows without a verdict get more seeds, and the base, too."""
+        return 2 * max(0, self.max_seeds - self.seeds) + 1
+
+    def vocabulary(self, row: RowDefinition) -> dict[str, Any]:
+        """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
+        if row.init:
+            return self.vocabulary(next(each for each in self.rows if each.name == row.init))
+        names = (name for name in row.options if name.startswith("data.") and name not in SAME_VOCABULARY)
+        return {name: row.options[name] for name in names}
+
+    @property
     def tuned_rows(self) -> list[RowDefinition]:
         """The rows for which the grid is tried: those that are trained from scratch."""
         return [row for row in self.trained if not row.init] if self.grid else []
@@ -85,7 +101,7 @@ class Definition:
     def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
         """The experiment that tries a point of the grid for a row."""
         name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
-        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{PRINTED.sub('-', name)}", point)
+        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{NOT_IN_FOLDERS.sub('-', name)}", point)
 
     def tuned(self, row: RowDefinition, folder: Path) -> list[Result]:
         """The finished runs of a row's grid, in the order of its points; [] while one is missing."""
@@ -132,6 +148,12 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise UserError(f"{path}: not valid TOML: {error}.") from None
+    kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str}
+    for key, value in table.items():
+        if key in kinds and not isinstance(value, kinds[key]):
+            raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
+        if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise UserError(f"{path}: {key} must be a number.")
     for key in table.keys() - KEYS:
         raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
     rows = table.get("rows")
@@ -139,6 +161,8 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
     options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
     options |= read_recipe(tomli_w.dumps(table.get("options", {})), f"{path}: [options]")
+    if "data.corpora" in options:
+        options["data.corpora"] = [dataclasses.asdict(corpus) for corpus in options["data.corpora"]]
     budgets = [(name, table[name]) for name in BUDGETS if name in table]
     if len(budgets) > 1:
         raise UserError(f"{path}: give one of {', '.join(BUDGETS)}, the budget of each run.")
@@ -152,9 +176,9 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         base=str(table.get("base", "")),
         judge=table.get("judge", MEASURES[0]),
         budget=budgets[0] if budgets else None,
-        notes=table.get("notes", ()),
+        notes=[notes] if isinstance(notes := table.get("notes", ()), str) else notes,
     )
-    return checked(replace(definition, options={**options, **own}), own, str(path))
+    return checked(dataclasses.replace(definition, options={**options, **own}), own, str(path))
 
 
 def _row(path: Path, name: str, value: Any) -> RowDefinition:
@@ -193,18 +217,24 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
     if definition.budget and not definition.budget[1] > 0:
         raise UserError(f"{file}: {definition.budget[0]} must be above 0.")
     differing = {name for row in rows for name in row.options}
-    if "train.seed" in {*differing, *definition.grid, *definition.options}:
-        raise UserError(f"{file}: leave out train.seed; `seeds` is the number of seeds of each row.")
     for name in [*differing, *definition.grid]:
         if name in own:
             raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
+    _check_options(definition, differing, file)
+    for row in rows:
+        if len(row.name) > MAX_NAME or RESERVED_NAMES.fullmatch(row.folder):
+            raise UserError(f"{file}: '{row.name[:MAX_NAME]}' can't be the name of a row, whose folder has that name.")
+        trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
+        if row.init and row.init not in trained_above:
+            raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
+        for member in row.ensemble:
+            if member not in [each.name for each in definition.trained]:
+                raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
     seen = dict[str, str]()
     for row in rows:
-        for member in row.ensemble:
-            if member not in names or dict(zip(names, rows, strict=True))[member].ensemble:
-                raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
-        if row.init and row.init not in [each.name for each in rows[: rows.index(row)] if not each.ensemble]:
-            raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
+        members = [each for each in definition.trained if each.name in row.ensemble]
+        if any(definition.vocabulary(each) != definition.vocabulary(members[0]) for each in members):
+            raise UserError(f"{file}: the models of the ensemble '{row.name}' have different vocabularies.")
         for name in row.options.keys() & definition.grid.keys() if not row.init else ():
             raise UserError(f"{file}: the row '{row.name}' sets {name}, which the grid tries for every row.")
         changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
@@ -217,6 +247,19 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         for point in definition.points() if row in definition.tuned_rows else [{}]:
             configure(definition.tuning(row, point).options)
     return definition
+
+
+def _check_options(definition: Definition, differing: Set[str], file: str) -> None:
+    """Raise UserError for options that `seeds`, the budget or the grid set, or that a grid can't choose."""
+    if "train.seed" in {*differing, *definition.grid, *definition.options}:
+        raise UserError(f"{file}: leave out train.seed; `seeds` is the number of seeds of each row.")
+    scratch = {name for row in definition.trained if not row.init for name in row.options}
+    limit = BUDGETS[definition.budget[0]] if definition.budget else ""
+    if definition.budget and limit in {*scratch, *definition.grid, *definition.options}:
+        raise UserError(f"{file}: {definition.budget[0]} sets {limit}, the budget of each run. Leave out one of them.")
+    for name in definition.grid:
+        if name.startswith("data.") and name not in SAME_VOCABULARY:
+            raise UserError(f"{file}: the grid can't have {name}, since perplexity does not compare vocabularies.")
 
 
 def updates_for(operations: float, options: Mapping[str, Any]) -> int:
@@ -237,4 +280,4 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
 
 def level(definition: Definition) -> float:
     """The level of one test if all others of the table are made, too (Bonferroni)."""
-    return LEVEL / max(1, len(definition.rows) - 1)
+    return LEVEL / max(1, len(definition.rows) - 1) / definition.looks

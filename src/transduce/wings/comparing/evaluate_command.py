@@ -42,7 +42,7 @@ def compare_translations(
 ) -> None:
     """Compare two files of translations, or two models without `hypothesis`; also slices unless `training` is None."""
     from transduce.evaluation.scores import compare  # sacrebleu: too slow for --help
-    from transduce.wings.comparing.slices import compare_slices, rare_words
+    from transduce.wings.comparing.slices import MIN_TESTED_SENTENCES, compare_slices, rare_words
 
     if hypothesis:
         systems = _read_files(arguments[0], [hypothesis, against], languages[1], tokenize)
@@ -63,7 +63,8 @@ def compare_translations(
         return
     rows = [("metric", *names, "difference", "p", "signature")]
     for name, first, second, p_value in scores:
-        rows.append((name, *_values(first.value, second.value), _p(p_value), first.signature))
+        shown = _p(p_value if len(references) >= MIN_TESTED_SENTENCES else math.nan)
+        rows.append((name, *_values(first.value, second.value), shown, first.signature))
     if perplexities:
         per_word = _values(*(each.per_word for each in perplexities))
         rows.append(("perplexity per word", *per_word, "–", "of the references; lower is better"))

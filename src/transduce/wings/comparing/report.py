@@ -16,11 +16,13 @@ from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, S
 from transduce.wings.comparing.tables import Part, Table
 from transduce.wings.inspection.plots import chart
 
+FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
+MAX_LOG = 700.0  # the exponential of a larger number is no float
 COSTS = ("params (10^6)", "operations", "minutes")
 NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
     "which cover other seeds and other test sentences (of an ensemble of all seeds: only other sentences). Verdict: "
-    "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (corrected after Holm); "
+    "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (after Holm{looks}); "
     "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
     "Length: words of the translations divided by words of the references. Operations: floating-point operations of "
     "the matrix products of a training. Minutes: of a training (of a second stage, without the first); they can be "
@@ -51,7 +53,7 @@ def cost_cells(row: Standing) -> list[str]:
         return [""] * len(COSTS)
     parameters, operations, minutes = costs(row)
     counted = "" if row.definition.init else f"{operations:.1e}"  # samples are not counted
-    return [f"{parameters / 1e6:.1f}", counted, f"{minutes:.1f}"]
+    return [f"{parameters / 1e6:.3g}", counted, f"{minutes:.1f}"]
 
 
 def costs(row: Standing) -> tuple[int, float, float]:
@@ -73,7 +75,7 @@ def verdict(row: Standing, definition: Definition) -> str:
     if not row.differences:
         return ""
     if math.isnan(row.p_value):
-        return "one seed: no test"
+        return "too few runs for a test"
     difference = row.differences[definition.judge]
     if row.p_value < LEVEL:
         is_better = (difference.value < 0) == (definition.judge == MEASURES[0])
@@ -86,13 +88,13 @@ def verdict(row: Standing, definition: Definition) -> str:
 def _printed(row: Standing, measure: str) -> Spread:
     if measure != MEASURES[0]:
         return row.spreads[measure]
-    return spread([math.exp(min(700.0, value)) for value in row.row.scores[measure]])
+    return spread([math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]])
 
 
 def _difference(measure: str, difference: Difference) -> str:
     low, high = difference.interval
     if measure == MEASURES[0]:
-        changes = [f"{100 * math.expm1(each):+.1f}" for each in (difference.value, low, high)]
+        changes = [f"{_unit(measure, each):+.1f}" for each in (difference.value, low, high)]
         return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
     return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
 
@@ -128,13 +130,13 @@ def table(definition: Definition, standings: Standings, name: str, pictures: Pat
         models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
         scores.append([row.definition.name, models, *cells(row, definition)])
         options = row.experiment.options if row.experiment else {}
-        chosen = [f"{options[name]}" if name in options else "" for name in definition.grid]
+        chosen = [str(options[name]).lower() if name in options else "" for name in definition.grid]
         spent.append([row.definition.name, *chosen, *cost_cells(row)])
     costs = Part("Costs", ["row", *(f"{name}, chosen" for name in definition.grid), *COSTS], spent)
     return Table(
         name,
         definition.title,
-        ["row", "seeds", *headings(standings)],
+        ["row", "runs", *headings(standings)],
         scores,
         [*definition.notes, note(definition, standings), *code_notes(rows)],
         [data(row, definition) for row in rows],
@@ -147,7 +149,10 @@ def table(definition: Definition, standings: Standings, name: str, pictures: Pat
 def note(definition: Definition, standings: Standings) -> str:
     """The explanation of the columns."""
     unit = "word" if standings.per_word else "token"
-    return NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit)
+    looks = f", and for {definition.looks} looks at growing numbers of seeds" if definition.looks > 1 else ""
+    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks)
+    few = f" The test text has only {standings.sentences} sentences." if standings.sentences < FEW_SENTENCES else ""
+    return text + few
 
 
 def code_notes(rows: Sequence[Standing]) -> list[str]:
@@ -173,7 +178,7 @@ def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
                     axes.plot(value, place, "o", color="C0", markersize=5)
                 axes.set(xlabel=unit)
             panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
-            panels[0].invert_yaxis()
+            panels[0].set_ylim(len(compared) - 0.5, -0.5)
     curves = {row.definition.name: _curve(row.runs[0].folder) for row in rows if row.runs and row.experiment}
     curves = {label: points for label, points in curves.items() if len(points) > 1}
     if curves:
@@ -187,7 +192,8 @@ def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
 
 
 def _unit(measure: str, value: float) -> float:
-    return 100 * math.expm1(value) if measure == MEASURES[0] else value
+    """A difference as the table shows it: for perplexity, whose logarithm is compared, the change in per cent."""
+    return 100 * math.expm1(min(value, MAX_LOG)) if measure == MEASURES[0] else value
 
 
 def _curve(folder: Path) -> list[tuple[float, float]]:

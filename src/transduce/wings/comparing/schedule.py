@@ -38,12 +38,10 @@ class Standings:
     def __init__(self, definition: Definition, folder: Path, text: EvaluationText) -> None:
         """If the test text is empty, the runs are ignored."""
         self.definition, self.folder, self._text = definition, folder, text
-        vocabularies = {
-            tuple(value for name, value in row.options.items() if name in ("data.vocab_size", "data.tokenizer"))
-            for row in definition.trained
-        }
-        self.per_word = len(vocabularies) > 1
+        vocabularies = [definition.vocabulary(row) for row in definition.trained]
+        self.per_word = any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
+        self.sentences = self._judge.sentences
 
     def rows(self) -> list[Standing]:
         """The standing of each row, in the order of the table."""
@@ -70,31 +68,33 @@ class Standings:
     ) -> list[Standing]:
         judge, standings, p_values = self.definition.judge, list[Standing](), list[float]()
         for definition, members, row in found:
-            is_ensemble = bool(definition.ensemble)
+            is_ensemble = len(definition.ensemble) == 1  # one ensemble of all seeds
             spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in MEASURES}
             differences, more = dict[str, Difference](), None
             if definition != self.definition.base_row and row.scores[judge] and base.scores[judge]:
                 pairs = {name: self._judge.difference(name, row, base, is_ensemble=is_ensemble) for name in MEASURES}
                 differences = {name: each for name, (each, _) in pairs.items()}
-                if not is_ensemble:
+                if not definition.ensemble:
                     sides = spreads[judge], base.spread(judge), pairs[judge][1], self._judge.sentences
                     more = seeds_needed(*sides, level(self.definition))
-            p_values.append(differences[judge].p_value if differences else math.nan)
+            p_values.append(differences[judge].p_value * self.definition.looks if differences else math.nan)
             experiment = trained.get(definition.name)
             standings.append(Standing(definition, experiment, members, row, spreads, differences, math.nan, more))
         return [
             each._replace(p_value=p, more_seeds=each.more_seeds if math.isnan(p) or p >= 0.05 else None)
-            for each, p in zip(standings, holm(p_values), strict=True)
+            for each, p in zip(standings, holm(p_values, len(found) - 1), strict=True)
         ]
 
     def _groups(self, members: Sequence[Sequence[Result]]) -> list[list[Result]]:
         """The models of each ensemble: all seeds of one row, or one model of each row, seed by seed."""
         if len(members) == 1:
             return [list(members[0])] if len(members[0]) > 1 else []
-        return [list(group) for group in zip(*members, strict=False)]
+        by_seed = [{run.seed: run for run in runs} for runs in members]
+        seeds = sorted(set.intersection(*map(set, by_seed)))
+        return [[runs[seed] for runs in by_seed] for seed in seeds]
 
     def _ensemble(self, row: RowDefinition, group: Sequence[Result]) -> Outcome:
-        seeds = "-".join(str(run.seed) for run in group)
+        seeds = "-".join(dict.fromkeys(str(run.seed) for run in group))
         parent = self.folder / self.definition.parent / ENSEMBLES
         return outcome([run.folder for run in group], self._text, parent / f"{row.folder}-{seeds}.json")
 

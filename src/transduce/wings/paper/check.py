@@ -12,12 +12,13 @@ from transduce.config.schema import RunConfig, flatten
 from transduce.preparation.prepared import is_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import read_manifest
+from transduce.system.files import digest, read_manifest, write_text
 from transduce.training.distributed import ALONE, check_single_process
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
 from transduce.training.run import train
 from transduce.training.run_card import RunCard, Session, current_session, fingerprint, read_run_card
 
+MARKER = ".check"  # in the folder of a check: the hash of the options of the checked training
 AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training before its next update
 
 
@@ -47,8 +48,21 @@ def check(folder: Path, out: Path) -> bool:
         options |= {"data.corpora": [{"files": [str(own)]}], "data.valid": ()}
     for reason in reasons([*card.sessions, current_session(config, ALONE.device())], config):
         log(f"The training may give other weights: {reason}.")
+    mark(out, digest(folder / model_folder.CONFIG))
     _repeat(options, card, metrics["training"], out)
     return _compare(folder, out, config)
+
+
+def mark(out: Path, options: str) -> None:
+    """Mark `out` as the check of a training whose options have this hash. Raises UserError if it is something else."""
+    marker = out / MARKER
+    if (out / model_folder.CONFIG).exists() and not (marker.is_file() and marker.read_text("utf-8").strip() == options):
+        raise UserError(f"{out} holds another training. Choose another folder.", option="out")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(marker, f"{options}\n")
+    except OSError as error:
+        raise UserError(f"{out} can't be used: {error.strerror}. Choose another folder.", option="out") from None
 
 
 def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:
