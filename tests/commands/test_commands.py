@@ -599,6 +599,10 @@ def test_two_outputs_are_compared(place, tmp_path, capsys):
     assert bleu["p_value"] < 0.05
     table = output(capsys, "evaluate", *command, worse, reference).splitlines()
     assert table[0].split() == ["metric", str(worse), str(worse), "difference", "p", "signature"]
+    assert all(line.split()[3:5] == ["+0.00", "–"] for line in table[1:-1]) and "too few for a test" in table[-1]
+    for file in (worse, long := tmp_path / "long.tgt"):
+        file.write_text(reference.read_text() * 30)
+    table = output(capsys, "evaluate", *command, worse, long).splitlines()
     assert all(line.split()[3:5] == ["+0.00", "1.000"] for line in table[1:])
 
 
@@ -618,7 +622,7 @@ def test_two_models_are_compared_as_their_translations_are(place, tmp_path, caps
     both = evaluated(capsys, names[1], *files, "--against", names[0], greedy[1])["scores"]
     assert both[1]["second"]["value"] == greedy[0]["scores"][1]["value"]
     table = output(capsys, "evaluate", names[0], *files, "--against", names[1]).splitlines()
-    assert table[0].split()[:3] == ["metric", *map(str, names)] and len(table) == 5
+    assert table[0].split()[:3] == ["metric", *map(str, names)] and len(table) == 6
     perplexities = [f"{each['perplexity']['per_word']:.2f}" for each in alone]
     assert table[4].split()[3:5] == perplexities
 

@@ -69,6 +69,8 @@ def compare_translations(
         per_word = _values(*(each.per_word for each in perplexities))
         rows.append(("perplexity per word", *per_word, "–", "of the references; lower is better"))
     print_table(rows)
+    if len(references) < MIN_TESTED_SENTENCES:
+        print(f"p: fewer than {MIN_TESTED_SENTENCES} sentences are too few for a test.")
     if slices is not None:
         _print_slices(slices, names, training or "")
 
