@@ -44,11 +44,7 @@ FROM_SCRATCH: Mapping[str, Any] = {  # for trainings from scratch on texts
     "train.patience": 0,  # else a training may end before its cool-down, which gains much
 }
 SMALL_CORPUS_PAIRS = 20_000
-SMALL: Mapping[str, Any] = {  # likewise, for small corpora
-    "train.label_smoothing": 0.3,
-    "train.word_dropout": 0.1,
-    "decode.length_penalty": 1.4,  # else their translations are too short
-}
+SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
 MIN_TRAINING_PAIRS = 20  # for a training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside
 FEW_PAIRS = 1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
 USEFUL_PAIRS = 10_000
