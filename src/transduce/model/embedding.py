@@ -83,7 +83,7 @@ class LearnedPositions(nn.Module):
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions | NoPositions:
-    """Make the position encoding that `config.positions` names, as far as it is added to embeddings."""
+    """Make the encoding that `config.positions` adds to embeddings."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
     if config.positions == "rotary":

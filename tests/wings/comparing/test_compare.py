@@ -17,6 +17,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
+from transduce.training import run_card
 from transduce.training.run_card import read_run_card
 from transduce.wings.comparing import report, runs, schedule
 from transduce.wings.comparing.command import train_rows
@@ -118,8 +119,8 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("seeds = 'many'\n" + ROWS, "seeds has the wrong type"),
         ("updates = '60'\n" + ROWS, "updates must be a number"),
         ("grid = 'x'\n" + ROWS, "grid has the wrong type"),
-        (ROWS + "'table.md' = 'train.warmup=7'\n", "can't be the name of a row"),
-        (ROWS + f"'{'n' * 200}' = 'train.warmup=7'\n", "can't be the name of a row"),
+        (ROWS + "'table.md' = 'train.warmup=7'\n", "a row can't be named"),
+        (ROWS + f"'{'n' * 200}' = 'train.warmup=7'\n", "a row can't be named"),
         (ROWS + "other = 'data.joint=false'\nboth = { ensemble = ['base', 'other'] }\n", "different vocabularies"),
         ("updates = 5\n" + ROWS + "other = 'train.steps=9'\n", "updates sets train.steps"),
         ("updates = 5\n" + ROWS + "[options.train]\nsteps = 9\n", "updates sets train.steps"),
@@ -198,6 +199,7 @@ def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(give
     standings = Standings(table, tmp_path, EvaluationText((), [], Direction("en", "de"), "13a"))
     planned = list(itertools.islice(planned_runs(standings), 4))
     assert [seed for _, seed in planned] == [TUNING_SEED] * 4 and len({each.name for each, _ in planned}) == 4
+    assert TUNING_SEED < 1, "no row has this seed"
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
     for row in table.trained:
         tried = [run.perplexity for run in table.tuned(row, tmp_path)]
@@ -207,29 +209,45 @@ def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(give
         assert trained.seed == 1, "the run of the grid is not counted"
 
 
-def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("third", "next_row"), [(0.35, "third"), (0.25, "slow")])
+def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_path, monkeypatch, third, next_row):
     text = "seeds = 2\nmax_seeds = 4\nupdates = 2\n" + ROWS + "third = 'train.warmup=9'\n"
-    table = definition(tmp_path, text, given)
-    standings = train_rows(table, tmp_path, 0, "test")
-    noise = {"base": [5.0, 5.1], "slow": [5.0, 5.2], "third": [4.3, 5.0]}  # log perplexity, by seed
-    finished = dict.fromkeys(noise, 0)
+    standings = train_rows(definition(tmp_path, text, given), tmp_path, 0, "test")
+    spreads = {"base": 0.1, "slow": 0.3, "third": third}
+    middles = {"base": 5.0, "slow": 4.6, "third": 4.6}  # log perplexity
+    finished = dict.fromkeys(spreads, 0)
 
     def results(experiment: Experiment, _: Path) -> list[runs.Result]:
         seeds = range(1, finished[experiment.row] + 1)
         return [runs.Result(Path(experiment.row, str(seed)), "", seed, 1.0, 1.0, 1, 1) for seed in seeds]
 
     def outcome(folders: list[Path], text: EvaluationText, _: Path) -> Outcome:
-        value = noise[folders[0].parent.name][int(folders[0].name) % 2]
+        name, sign = folders[0].parent.name, 1 if int(folders[0].name) % 2 else -1
+        value = middles[name] + sign * spreads[name]
         return Outcome([-value] * len(text.pairs), [1] * len(text.pairs), ["ka"] * len(text.pairs))
 
     monkeypatch.setattr(schedule, "results", results)
     monkeypatch.setattr(schedule, "outcome", outcome)
     order = []
-    for experiment, seed in planned_runs(standings):
+    for experiment, seed in itertools.islice(planned_runs(standings), 20):
         order.append((experiment.row, seed))
         finished[experiment.row] = max(finished[experiment.row], seed)
-    assert order[:6] == [(row, seed) for seed in (1, 2) for row in noise]
-    assert order[6:8] == [("third", 3), ("third", 4)], order
+    assert order[:6] == [(row, seed) for seed in (1, 2) for row in spreads]
+    assert order[6] == (next_row, 3) and len(order) < 20, order
+    assert max(seed for _, seed in order) <= 4
+
+
+@pytest.mark.parametrize(
+    ("judge", "value", "told"), [("perplexity", -1.0, "better"), ("perplexity", 1.0, "worse"), ("BLEU", 1.0, "better")]
+)
+def test_a_lower_perplexity_and_a_higher_bleu_are_better(given, tmp_path, judge, value, told):
+    table = definition(tmp_path, f"judge = '{judge}'\n" + ROWS, given)
+    standing = train_rows(table, tmp_path, 0, "test").rows()[1]
+    difference = Difference(value, 0.1, 9.0, 0.001)
+    judged = standing._replace(differences={judge: difference}, p_value=0.004)
+    assert report.verdict(judged, table) == f"{told} (p = 0.004)"
+    assert report.verdict(judged._replace(p_value=0.2), table).startswith("not resolved")
+    assert report.verdict(judged._replace(p_value=0.2, more_seeds=1), table) == "not resolved; 1 more seed"
 
 
 # -- runs that add up ----------------------------------------------------------------------------------------
@@ -277,7 +295,8 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
 def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
     one = Experiment("one", {**given, "train.steps": 2})
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
-    monkeypatch.setattr(runs, "code_hash", lambda: "another")
+    for module in (runs, run_card):
+        monkeypatch.setattr(module, "code_hash", lambda: "another")
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf), "a finished run needs no code"
     assert len(runs.results(one, tmp_path)) == 1
     assert runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
@@ -286,6 +305,16 @@ def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
     (tmp_path / "one/seed-1/manifest.json").unlink()
     with pytest.raises(UserError, match=r"was begun by .*, and this is other code"):
         runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+
+
+def test_a_run_that_other_code_continued_is_refused(given, tmp_path, monkeypatch):
+    one = Experiment("one", {**given, "train.steps": 4, "train.save_every": 2})
+    clock = itertools.count(0, 20).__next__
+    assert not runs.carry_out([(one, 1)], tmp_path, 1.0, clock)
+    monkeypatch.setattr(run_card, "code_hash", lambda: "another")  # only a training by hand does not ask
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+    with pytest.raises(UserError, match="seed-1 was made by different versions of the code"):
+        runs.results(one, tmp_path)
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
@@ -344,12 +373,13 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
     assert runs.results(one, tmp_path) == [], "a run that is not whole has no figure"
 
 
-def test_a_folder_of_another_table_is_refused(given, tmp_path):
-    train_rows(definition(tmp_path, "updates = 5\n" + ROWS, given), tmp_path / "out", 0, "test")
-    with pytest.raises(UserError, match="another grid or budget"):
-        train_rows(definition(tmp_path, "updates = 6\n" + ROWS, given), tmp_path / "out", 0, "test")
-    more = "updates = 5\n" + ROWS + "third = 'train.warmup=9'\n"
-    train_rows(definition(tmp_path, more, given), tmp_path / "out", 0, "test")  # rows may be added
+def test_the_runs_of_another_table_are_refused(given, tmp_path):
+    out = tmp_path / "out"
+    train_rows(definition(tmp_path, "seeds = 1\nupdates = 2\n" + ROWS, given), out, math.inf, "test")
+    with pytest.raises(UserError, match=r"was made with train.steps = 2, not 3"):
+        train_rows(definition(tmp_path, "seeds = 1\nupdates = 3\n" + ROWS, given), out, 1.0, "test")
+    more = "seeds = 1\nupdates = 2\n" + ROWS + "third = 'train.warmup=9'\n"
+    assert len(train_rows(definition(tmp_path, more, given), out, 0, "test").rows()[0].runs) == 1, "rows may be added"
 
 
 # -- scores --------------------------------------------------------------------------------------------------

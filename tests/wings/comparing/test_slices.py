@@ -94,7 +94,7 @@ def test_a_slice_has_the_scores_of_its_sentences_with_corrected_p_values():
     [numbers] = [each for each in found if each.name == "with numbers"]
     some = [i for i, line in enumerate(references) if line[-1].isdigit()]
     texts = ([lines[i] for i in some] for lines in (degraded(references), degraded(slightly), references))
-    for score, expected in zip(numbers.scores, compare(*texts), strict=True):
+    for score, expected in zip(numbers.scores, compare(*texts)[:2], strict=True):
         assert score.first.value == pytest.approx(expected.first.value)
         assert score.second.value == pytest.approx(expected.second.value)
     tested = [each for each in found if each.sentences >= MIN_TESTED_SENTENCES]

@@ -1,6 +1,5 @@
 """`transduce compare`."""
 
-import json
 import math
 import sys
 from pathlib import Path
@@ -13,15 +12,12 @@ from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import to_json, write_text
 
 if TYPE_CHECKING:
     from transduce.wings.comparing.definition import Definition
     from transduce.wings.comparing.outcomes import EvaluationText
     from transduce.wings.comparing.schedule import Standings
     from transduce.wings.comparing.tables import Table
-
-DEFINITION = ".table.json"
 
 
 def compare(
@@ -64,7 +60,7 @@ def compare(
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
     standings = train_rows(definition, make(out), budget, "transduce compare")
-    finished = report.table(definition, standings, "table", out)
+    finished = report.table(definition, standings, standings.rows(), "table", out)
     show(finished)
     for path in finished.write(out):
         log(f"Written: {path}")
@@ -82,13 +78,12 @@ def make(out: Path) -> Path:
 def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
     """Train the models of a table for at most `budget` minutes, and return what is finished.
 
-    Raises UserError if the test text can't be used, or if `out` holds the runs of another table.
+    Raises UserError if the test text can't be used, or if runs in `out` have other options.
     """
     from transduce.wings.comparing import runs
     from transduce.wings.comparing.schedule import Standings, planned_runs
 
     standings = Standings(definition, out, _text(definition))
-    _keep(definition, out)
     if budget:
         planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.tuned_rows]
         chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
@@ -102,34 +97,21 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
 
 def _text(definition: "Definition") -> "EvaluationText":
     """The test text of a table; empty if the options name none."""
-    from transduce.config.schema import DataConfig
-    from transduce.evaluation.scores import AUTO
+    from transduce.config.parse import configure
     from transduce.text.languages import Direction
     from transduce.text.multilingual import is_multilingual
     from transduce.text.pairs import read_pairs
     from transduce.wings.comparing.outcomes import EvaluationText
 
-    options, data = definition.options, DataConfig()
-    files = options.get("data.test") or ()
-    if is_multilingual(files):
+    data = configure({name: value for name, value in definition.options.items() if name.startswith("data.")}).data
+    if is_multilingual(data.test):
         raise UserError("The test text has several directions. Compare models on the text of one direction.")
-    direction = Direction(options.get("data.source", data.source), options.get("data.target", data.target))
-    read = read_pairs(files, direction) if files else ()
+    direction = Direction(data.source, data.target)
+    read = read_pairs(data.test, direction) if data.test else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
-    if files and not pairs:
-        raise UserError(f"The test files {' and '.join(map(str, files))} contain no lines.", option="data.test")
-    return EvaluationText(files, pairs, direction, options.get("data.bleu_tokenize", AUTO))
-
-
-def _keep(definition: "Definition", out: Path) -> None:
-    """Write what all rows share to `out`. Raises UserError if the folder belongs to another table."""
-    shared = {"grid": definition.grid, "budget": definition.budget, "parent": definition.parent}
-    path = out / definition.parent / DEFINITION
-    now = json.loads(to_json(shared))
-    if path.exists() and json.loads(path.read_text(encoding="utf-8")) != now:
-        raise UserError(f"{out} holds the runs of a table with another grid or budget. Choose another folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, to_json(shared))
+    if data.test and not pairs:
+        raise UserError(f"The test files {' and '.join(data.test)} contain no lines.", option="data.test")
+    return EvaluationText(data.test, pairs, direction, data.bleu_tokenize)
 
 
 def show(table: "Table") -> None:

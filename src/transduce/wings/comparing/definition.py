@@ -21,7 +21,7 @@ from transduce.wings.comparing.runs import Experiment, Result, results
 from transduce.wings.comparing.statistics import LEVEL
 
 TUNING = "tuning"  # the folder of a row's grid
-TUNING_SEED = 0  # a seed of its own: a run that was chosen because it is good would make its row too good
+TUNING_SEED = 0  # not a seed of the rows, because a chosen run would make its row look too good
 SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
 STAGE_OPTIONS = (  # of all rows, for a second stage too; its model and vocabulary are those of the first stage
@@ -80,6 +80,11 @@ class Definition:
     def looks(self) -> int:
         """How often a difference may be tested, because rows without a verdict get more seeds, and the base, too."""
         return 2 * max(0, self.max_seeds - self.seeds) + 1
+
+    @property
+    def level(self) -> float:
+        """The level of one test if all others of the table are made, too (Bonferroni)."""
+        return LEVEL / max(1, len(self.rows) - 1) / self.looks
 
     def vocabulary(self, row: RowDefinition) -> dict[str, Any]:
         """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
@@ -210,7 +215,7 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
     if definition.judge not in MEASURES:
         raise UserError(f"{file}: judge must be one of {', '.join(MEASURES)}.")
-    if not (isinstance(definition.seeds, int) and definition.seeds >= 1):
+    if definition.seeds < 1:
         raise UserError(f"{file}: seeds must be a whole number from 1.")
     if definition.max_seeds and definition.max_seeds < definition.seeds:
         raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
@@ -223,7 +228,9 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
     _check_options(definition, differing, file)
     for row in rows:
         if len(row.name) > MAX_NAME or RESERVED_NAMES.fullmatch(row.folder):
-            raise UserError(f"{file}: '{row.name[:MAX_NAME]}' can't be the name of a row, whose folder has that name.")
+            raise UserError(
+                f"{file}: a row can't be named '{row.name[:MAX_NAME]}', because its folder could not. Rename it."
+            )
         trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
         if row.init and row.init not in trained_above:
             raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
@@ -276,8 +283,3 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     if operations < flops:
         raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
     return max(1, round(operations / flops))
-
-
-def level(definition: Definition) -> float:
-    """The level of one test if all others of the table are made, too (Bonferroni)."""
-    return LEVEL / max(1, len(definition.rows) - 1) / definition.looks

@@ -25,7 +25,7 @@ class Systems(NamedTuple):
 
     names: list[str]
     references: list[str]
-    metrics: dict[str, str]  # the tokenisation and the language for the metrics
+    metrics: dict[str, Any]  # the tokenisation and the language for the metrics
     translate: Callable[[], tuple[list[list[str]], "list[Perplexity]"]]  # no perplexities for files
 
 

@@ -122,9 +122,8 @@ def data(row: Standing, definition: Definition) -> dict[str, Any]:
     }
 
 
-def table(definition: Definition, standings: Standings, name: str, pictures: Path) -> Table:
-    """The whole table; draws its pictures into the folder `pictures`."""
-    rows = standings.rows()
+def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
+    """The whole table with the `rows` of the standings; draws its pictures into the folder `pictures`."""
     scores, spent = list[list[str]](), list[list[str]]()
     for row in rows:
         models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))

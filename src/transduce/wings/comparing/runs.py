@@ -1,7 +1,7 @@
 """Trains the models for a table, and reads the costs of finished runs.
 
 Each run trains the model of one experiment with one seed, in a folder such as FOLDER/NAME/seed-1/. The folder's file
-.experiment.json records the options, the hashes of the corpus files, and the code.
+.experiment.json records the options and the hashes of the corpus files. The run card (run.json) names the code.
 """
 
 import json
@@ -20,7 +20,7 @@ from transduce.system.files import MANIFEST, to_json, write_text
 from transduce.system.revision import code_hash, revision
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
-from transduce.training.run_card import fingerprint
+from transduce.training.run_card import Session, fingerprint, read_run_card
 
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
@@ -125,9 +125,16 @@ def carry_out(
 
 
 def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
-    """Write the record of a run, and return the options of its training."""
-    record = _record(experiment, out)
-    _write_record(experiment, seed, record, out)
+    """Write the record of a new run, and return its options. Raises UserError if the run was begun by other code."""
+    record, sessions = _record(experiment, out), _sessions(out)
+    if record and sessions and sessions[-1].code != code_hash():
+        raise UserError(
+            f"{out} was begun by {sessions[-1].revision}, and this is other code ({revision()}). Continue it with the "
+            "code that began it, or delete the folder to begin again."
+        )
+    if not record:
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(out / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
     log(f"{experiment.name}, seed {seed}: {out}")
     # A run that has begun holds a copy of its text: the original files may have moved.
     left_out = FILE_OPTIONS if record and (out / model_folder.DATA).is_dir() else FILE_OPTIONS[2:]
@@ -160,12 +167,12 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         if record is None or out.name != f"seed-{record['seed']}":
             continue  # not finished, or a copy under another name
         metrics = json.loads((out / model_folder.METRICS).read_text(encoding="utf-8"))
-        made_by.setdefault(record["code"], out)
+        made_by |= {session.code: out for session in _sessions(out)}
         validation, training = metrics.get("validation", {}), metrics["training"]
         finished.append(
             Result(
                 out,
-                record["revision"],
+                training.get("revision", "unknown code"),
                 record["seed"],
                 validation.get("perplexity") or math.nan,
                 training["seconds"],
@@ -175,11 +182,14 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         )
     if len(made_by) > 1:
         first, other = list(made_by.values())[:2]
-        raise UserError(
-            f"{first} and {other} were made by different versions of the code. Move one of these folders away, and "
-            "train it again."
-        )
+        runs = f"{first} and {other} were" if first != other else f"{first} was"
+        raise UserError(f"{runs} made by different versions of the code. Move a folder away, and train it again.")
     return sorted(finished, key=lambda result: result.seed)
+
+
+def _sessions(out: Path) -> list[Session]:
+    card = read_run_card(out)
+    return card.sessions if card else []
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
@@ -194,19 +204,6 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
             what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
             raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
     return record
-
-
-def _write_record(experiment: Experiment, seed: int, record: Mapping[str, Any] | None, out: Path) -> None:
-    """Write the record of a new run. Raises UserError if the run was begun by other code."""
-    if record is None:
-        out.mkdir(parents=True, exist_ok=True)
-        by = {"revision": revision(), "code": code_hash()}
-        write_text(out / RECORD, to_json({**by, "seed": seed, "options": _plain(experiment)}))
-    elif record["code"] != code_hash():
-        raise UserError(
-            f"{out} was begun by {record['revision']}, and this is other code ({revision()}). Continue it with the "
-            "code that began it, or delete the folder to begin again."
-        )
 
 
 def _plain(experiment: Experiment) -> dict[str, Any]:

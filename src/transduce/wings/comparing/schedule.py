@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.wings.comparing.definition import TUNING_SEED, Definition, RowDefinition, level
+from transduce.wings.comparing.definition import TUNING_SEED, Definition, RowDefinition
 from transduce.wings.comparing.outcomes import MEASURES, OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
 from transduce.wings.comparing.runs import Experiment, Result, Run, results
 from transduce.wings.comparing.statistics import Difference, Spread, holm, seeds_needed
@@ -76,7 +76,7 @@ class Standings:
                 differences = {name: each for name, (each, _) in pairs.items()}
                 if not definition.ensemble:
                     sides = spreads[judge], base.spread(judge), pairs[judge][1], self._judge.sentences
-                    more = seeds_needed(*sides, level(self.definition))
+                    more = seeds_needed(*sides, self.definition.level)
             p_values.append(differences[judge].p_value * self.definition.looks if differences else math.nan)
             experiment = trained.get(definition.name)
             standings.append(Standing(definition, experiment, members, row, spreads, differences, math.nan, more))

@@ -33,7 +33,7 @@ class Slice(NamedTuple):
     kind: str  # length, rare words, numbers or casing
     name: str
     sentences: int
-    scores: list[Comparison]  # with p-values that are not corrected
+    scores: list[Comparison]  # BLEU and chrF2, with p-values that are not corrected
     num_words: int  # rare words, numbers or words in capitals in the references
     found: tuple[int, ...]  # how many of these words the first and the second translation have, too
     p_value: float  # of chrF2, corrected by Holm's method for all tested slices; nan below MIN_TESTED_SENTENCES
@@ -60,7 +60,7 @@ def compare_slices(
             chosen[kind.choose(line[0])].append(line)
         for place, its in sorted(chosen.items()):
             texts, one, two = (list(column) for column in zip(*its, strict=True))
-            scores = compare(one, two, texts, tokenize=tokenize, language=language)
+            scores = compare(one, two, texts, tokenize=tokenize, language=language, ter=False)
             p_value = scores[1].p_value if len(its) >= MIN_TESTED_SENTENCES else math.nan
             wanted = list(map(Counter, map(kind.wanted, texts)))
             found = tuple(

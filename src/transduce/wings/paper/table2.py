@@ -76,7 +76,7 @@ def comparison(own: Mapping[str, Any]) -> Definition:
 
 def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     """Make table 2 from the paper's rows and the runs in `folder`."""
-    ours = report.table(compared, standings, "table2", folder)
+    ours = report.table(compared, standings, standings.rows(), "table2", folder)
     headings = [*TABLE2["headings"], *ours.headings[1:]]
     cells = []
     for row in PRINTED_RESULTS:

@@ -1,7 +1,7 @@
 """Makes table 3 (variations on the Transformer) from the paper's results and ours."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from transduce.config.schema import ModelConfig
 from transduce.model.build import count_parameters
 from transduce.wings.comparing import report
 from transduce.wings.comparing.definition import Definition, RowDefinition, checked
-from transduce.wings.comparing.schedule import Standings
+from transduce.wings.comparing.schedule import Standing, Standings
 from transduce.wings.comparing.tables import Table
 from transduce.wings.inspection.plots import chart
 from transduce.wings.paper.printed import PLAIN_OPTIONS, definition, flat
@@ -79,7 +79,8 @@ def comparison(own: Mapping[str, Any]) -> Definition:
 
 def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     """Make table 3 from the paper's rows and the runs in `folder`; draws pictures if there are enough runs."""
-    ours = report.table(compared, standings, "table3", folder)
+    rows = standings.rows()
+    ours = report.table(compared, standings, rows, "table3", folder)
     cells, data = [], []
     for row, found, facts in zip(VARIATIONS, ours.rows, ours.data, strict=True):
         printed, millions = row.printed, parameters(row)
@@ -87,9 +88,9 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
         cells.append([*begin, f"{printed.perplexity:.2f}", f"{printed.bleu:.1f}", *found[1:]])
         data.append({**facts, "printed": printed._asdict(), "parameters": round(millions, 3)})
     pictures = list(ours.pictures)
-    if any(row.differences for row in standings.rows()):
+    if any(row.differences for row in rows):
         pictures.append("table3-paper.png")
-        draw(folder / pictures[-1], standings)
+        draw(folder / pictures[-1], rows)
     return ours._replace(
         pictures=pictures,
         headings=[*TABLE3["headings"], *ours.headings[1:]],
@@ -100,10 +101,10 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     )
 
 
-def draw(path: Path, standings: Standings) -> None:
+def draw(path: Path, rows: Sequence[Standing]) -> None:
     """Draw the effect of each variation on log perplexity and on BLEU, in the paper and in our runs."""
     base = VARIATIONS[0].printed
-    compared = [(row, found) for row, found in zip(VARIATIONS, standings.rows(), strict=True) if found.differences]
+    compared = [(row, found) for row, found in zip(VARIATIONS, rows, strict=True) if found.differences]
     measures: dict[str, tuple[str, Callable[[Printed], float]]] = {
         "perplexity": ("log perplexity, difference", lambda each: math.log(each.perplexity)),
         "BLEU": ("BLEU, difference", lambda each: each.bleu),
