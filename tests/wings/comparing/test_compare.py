@@ -25,7 +25,7 @@ from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
 from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
 from transduce.wings.comparing.runs import Experiment
 from transduce.wings.comparing.schedule import Standings, planned_runs
-from transduce.wings.comparing.statistics import Difference
+from transduce.wings.comparing.statistics import Difference, holm
 
 COUNTS = {"train": 60, "valid": 10, "test": 12}
 TRAINED = {
@@ -235,6 +235,9 @@ def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_pa
     assert order[:6] == [(row, seed) for seed in (1, 2) for row in spreads]
     assert order[6] == (next_row, 3) and len(order) < 20, order
     assert max(seed for _, seed in order) <= 4
+    rows = standings.rows()[1:]
+    raw = [each.differences["perplexity"].p_value for each in rows]
+    assert [each.p_value for each in rows] == holm([5 * p for p in raw]), "for 2 and 2, 2 and 3, … 4 and 4 seeds"
 
 
 @pytest.mark.parametrize(
