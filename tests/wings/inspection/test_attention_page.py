@@ -39,6 +39,7 @@ from transduce.wings.inspection.maps import SHOWN_BOS, SHOWN_EOS, Attention, att
 from transduce.wings.inspection.page import picture_page
 from transduce.wings.inspection.picture import ONE, Picture, picture_of, thousandths
 from transduce.wings.inspection.report import Report, write_report
+from waiting import PATIENCE, wait_for
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "some more words that are here", "der Hund schläft"]
 SENTENCE = "the brown dog jumps"
@@ -413,7 +414,7 @@ def find(driver, css: str, place: int = 0):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(driver, 10).until(lambda _: driver.find_elements(By.CSS_SELECTOR, css)[place:])[0]
+    return WebDriverWait(driver, PATIENCE).until(lambda _: driver.find_elements(By.CSS_SELECTOR, css)[place:])[0]
 
 
 def point(driver, element) -> None:
@@ -589,17 +590,20 @@ def test_a_long_sentence_fits_a_phone(tokenizer, browse):
 
 def test_the_night_is_dark(seen, browse):
     driver = browse(seen("transformer")[2])
-    background = "return getComputedStyle(document.body).backgroundColor"
-    pixels = (
+    background = partial(driver.execute_script, "return getComputedStyle(document.body).backgroundColor")
+    pixels = partial(
+        driver.execute_script,
         "const c = document.querySelector('.grid canvas'); "
-        "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].slice(0, 40)"
+        "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].slice(0, 40)",
     )
     find(driver, ".piece")
-    light, drawn = driver.execute_script(background), driver.execute_script(pixels)
+    drawn = wait_for(lambda: any(pixels()) and pixels())  # a canvas is painted in the frame after its page
+    light = background()
     show(driver, 1280, dark=True)
-    dark, redrawn = driver.execute_script(background), driver.execute_script(pixels)
+    redrawn = wait_for(lambda: (now := pixels()) != drawn and now)
+    dark = background()
     assert min(map(int, re.findall(r"\d+", light))) > 200 and max(map(int, re.findall(r"\d+", dark))) < 60
-    assert drawn[3::4] == redrawn[3::4] and drawn != redrawn, "the same weights in another colour"
+    assert drawn[3::4] == redrawn[3::4], "the same weights in another colour"
 
 
 @pytest.mark.parametrize("text", EVIL)
