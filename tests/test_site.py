@@ -15,6 +15,7 @@ import pytest
 import transduce
 from transduce import cli
 from transduce.config import schema as config
+from waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 BROWSER = {program: shutil.which(program) for program in ("chromium", "chromedriver")}
@@ -166,5 +167,5 @@ def test_search_works_from_files(site: Path, browser, query: str, page: str) -> 
         links = browser.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
         return any(page in (link.get_attribute("href") or "") for link in links)
 
-    WebDriverWait(browser, 20).until(found)
+    WebDriverWait(browser, PATIENCE).until(found)
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
