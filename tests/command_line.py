@@ -1,8 +1,10 @@
 """Commands as a user gives them, for the tests."""
 
+import multiprocessing
 import os
 import signal
 import sys
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     except SystemExit as error:
         status = int(error.code or 0)
     return status, *capsys.readouterr()
+
+
+def forks(*modules: str) -> multiprocessing.context.ForkServerContext:
+    """Processes that are forked from one that has imported this module and others: that takes seconds each time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *modules])
+    with pytest.MonkeyPatch.context() as patch:  # Python 3.11 does not give its search path to the server
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        forkserver.ensure_running()
+    return context
 
 
 def die(change: int, arguments: list[str], folder: Path = Path(), pattern: str = ".") -> None:

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import math
-import multiprocessing
 import os
 import re
 import shlex
@@ -24,7 +23,7 @@ import torch
 from safetensors.torch import load_file
 
 import transduce
-from command_line import die, run
+from command_line import die, forks, run
 from corpora import write_texts
 from models import make_model
 from transduce import cli, model_folder
@@ -298,8 +297,7 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
 
 def killed(folder: Path, pattern: str, change: int, *arguments: object) -> None:
     """Run a command in another process, which `die` kills."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.wings.synthetic.distill"])
+    processes = forks("torch._dynamo", "transduce.wings.synthetic.distill")
     process = processes.Process(target=die, args=(change, list(map(str, arguments)), folder, pattern))
     process.start()
     process.join()

@@ -1,7 +1,6 @@
 """A training is a function of its inputs: whatever interrupts it, the same command ends with the same bits."""
 
 import hashlib
-import multiprocessing
 import os
 import random
 import shutil
@@ -15,7 +14,7 @@ import pytest
 import torch
 
 import transduce
-from command_line import die
+from command_line import die, forks
 from corpora import TINY, changed, spelt, write_texts
 from transduce import cli, model_folder
 from transduce.config.settings import Settings
@@ -102,9 +101,7 @@ def moments(out: Path, count: int, chance: random.Random) -> Iterator[tuple[str,
 def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp_path):
     straight, out, saving = tmp_path / "straight", tmp_path / "killed", 0
     cli.main(arguments(corpus, straight, **RANDOM))
-    # Real processes, but forked from one that has PyTorch loaded: that takes three seconds each time.
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.training.run"])
+    processes = forks("torch._dynamo", "transduce.training.run")
     for number, (pattern, change) in enumerate(moments(out, kills, random.Random(1))):
         process = processes.Process(target=die, args=(change, arguments(corpus, out, **RANDOM), out, pattern))
         process.start()

@@ -296,8 +296,9 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
 def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatch):
     families = {name: table2.COMPARED_FAMILIES[name] for name in ("Transformer", "recurrent (GNMT)")}
     monkeypatch.setattr(table2, "COMPARED_FAMILIES", families)
-    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "training_flops": 1e9}
-    monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts})
+    stage = {"train": {**table2.TABLE2["reinforcement"]["train"], "steps": 4, "warmup": 1, "cooldown": 1}}
+    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "reinforcement": stage}
+    monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 1e9})
     own = {name: value for name, value in given.items() if name != "train.steps"}
     compared = replace(table2.comparison({**own, "model.d_model": 16}), seeds=2)
     table = table2.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)

@@ -1,14 +1,13 @@
 """Text in the target language becomes pairs to train on, whatever interrupts it, and nothing of it is held out."""
 
 import json
-import multiprocessing
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from command_line import die, run
+from command_line import die, forks, run
 from corpora import TINY, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config.schema import BACK_TRANSLATED
@@ -46,8 +45,7 @@ def straight(place, tmp_path_factory) -> Path:
 
 def start(command: list[str], *, change: int = 0, pattern: str = ".") -> int | None:
     """The exit status of a command in a process that has PyTorch loaded; it is killed as `die` says."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["command_line", "torch._dynamo", "transduce.wings.synthetic.back_translation"])
+    processes = forks("torch._dynamo", "transduce.wings.synthetic.back_translation")
     process = processes.Process(target=die, args=(change, command, Path(command[command.index("--out") + 1]), pattern))
     process.start()
     process.join()
