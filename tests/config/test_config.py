@@ -80,8 +80,6 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["train"]["shard"] &= not model.experts
-    if sections["train"]["objective"] == "mrt":
-        sections["train"]["consistency"] = "none"
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )

@@ -69,7 +69,7 @@ def train(place: Path, out: Path, family: str, capsys: pytest.CaptureFixture[str
 
 @every_family
 def test_minimum_risk_training(family):
-    options = parse_assignments([*SHAPE, *FAMILIES[family], "train.objective=mrt"])
+    options = parse_assignments([*SHAPE, *FAMILIES[family], "train.steps=1", "train.risk_steps=1"])
     config = configure(options, {"model.vocab_size": 16, "train.precision": "float32"})
     model, batch = build(config.model, 1).train(), make_batch([[5, 6, 7], [8]], [[9, 10], [11, 12, 13]])
     before = [weight.detach().clone() for weight in model.parameters()]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from transduce.system.machine import cores, features, free_memory
-from transduce.training.start import has_fast_bfloat16
+from transduce.training.autobatch import has_fast_bfloat16
 
 PRODUCTS = """
 import torch

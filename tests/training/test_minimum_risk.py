@@ -18,11 +18,19 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
 from transduce.training.run import train
-from transduce.training.update import forward, make_optimizer, update
+from transduce.training.update import (
+    RISK_DIVISOR,
+    SAMPLE_COST,
+    effort,
+    forward,
+    learning_rate,
+    make_optimizer,
+    update,
+)
 
 TARGETS = [[9, 10], [11, 12, 13]]
 BATCH = make_batch([[5, 6, 7], [8]], TARGETS)
-MRT = TrainConfig(precision="float32", objective="mrt", samples=8, sharpness=0.5)
+MRT = TrainConfig(precision="float32", risk_steps=100_000, samples=8, sharpness=0.5)  # in all updates
 IDS = st.lists(st.integers(4, 7), max_size=6)
 
 
@@ -102,28 +110,70 @@ def test_the_likelihood_can_be_added():
     losses = []
     for weight in (0.0, 1.0):
         torch.manual_seed(1)
-        losses.append(forward(model(), BATCH, dataclasses.replace(MRT, likelihood_weight=weight)))
+        losses.append(forward(model(), BATCH, dataclasses.replace(MRT, likelihood_weight=weight), is_risk=True))
     plain = forward(model(), BATCH, TrainConfig(precision="float32"))
     torch.testing.assert_close(losses[1].loss - losses[0].loss, plain.loss)
     torch.testing.assert_close(losses[0].nll, plain.nll)
     assert 0 < losses[0].loss <= BATCH.num_tokens
 
 
+STEPS = st.integers(1, 500)
+
+
+@given(STEPS, STEPS, st.integers(1, 100), st.integers(0, 100))
+def test_the_schedule_is_that_of_two_trainings(before, risk_steps, warmup, cooldown):
+    first = TrainConfig(steps=before, warmup=warmup, cooldown=cooldown, learning_rate=0.7)
+    both = dataclasses.replace(first, steps=before + risk_steps, risk_steps=risk_steps)
+    then = TrainConfig(steps=risk_steps, warmup=max(1, risk_steps // 6), cooldown=risk_steps // 2)
+    peak = 0.7 * (warmup * 64) ** -0.5 / RISK_DIVISOR
+    then = dataclasses.replace(then, learning_rate=peak * (then.warmup * 64) ** 0.5)
+    assert [learning_rate(n, both, 64) for n in range(1, before + 1)] == [
+        learning_rate(n, first, 64) for n in range(1, before + 1)
+    ]
+    assert [learning_rate(before + n, both, 64) for n in range(1, risk_steps + 1)] == pytest.approx(
+        [learning_rate(n, then, 64) for n in range(1, risk_steps + 1)]
+    )
+    costs = [effort(n, both) - effort(n + 1, both) for n in range(before + risk_steps)]
+    assert costs == [1.0] * before + [1 + SAMPLE_COST * both.samples] * risk_steps and effort(len(costs), both) == 0
+
+
+def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
+    options = changed(TINY, train__save_every=2, train__validate_every=3, train__ema=0.9, train__samples=4)
+    options |= {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}], "data.holdout": 20}
+    usual, straight, parts = (tmp_path / name for name in ("usual", "straight", "parts"))
+    train(options | {"train.steps": 6}, usual)
+    both = options | {"train.steps": 10, "train.risk_steps": 4}
+    train(both, straight)
+    for updates in (3, 3, 2, 100):  # between, before the first and within minimum-risk training
+        steps = iter(range(100))
+        result = train(both, parts, stop=lambda steps=steps, updates=updates: next(steps) >= updates)
+    assert result.reason == "steps"
+    assert same_weights(straight, usual, 6) and same_weights(straight, parts, 10)
+
+
+def same_weights(one: Path, other: Path, step: int) -> bool:
+    files = [folder / f"checkpoints/step-{step:08d}" for folder in (one, other)]
+    names = ["model.safetensors", "optimizer.safetensors"]
+    return all(file.exists() for file in files) and all(
+        (files[0] / name).read_bytes() == (files[1] / name).read_bytes() for name in names
+    )
+
+
 def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     options = changed(TINY, train__steps=6, train__warmup=20, train__save_every=2, train__validate_every=3)
     files = {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}]}
     first, straight, halves = (tmp_path / name for name in ("first", "straight", "halves"))
-    without = "--out", tmp_path / "out", "train.objective=mrt", *spelt(options)
+    without = "--out", tmp_path / "out", "train.risk_steps=6", *spelt(options)
     corpus = "--train", *files["data.corpora"][0]["files"], "--from", "ka", "--to", "zu"
     status, _, said = run(capsys, "train", *corpus, *without, "data.holdout=20")
-    assert status == 2 and "needs a trained model to start from. Name this model (--init)." in said
+    assert (
+        status == 2 and "needs a trained model to start from. Raise train.steps, or name this model (--init)." in said
+    )
     train(options | files | {"data.holdout": 20}, first)
-    status, _, said = run(capsys, "train", *corpus, *without, "train.consistency=rdrop")
-    assert status == 2 and "has no consistency loss; leave train.consistency out." in said
     status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
     assert status == 2 and "Minimum-risk training needs a validation set" in said
     mrt = {name: value for name, value in options.items() if not name.startswith(("model.", "data.vocab"))}
-    mrt |= files | {"data.holdout": 20, "train.objective": "mrt", "train.samples": 4}
+    mrt |= files | {"data.holdout": 20, "train.risk_steps": 6, "train.samples": 4}
     train(mrt, straight, init=first)
     steps = iter(range(100))
     assert train(mrt, halves, init=first, stop=lambda: next(steps) >= 3).reason == "interrupted"

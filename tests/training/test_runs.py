@@ -30,11 +30,10 @@ from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import time_lines
-from transduce.training.autobatch import Trial
+from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
 from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
-from transduce.training.start import has_fast_bfloat16
 
 OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
 ASSIGNMENTS = spelt(OPTIONS)

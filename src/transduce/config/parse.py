@@ -174,8 +174,6 @@ def check(config: RunConfig) -> None:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
     if config.data.directions:
         _check_directions(config)
-    if config.train.objective == "mrt" and config.train.consistency != "none":
-        raise UserError("Minimum-risk training has no consistency loss; leave train.consistency out.")
     _check_family(config)
 
 

@@ -174,8 +174,8 @@ class TrainConfig:
     word_dropout: float = option(
         0.0, "share of the decoder's input tokens that training replaces by UNK", paper="0", below=1
     )
-    objective: Literal["likelihood", "mrt"] = option(
-        "likelihood", "mrt: minimum-risk training, a second stage that lowers 1 - GLEU of samples", paper="likelihood"
+    risk_steps: int = option(
+        0, "final updates of minimum-risk training, which lower 1 - GLEU of samples", unit="updates", paper="0"
     )
     samples: int = option(16, "translations of each sentence that minimum-risk training draws", least=2)
     sharpness: float = option(0.005, "exponent on the probabilities of these samples (alpha of Shen et al., 2016)")

@@ -37,12 +37,13 @@ TABLE = (
     Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
 )
 
-FINE_TUNING_DIVISOR, MINIMUM_RISK_DIVISOR = 3, 15  # of the peak rate
+FINE_TUNING_DIVISOR = 3  # of the peak rate
 FROM_SCRATCH: Mapping[str, Any] = {  # for trainings from scratch on texts
     "train.ema": 0.998,
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # else a training may end before its cool-down, which gains much
 }
+RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
 SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
 MIN_TRAINING_PAIRS = 20  # for a training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside

@@ -14,6 +14,7 @@ from transduce.system.console import count
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
+from transduce.training.update import effort
 
 LONG_MINUTES = 120  # of a training, above which a shorter one is offered
 
@@ -44,6 +45,7 @@ def announcement(
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
+    falls += f"the last {train.risk_steps:,} minimum-risk training, " if train.risk_steps else ""
     return [
         f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
@@ -79,7 +81,9 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
 
 def time_lines(config: RunConfig, trial: Trial) -> list[str]:
     """The estimated training time and, if it is long and not limited, what a limit would leave of the training."""
-    seconds = min(config.train.steps * trial.seconds_per_update, 60 * config.train.minutes or math.inf)
+    whole = effort(0, config.train)
+    seconds = whole / (whole - effort(1, config.train)) * trial.seconds_per_update
+    seconds = min(seconds, 60 * config.train.minutes or math.inf)
     if not math.isfinite(seconds):
         return ["Time        unknown until the training has begun"]
     hours, minutes = divmod(max(1, round(seconds / 60)), 60)

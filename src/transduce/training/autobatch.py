@@ -4,12 +4,14 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import torch
 from rich.filesize import decimal
 
-from transduce.config.schema import RunConfig
+from transduce.config.schema import RunConfig, TrainConfig
 from transduce.model.build import count_parameters
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import UserError
@@ -46,10 +48,10 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
 
     optimizer = make_optimizer(model.parameters(), config.train)
 
-    def learn(batches: Sequence[Indices]) -> None:
+    def learn(batches: Sequence[Indices], train: TrainConfig = config.train) -> None:
         model.train()
         tensors = [make_batch(data.sources(batch), data.targets(batch)).to(device) for batch in batches]
-        update(model, optimizer, tensors, step=1, rate=0.0, train=config.train)
+        update(model, optimizer, tensors, step=1, rate=0.0, train=train)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
@@ -57,6 +59,7 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         source, target = data.lengths(batch)
         return len(batch) * int(source.max() + target.max() + 2)
 
+    largest = replace(config.train, risk_steps=config.train.steps) if config.train.risk_steps else config.train
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
@@ -74,12 +77,32 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
             raise UserError(
                 "Every corpus has weight 0, so there is nothing to train on; raise a weight in [[data.corpora]]."
             )
-        if config.train.accumulate or sharded or _fits(learn, max(batches, key=cells), device):
+        if config.train.accumulate or sharded or _fits(partial(learn, train=largest), max(batches, key=cells), device):
             break
         accumulate *= 2
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
     return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
+
+
+@cache
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies matrices faster in bfloat16 than in float32. On a CPU, this is measured.
+
+    Some processors with instructions for bfloat16 multiply faster in float32.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    names = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
+    if not any(getattr(torch.cpu, name, lambda: False)() for name in names):
+        return False
+    factors = {dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)}
+    seconds = dict.fromkeys(factors, math.inf)
+    for dtype in list(factors) * 8:  # in turns, so that other programs disturb both alike
+        begin = time.perf_counter()
+        torch.nn.functional.linear(factors[dtype], factors[dtype])
+        seconds[dtype] = min(seconds[dtype], time.perf_counter() - begin)
+    return seconds[torch.bfloat16] < seconds[torch.float32]
 
 
 def check_memory(config: RunConfig, device: torch.device) -> None:

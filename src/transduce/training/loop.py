@@ -25,7 +25,7 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.update import Outcome, averaged, learning_rate, update
+from transduce.training.update import Outcome, averaged, effort, learning_rate, risk_step, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
@@ -102,6 +102,9 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     state.step += 1
     state.position += 1
     training.wrapped_model.train()
+    if state.step > 1 and risk_step(state.step, config.train) == 1:
+        training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
+        log("Minimum-risk training begins.")
     slots = training.ranks.slots(len(batches))
     return update(
         training.wrapped_model,
@@ -230,7 +233,8 @@ class Pace:
         tokens = sum(each.num_tokens for _, each in self._recent)
         loss, nll = (sum(getattr(each, name) for _, each in self._recent) / tokens for name in ("loss", "nll"))
         step, seconds = self._first
-        left = (train.steps - state.step) * (state.seconds - seconds) / max(1, state.step - step)
+        left = effort(state.step, train)
+        left *= (state.seconds - seconds) / max(1, effort(step, train) - left)
         left = min(left, 60 * train.minutes - state.seconds) if train.minutes else left
         return (
             f"{state.step:,}/{train.steps:,}  {duration(left)} left  loss {loss:.3f}  "

@@ -107,7 +107,7 @@ def lead(
     if going and init:
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
     config = going.config if going else settings.config()
-    if config.train.objective == "mrt" and ranks.world > 1:
+    if config.train.risk_steps and ranks.world > 1:
         raise UserError("Minimum-risk training can't be split among processes. Start it without torchrun.")
     with phase("start", whole=True):
         test, routes = read_test(config), read_routes(config)

@@ -2,9 +2,7 @@
 
 import math
 import shutil
-import time
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from transduce.text.languages import target_of
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.announce import announcement, updates_in_budget
-from transduce.training.autobatch import Trial, check_memory, try_batches
+from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16, try_batches
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.run_card import begin_run_card
@@ -50,8 +48,6 @@ def start(
     fit: Fit | None = None,
 ) -> None:
     """Write the initial files of a training to `out`, and print the chosen options. Only rank 0 may call this."""
-    if not init and settings.config().train.objective == "mrt":
-        raise UserError("Minimum-risk training needs a trained model to start from. Name this model.", option="init")
     clear(out)
     given = settings
     origin = model_folder.load(init) if init else None
@@ -74,11 +70,9 @@ def start(
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
         check_memory(config, device)
-    if config.train.objective == "mrt" and not prepared.valid():
-        raise UserError(
-            "Minimum-risk training needs a validation set, to choose the best weights. Name one, or set data.holdout.",
-            option="data.valid",
-        )
+    if config.train.risk_steps and not prepared.valid():
+        cause = "Minimum-risk training needs a validation set, to choose the best weights."
+        raise UserError(f"{cause} Name one, or set data.holdout.", option="data.valid")
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
@@ -90,6 +84,9 @@ def start(
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts, trial, fine_tuning=bool(init) and not config.data.replay)
     config = settings.config()
+    if not init and config.train.risk_steps >= config.train.steps:
+        cause = "Minimum-risk training needs a trained model to start from."
+        raise UserError(f"{cause} Raise train.steps, or name this model.", option="init")
     for line in announcement(prepared, settings, config, trial, device, ranks, from_scratch=not init):
         log(line)
     optimizer = make_optimizer(model.parameters(), config.train)
@@ -216,42 +213,24 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
     return settings.over(CORPUS, values).over(source, sizes)
 
 
-@cache
-def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether the device multiplies matrices faster in bfloat16 than in float32. On a CPU, this is measured.
-
-    Some processors with instructions for bfloat16 multiply faster in float32.
-    """
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    names = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
-    if not any(getattr(torch.cpu, name, lambda: False)() for name in names):
-        return False
-    factors = {dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)}
-    seconds = dict.fromkeys(factors, math.inf)
-    for dtype in list(factors) * 8:  # in turns, so that other programs disturb both alike
-        begin = time.perf_counter()
-        torch.nn.functional.linear(factors[dtype], factors[dtype])
-        seconds[dtype] = min(seconds[dtype], time.perf_counter() - begin)
-    return seconds[torch.bfloat16] < seconds[torch.float32]
-
-
 def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning: bool) -> Settings:
     """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
-    divisor = size_table.FINE_TUNING_DIVISOR if fine_tuning else 1
-    if config.train.objective == "mrt":  # with 16 samples, an update takes about 25 times as long
-        per_epoch, divisor = max(1, per_epoch // 10), size_table.MINIMUM_RISK_DIVISOR
+    risk_steps = config.train.risk_steps
+    steps = settings.get("train.steps", risk_steps if fine_tuning else 0)
+    if only_risk := fine_tuning and 0 < steps <= risk_steps:
+        settings = settings.under(FROM_SIZES, {"train.steps": steps})
+        per_epoch = -(-steps // size_table.RISK_VALIDATIONS)
     has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
     from_scratch = not fine_tuning and not config.data.symbols and not has_schedule
     automatic = size_table.training_options(
         facts.pairs,
         per_epoch,
         config.model.d_model,
-        steps=0 if has_schedule else settings.get("train.steps", 0),
+        steps=0 if has_schedule else steps if only_risk else max(0, steps - risk_steps),
         warmup=settings.get("train.warmup", 0),
-        rate_divisor=divisor,
+        rate_divisor=size_table.FINE_TUNING_DIVISOR if fine_tuning and not only_risk else 1,
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
         cooldown=from_scratch,
     )

@@ -17,6 +17,8 @@ from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, grad
 from transduce.training.minimum_risk import expected_risk
 
 AVERAGE = "average"  # key of the moving average in the optimizer state
+RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
+SAMPLE_COST = 1.5  # time for a sample of a sentence, in usual passes over it
 CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
 
 
@@ -34,14 +36,33 @@ def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch
             return torch.optim.SGD(weights, lr=0.0, momentum=train.beta1)
 
 
+def risk_step(step: int, train: TrainConfig) -> int:
+    """The number of update `step` in minimum-risk training, counted from 1; at most 0 before it."""
+    return step - max(0, train.steps - train.risk_steps) if train.risk_steps else 0
+
+
+def effort(done: int, train: TrainConfig) -> float:
+    """The time for all updates after `done`, in usual updates. An update of minimum-risk training takes longer."""
+    left = max(0, train.steps - done)
+    return left + SAMPLE_COST * train.samples * min(left, train.risk_steps)
+
+
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
     """The learning rate of update `step` (counted from 1), by equation 3 of the paper times train.learning_rate.
 
-    Over the last train.cooldown updates, the rate also falls linearly towards zero.
+    Over the last train.cooldown updates, the rate also falls linearly towards zero. Minimum-risk training then begins
+    such a schedule anew, with a lower peak, a sixth of its updates as warm-up and half of them as cool-down.
     """
-    rate = train.learning_rate * d_model**-0.5 * min(step**-0.5, step * train.warmup**-1.5)
-    if train.cooldown:
-        rate *= min(1.0, (train.steps + 1 - step) / train.cooldown)
+    factor, warmup, cooldown, steps = train.learning_rate * d_model**-0.5, train.warmup, train.cooldown, train.steps
+    if (number := risk_step(step, train)) > 0:
+        step, steps = number, min(train.risk_steps, steps)
+        warmup, cooldown = max(1, steps // 6), steps // 2
+        factor *= (warmup / train.warmup) ** 0.5 / RISK_DIVISOR
+    else:
+        steps -= train.risk_steps
+    rate = factor * min(step**-0.5, step * warmup**-1.5)
+    if cooldown:
+        rate *= min(1.0, (steps + 1 - step) / cooldown)
     return rate
 
 
@@ -74,12 +95,13 @@ def update(
     target tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch. Therefore
     neither a restart nor the number of ranks changes an update.
     """
+    number = risk_step(step, train)
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3)
     for slot, batch in zip(slots, batches, strict=True):
         torch.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
-            batch_sums = forward(model, batch, train)
+            batch_sums = forward(model, batch, train, is_risk=number > 0)
             with phase("backward"):
                 weight = 0 if slot.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
                 (batch_sums.loss * weight / total).backward()
@@ -100,7 +122,8 @@ def update(
                 group["lr"] = rate
             optimizer.step()
             if train.ema:
-                update_average(optimizer, min(train.ema, (1 + step) / (10 + step)))  # the first weights are forgotten
+                number = number if number > 0 else step
+                update_average(optimizer, min(train.ema, (1 + number) / (10 + number)))  # forgets the first weights
         optimizer.zero_grad(set_to_none=True)
     return Outcome(loss, nll, correct, total, norm.item(), applied)
 
@@ -139,15 +162,18 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 
 @phase("forward")
-def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
-    """Run the model on a batch in train.precision, and return the `Sums` of the batch in float32."""
+def forward(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool = False) -> "Sums":
+    """Run the model on a batch in train.precision, and return the `Sums` of the batch in float32.
+
+    If `is_risk` is true, the loss is that of minimum-risk training.
+    """
     low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=train.precision == "bfloat16")
     with low_precision, recording(attention=False) as record:
-        if train.objective == "mrt":
+        if is_risk:
             risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
         else:
             logits = model(*inputs(batch, train))
-    first, *others = logits.chunk(1 if train.consistency == "none" else 2)
+    first, *others = logits.chunk(1 if is_risk or train.consistency == "none" else 2)
     sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
     for second in others:
         penalty = divergence(first, second, batch.tgt_out, rows_per_pass(logits))
@@ -156,7 +182,7 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig) -> "Sums":
             other = smoothed_cross_entropy(second, batch.tgt_out, train.label_smoothing)
             sums = sums._replace(loss=sums.loss + other.loss)
         sums = sums._replace(loss=sums.loss + train.consistency_weight * penalty)
-    if train.objective == "mrt":
+    if is_risk:
         lengths = (batch.tgt_out != PAD).sum(dim=1)  # as in likelihood, long sentences count more
         likelihood = train.likelihood_weight * sums.loss if train.likelihood_weight else 0.0  # else no backward pass
         sums = sums._replace(loss=(risk * lengths).sum() + likelihood)

@@ -103,7 +103,7 @@ def test_options_that_the_size_of_the_corpus_chooses_are_chosen_again(place, cap
 @pytest.mark.parametrize("keep_optimizer", [False, True])
 def test_a_fine_tuning_starts_from_the_same_model(keep_optimizer, capsys):
     first = model("first")
-    train(options(train__objective="likelihood", train__seed=3), "model", init=first, keep_optimizer=keep_optimizer)
+    train(options(train__seed=3), "model", init=first, keep_optimizer=keep_optimizer)
     status, said, err = check(capsys, "model")
     assert status == 0 and "the same weights" in said, err
     model("first", train__steps=12)
@@ -121,7 +121,7 @@ def test_prepared_added_and_minimum_risk_trainings_run_again(capsys):
         "from-prepared": ["--train", "prepared", *few],
         "old": ["--train", "a.en", "a.de", "data.holdout=20", *few],
         "added": ["--init", "old", "--train", "b.en", "b.fr", "data.holdout=2", "train.steps=3"],
-        "mrt": ["--init", "old", "--train", "a.en", "a.de", "data.holdout=20", "train.objective=mrt", "train.steps=2"],
+        "mrt": ["--init", "old", "--train", "a.en", "a.de", "data.holdout=20", "train.risk_steps=2"],
     }
     for name, arguments in given.items():
         status, _, err = run(capsys, "train", "--out", name, *arguments)
