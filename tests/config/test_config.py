@@ -74,6 +74,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         kind="transformer",
         cell="lstm",
         kernel_size=3,
+        separable=False,
         convolutions=(),
     )
     if model.positions == "rotary":

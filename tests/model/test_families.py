@@ -33,6 +33,14 @@ FAMILIES = {
         *("model.kind=convolutional", "model.num_encoder_layers=3", "model.num_decoder_layers=3"),
         *("model.positions=learned", "train.learning_rate=0.5"),
     ],
+    "separable": [
+        *("model.kind=convolutional", "model.separable=true", "model.num_encoder_layers=3"),
+        *("model.num_decoder_layers=3", "train.learning_rate=0.5"),
+    ],
+    "recurrent, experts": [
+        *("model.kind=recurrent", "model.attention=additive"),
+        *("model.experts=4", "model.experts_per_token=2"),
+    ],
     "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
 }
 SHAPE = [

@@ -22,6 +22,7 @@ KINDS = {
     "additive experts": replace(WIDE, attention="additive", experts=3, window=2, output_bias=True),
     "recurrent": replace(WIDE, kind="recurrent"),
     "convolutional": replace(WIDE, kind="convolutional"),
+    "separable": replace(WIDE, kind="convolutional", separable=True),
     "bytenet": replace(WIDE, kind="bytenet"),
 }
 METHODS = ("xavier", "t2t", "fairseq")

@@ -48,6 +48,8 @@ KINDS = {
     "recurrent, deep": replace(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
     "convolutional": replace(SMALL, kind="convolutional"),
     "convolutional, uneven": replace(SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")),
+    "separable": replace(SMALL, kind="convolutional", separable=True, convolutions=("1x8x3", "1x12x4")),
+    "recurrent, experts": replace(SMALL, kind="recurrent", num_encoder_layers=3, experts=3, experts_per_token=2),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),

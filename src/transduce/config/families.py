@@ -13,6 +13,7 @@ class Family(NamedTuple):
     reads: tuple[str, ...] = ()  # options that this family uses, but not every family
 
 
+EXPERT_OPTIONS = "model.experts", "model.experts_per_token", "model.expert_layers"
 FAMILIES = {
     "transformer": Family(
         "transduce.model.transformer:Transformer",
@@ -20,13 +21,15 @@ FAMILIES = {
             *("model.attention", "model.attention_dropout", "model.d_k", "model.d_v", "model.window"),
             *("model.num_kv_heads", "model.bias", "model.rms_norm"),
             *("model.positions", "model.norm", "model.activation", "model.init", "model.output_bias", "train.shard"),
-            *("model.experts", "model.experts_per_token", "model.expert_layers"),
+            *EXPERT_OPTIONS,
         ),
     ),
-    "recurrent": Family("transduce.wings.families.recurrent:Recurrent", ("model.attention", "model.cell")),
+    "recurrent": Family(
+        "transduce.wings.families.recurrent:Recurrent", ("model.attention", "model.cell", *EXPERT_OPTIONS)
+    ),
     "convolutional": Family(
         "transduce.wings.families.convolutional:Convolutional",
-        ("model.positions", "model.kernel_size", "model.convolutions"),
+        ("model.positions", "model.kernel_size", "model.convolutions", "model.separable"),
     ),
     "bytenet": Family("transduce.wings.families.bytenet:ByteNet", ("model.kernel_size",)),
 }

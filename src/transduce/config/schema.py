@@ -72,6 +72,7 @@ class ModelConfig:
     )
     cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
     kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
+    separable: bool = option(False, "depthwise separable convolutions")
     convolutions: tuple[str, ...] = option(
         (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
     )

@@ -68,7 +68,7 @@ def initialise(model: nn.Module, seed: int, method: str = "transduce") -> None:
         for name, module in stack.named_modules():
             if isinstance(module, MultiHeadAttention) and method != "xavier":
                 _scale_projections(module, method, to_source=name.endswith("source_attention"))
-            if isinstance(module, (MultiHeadAttention, FeedForward)) and method == "transduce":
+            if branches and isinstance(module, (MultiHeadAttention, FeedForward)) and method == "transduce":
                 module.out.weight.mul_(1 / math.sqrt(branches))
             if method == "fairseq":
                 _draw_like_torch(module, generator)

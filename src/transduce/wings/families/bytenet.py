@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.embedding import Dropout, Embedding
 from transduce.model.seq2seq import Seq2Seq, State
-from transduce.wings.families.convolutional import draw_convolution
+from transduce.wings.families.gated_convolution import draw_convolution
 
 DILATIONS = (1, 2, 4, 8, 16)  # repeated over the blocks
 

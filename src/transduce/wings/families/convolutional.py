@@ -7,7 +7,7 @@ b = sentences, r = rows (hypotheses), s = source positions, t = target positions
 """
 
 import math
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -18,56 +18,12 @@ from transduce.model.attention import attend_with_scores, dot_products
 from transduce.model.embedding import Dropout, Embedding, make_positions
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
+from transduce.wings.families.gated_convolution import GatedConvolution, Shape, shapes
 
 ROOT_HALF = math.sqrt(0.5)  # scales the sum of two values to the variance of one value
 # Initial standard deviation of embeddings (section 3.5 of ConvS2S). It keeps the unscaled dot products small, so that
 # attention begins uniform, as the factor sqrt(m) in SourceAttention assumes; otherwise activations explode.
 DEVIATION = 0.1
-
-
-class Shape(NamedTuple):
-    """The sizes of a convolution layer."""
-
-    inputs: int
-    channels: int
-    kernel: int
-
-
-def shapes(config: ModelConfig, layers: int) -> list[Shape]:
-    """The layer sizes from model.convolutions, or `layers` layers with d_model channels if that option is empty."""
-    sizes = [
-        (int(channels), int(kernel))
-        for count, channels, kernel in (text.split("x") for text in config.convolutions)
-        for _ in range(int(count))
-    ] or [(config.d_model, config.kernel_size)] * layers
-    inputs = [sizes[0][0], *(channels for channels, _ in sizes)]
-    return [Shape(before, *size) for before, size in zip(inputs, sizes, strict=False)]
-
-
-def draw_convolution(conv: nn.Conv1d, gain: float, generator: torch.Generator) -> None:
-    """Draw weights with variance `gain` / fan-in, and set biases to zero."""
-    nn.init.normal_(conv.weight, std=math.sqrt(gain / (conv.in_channels * conv.kernel_size[0])), generator=generator)
-    if conv.bias is not None:
-        nn.init.zeros_(conv.bias)
-
-
-class GatedConvolution(nn.Module):
-    """A convolution with gated linear units. The caller must pad the input."""
-
-    def __init__(self, shape: Shape, dropout: float):
-        super().__init__()
-        self.kernel = shape.kernel
-        self.conv = nn.Conv1d(shape.inputs, 2 * shape.channels, shape.kernel)
-        self.shortcut = nn.Linear(shape.inputs, shape.channels) if shape.inputs != shape.channels else nn.Identity()
-        self.dropout = Dropout(dropout)
-
-    def draw_weights(self, generator: torch.Generator) -> None:
-        """Draw weights with variance 4 / fan-in (section 3.5 of ConvS2S)."""
-        draw_convolution(self.conv, 4, generator)
-
-    def forward(self, window: Tensor) -> Tensor:
-        """(r, t + kernel - 1, inputs) -> (r, t, channels)."""
-        return F.glu(self.conv(self.dropout(window).transpose(1, 2)).transpose(1, 2), dim=-1)
 
 
 class SourceAttention(nn.Module):
@@ -92,7 +48,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, shape: Shape):
         super().__init__()
-        self.convolution = GatedConvolution(shape, config.dropout)
+        self.convolution = GatedConvolution(shape, config)
         self.source_attention = SourceAttention(config.d_model, shape.channels)
 
 
@@ -111,7 +67,7 @@ class Convolutional(Seq2Seq):
         self.dropout = Dropout(config.dropout)
         self.source_enter, self.source_leave = nn.Linear(d, encoder[0].inputs), nn.Linear(encoder[-1].channels, d)
         self.enter, self.leave = nn.Linear(d, decoder[0].inputs), nn.Linear(decoder[-1].channels, d)
-        self.encoder = nn.ModuleList(GatedConvolution(shape, config.dropout) for shape in encoder)
+        self.encoder = nn.ModuleList(GatedConvolution(shape, config) for shape in encoder)
         self.decoder = nn.ModuleList(DecoderLayer(config, shape) for shape in decoder)
 
     def encode(self, src: Tensor) -> Memory:

@@ -3,10 +3,13 @@
 n = tokens, e = experts, k = experts per token.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
+from transduce.model.embedding import Dropout
 from transduce.model.recording import Routing, routing_record
 from transduce.model.transformer import FeedForward
 
@@ -43,3 +46,17 @@ class Experts(nn.Module):
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
         back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), a token's k rows adjacent
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)
+
+
+class ExpertsBetween(nn.Module):
+    """Experts with a residual connection after some layers of a stack (appendix E of Shazeer et al.)."""
+
+    def __init__(self, config: ModelConfig, layers: Iterable[int]):
+        super().__init__()
+        chosen = [each for each in layers if config.experts and each in (config.expert_layers or [each])]
+        self.after = nn.ModuleDict({str(layer): Experts(config) for layer in chosen})
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, layer: int) -> Tensor:
+        """The outputs x (r, t, d_model) of a layer, counted from 1 -> the inputs of the next layer."""
+        return x + self.dropout(self.after[str(layer)](x)) if str(layer) in self.after else x

@@ -1,9 +1,9 @@
 """Deep recurrent encoder-decoder with attention (Bahdanau et al., 2015; Luong et al., 2015; GNMT: Wu et al., 2016).
 
+With model.experts, it is the mixture of experts of Shazeer et al. (2017).
+
 b = sentences, r = rows (hypotheses), s = source positions, t = target positions, w = channels of the encoded source.
 """
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,62 +15,10 @@ from transduce.model.embedding import Dropout, Embedding
 from transduce.model.recording import record_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 from transduce.wings.families.additive import Additive
+from transduce.wings.families.cells import CELLS, RecurrentLayer, run
+from transduce.wings.families.experts import ExpertsBetween
 
 FIRST_RESIDUAL_LAYER = 2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
-
-Hidden = tuple[Tensor, ...]  # tensors (r, d_model): an LSTM's output and cell state, or a GRU's output
-
-
-class Gates(nn.RNNBase):
-    """A recurrent layer of PyTorch with separate initialisation of each gate."""
-
-    def draw_weights(self, generator: torch.Generator) -> None:
-        """Initialise each gate by Xavier's method, and an LSTM's forget biases to 1 (Jozefowicz et al., 2015)."""
-        for name, weight in self.named_parameters():
-            if weight.dim() == 2:
-                for gate in weight.detach().split(self.hidden_size):
-                    nn.init.xavier_uniform_(gate, generator=generator)
-            else:
-                nn.init.zeros_(weight)
-                if isinstance(self, nn.LSTM) and name.startswith("bias_ih"):
-                    nn.init.ones_(weight.detach()[self.hidden_size : 2 * self.hidden_size])
-
-
-class LSTM(Gates, nn.LSTM):
-    """Long short-term memory (Hochreiter and Schmidhuber, 1997)."""
-
-
-class GRU(Gates, nn.GRU):
-    """Gated recurrent units (Cho et al., 2014)."""
-
-
-CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
-
-
-def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
-    """Apply `rnn` to a tensor or packed sequence, in float32 on CUDA and on CPUs where autocast would fail."""
-    if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
-        return rnn(x, hidden)
-    with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
-        parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden
-        return rnn(x.float(), parts.float() if isinstance(parts, Tensor) else parts)
-
-
-class RecurrentLayer(nn.Module):
-    """A recurrent layer with the cell that model.cell names."""
-
-    def __init__(self, config: ModelConfig, inputs: int):
-        super().__init__()
-        self.rnn = CELLS[config.cell](inputs, config.d_model, batch_first=True)
-
-    def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
-        """x (r, t, inputs) and the old hidden state -> outputs (r, t, d_model) and the new hidden state."""
-        if hidden is None:
-            y, after = run(self.rnn, x)
-        else:
-            before = tuple(part[None] for part in hidden)
-            y, after = run(self.rnn, x, before if len(before) > 1 else before[0])
-        return y, tuple(part[0] for part in (after if isinstance(after, tuple) else (after,)))
 
 
 class SourceAttention(nn.Module):
@@ -116,6 +64,8 @@ class Recurrent(Seq2Seq):
         self.decoder = nn.ModuleList(RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers))
         # With a single layer, `combine` must add the context, because there are no higher layers to read it.
         self.combine = nn.Identity() if above else nn.Linear(d + width, d)
+        self.encoder_experts = ExpertsBetween(config, range(2, config.num_encoder_layers + 1))
+        self.decoder_experts = ExpertsBetween(config, range(1, config.num_decoder_layers + 1))
         self.dropout = Dropout(config.dropout)
 
     def encode(self, src: Tensor) -> Memory:
@@ -128,7 +78,7 @@ class Recurrent(Seq2Seq):
         x, _ = pad_packed_sequence(run(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
         for number, layer in enumerate(self.encoder, start=1):
             y, _ = layer(self.dropout(x))
-            x = y + x if number >= FIRST_RESIDUAL_LAYER else y
+            x = self.encoder_experts(y + x if number >= FIRST_RESIDUAL_LAYER else y, number + 1)
         return Memory([(self.source_attention.key(x)[:, None], x[:, None])], mask[:, None, None])
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
@@ -142,10 +92,10 @@ class Recurrent(Seq2Seq):
             context = self.source_attention(y, keys, values, memory.mask)[:, 0]
             outputs.append(y[:, 0])
             contexts.append(context)
-        x, attended, after = torch.stack(outputs, 1), torch.stack(contexts, 1), [below]
+        x, attended, after = self.decoder_experts(torch.stack(outputs, 1), 1), torch.stack(contexts, 1), [below]
         for number, (layer, before) in enumerate(zip(above, hidden[1:], strict=True), start=1):
             y, now = layer(torch.cat((self.dropout(x), attended), dim=-1), before)
-            x = y + x if number >= FIRST_RESIDUAL_LAYER else y
+            x = self.decoder_experts(y + x if number >= FIRST_RESIDUAL_LAYER else y, number + 1)
             after.append(now)
         if not above:
             x = self.combine(torch.cat((x, attended), dim=-1)).tanh()
