@@ -45,7 +45,7 @@ def announcement(
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
-    falls += f"the last {train.risk_steps:,} minimum-risk training, " if train.risk_steps else ""
+    falls += f"the last {train.risk_steps:,} of minimum-risk training, " if train.risk_steps else ""
     return [
         f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
