@@ -18,7 +18,7 @@ from transduce.training.minimum_risk import expected_risk
 
 AVERAGE = "average"  # key of the moving average in the optimizer state
 RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
-SAMPLE_COST = 1.5  # time for a sample of a sentence, in usual passes over it
+SAMPLE_COST = 0.8  # time for a sample of a sentence, in usual passes over it
 CACHED_LOGITS = 1 << 17  # logits per pass on a CPU: in float32, they fit into its cache
 
 

@@ -1,0 +1,111 @@
+"""What the attention heads of a Transformer look at, and what each of them is worth (appendix of the paper).
+
+    python benchmarks/heads.py MODEL valid.en valid.de
+
+For each head: the share of its attention on the previous, the same and the next token (self-attention), the relative
+position with the largest share, the mean entropy, and the perplexity of the text if the head is removed, i.e. if its
+output is zero (Michel et al., 2019). Then heads are removed one after the other, each time the one that costs least of
+those that are left, as measured alone (Voita et al., 2019, learn this order instead).
+"""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transduce import model_folder
+from transduce.config.schema import PAD
+from transduce.decoding.stepper import forced_log_probs
+from transduce.model.attention import MultiHeadAttention
+from transduce.model.recording import recording
+from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+
+SENTENCES_PER_BATCH, FARTHEST = 50, 3  # relative positions up to FARTHEST are counted
+Head = tuple[str, int]  # the module's name, and the head's number from 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    arguments = parser.parse_args()
+    bundle = model_folder.load(arguments.model)
+    model = bundle.model.eval()
+    lines = [path.read_text("utf-8").removesuffix("\n").split("\n") for path in (arguments.source, arguments.target)]
+    sources, targets = bundle.tokenizer.encode_source(lines[0]), bundle.tokenizer.encode_target(lines[1])
+    batches = [
+        make_batch(sources[start : start + SENTENCES_PER_BATCH], targets[start : start + SENTENCES_PER_BATCH])
+        for start in range(0, len(sources), SENTENCES_PER_BATCH)
+    ]
+    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    heads = [(name, head) for name, module in modules.items() for head in range(module.num_heads)]
+    whole = perplexity(model, batches)
+    print(f"{len(heads)} heads, perplexity {whole:.3f}\n")
+    print("| attention | head | relative position: share | entropy, bits | perplexity without |")
+    print("| --- | --- | --- | --- | --- |")
+    costs = {}
+    seen = {
+        name: look(model, module, batches, in_encoder=name.startswith("encoder.")) for name, module in modules.items()
+    }
+    for name, head in heads:
+        with removed(modules, [(name, head)]):
+            costs[name, head] = perplexity(model, batches)
+        offset, share, entropy = (values[head].item() for values in seen[name])
+        where = "" if "source" in name else f"{int(offset):+d}: {share:.0%}"
+        print(f"| {name} | {head + 1} | {where} | {entropy:.1f} | {costs[name, head]:.3f} |")
+    print("\n| heads removed | perplexity | increase |\n| --- | --- | --- |")
+    order = sorted(heads, key=costs.__getitem__)
+    for count in range(0, len(heads) + 1, max(1, len(heads) // 12)):
+        with removed(modules, order[:count]):
+            left = perplexity(model, batches)
+        print(f"| {count} | {left:.2f} | {left / whole - 1:.0%} |")
+
+
+def perplexity(model: Seq2Seq, batches: Sequence[Batch]) -> float:
+    """The perplexity per target token."""
+    total = sum(forced_log_probs([model], batch).sum().item() for batch in batches)
+    return math.exp(-total / sum(batch.num_tokens for batch in batches))
+
+
+@torch.no_grad()
+def look(
+    model: Seq2Seq, module: MultiHeadAttention, batches: Sequence[Batch], *, in_encoder: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """For each head: the relative position with the largest share of the attention, this share, and the entropy."""
+    shares = torch.zeros(module.num_heads, 2 * FARTHEST + 1)
+    entropy, queries = torch.zeros(module.num_heads), 0
+    for batch in batches:
+        with recording() as record:
+            model(batch.src, batch.tgt_in)
+        (weights,) = record.of(module)
+        real = ((batch.src if in_encoder else batch.tgt_in) != PAD)[:, None, :, None]
+        weights = weights * real
+        queries += int(real.sum())
+        entropy -= (weights * weights.clamp(min=1e-9).log2()).sum(dim=(0, 2, 3))
+        for index, offset in enumerate(range(-FARTHEST, FARTHEST + 1)):
+            shares[:, index] += weights.diagonal(offset, dim1=2, dim2=3).sum(dim=(0, 2))
+    share, index = (shares / queries).max(dim=1)
+    return index - FARTHEST, share, entropy / queries
+
+
+@contextmanager
+def removed(modules: dict[str, MultiHeadAttention], heads: Sequence[Head]) -> Iterator[None]:
+    """Set the outputs of some heads to zero, and restore them."""
+    before = {name: module.out.weight.detach().clone() for name, module in modules.items()}
+    try:
+        for name, head in heads:
+            weight, width = modules[name].out.weight, modules[name].out.in_features // modules[name].num_heads
+            weight.data[:, head * width : (head + 1) * width] = 0
+        yield
+    finally:
+        for name, weight in before.items():
+            modules[name].out.weight.data.copy_(weight)
+
+
+if __name__ == "__main__":
+    main()
