@@ -106,7 +106,7 @@ def test_training_takes_what_the_command_takes(tmp_path):
     more = transduce.train(tmp_path / "three", train=[english, french], init=whole.folder, options={"train.steps": 2})
     assert model_folder.read_config(more.folder).data.directions == ("en-de", "en-fr")
     one = transduce.train(tmp_path / "one", recipe="multi30k-en-de", train=[english, german], options=options)
-    assert model_folder.read_config(one.folder).train.cooldown == 2500
+    assert model_folder.read_config(one.folder).train.cooldown == 3500
     with pytest.raises(transduce.UserError, match=r"did you mean 'train\.steps'"):
         transduce.train(tmp_path / "none", train=[english, german], options={"train.step": 2})
 

@@ -152,6 +152,16 @@ def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
     assert same_weights(straight, usual, 6) and same_weights(straight, parts, 10)
 
 
+def test_a_recipe_that_is_cut_short_has_none(tmp_path, capsys):
+    options = changed(TINY, train__steps=3, train__warmup=2) | {"data.holdout": 20}
+    options |= {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}]}
+    train(options, tmp_path / "usual")
+    capsys.readouterr()
+    train(options | {"train.risk_steps": 120}, tmp_path / "cut")
+    assert "There is no minimum-risk training: train.risk_steps (120) exceeds" in capsys.readouterr().err
+    assert same_weights(tmp_path / "usual", tmp_path / "cut", 3)
+
+
 def same_weights(one: Path, other: Path, step: int) -> bool:
     files = [folder / f"checkpoints/step-{step:08d}" for folder in (one, other)]
     names = ["model.safetensors", "optimizer.safetensors"]

@@ -14,7 +14,7 @@ from transduce.system.console import count
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.update import effort
+from transduce.training.update import effort, risk_steps
 
 LONG_MINUTES = 120  # of a training, above which a shorter one is offered
 
@@ -45,7 +45,7 @@ def announcement(
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
     falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
-    falls += f"the last {train.risk_steps:,} of minimum-risk training, " if train.risk_steps else ""
+    falls += f"the last {train.risk_steps:,} of minimum-risk training, " if risk_steps(train) else ""
     return [
         f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
@@ -122,5 +122,7 @@ def _warnings(
             f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
             f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
         )
+    if train.risk_steps > train.steps:
+        yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:
         yield f"There is no validation set, so train.patience ({train.patience}) has no effect."

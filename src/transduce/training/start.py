@@ -84,7 +84,7 @@ def start(
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared.facts, trial, fine_tuning=bool(init) and not config.data.replay)
     config = settings.config()
-    if not init and config.train.risk_steps >= config.train.steps:
+    if not init and config.train.risk_steps == config.train.steps:
         cause = "Minimum-risk training needs a trained model to start from."
         raise UserError(f"{cause} Raise train.steps, or name this model.", option="init")
     for line in announcement(prepared, settings, config, trial, device, ranks, from_scratch=not init):
@@ -228,7 +228,7 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         facts.pairs,
         per_epoch,
         config.model.d_model,
-        steps=0 if has_schedule else steps if only_risk else max(0, steps - risk_steps),
+        steps=0 if has_schedule else steps if only_risk else steps - risk_steps if steps > risk_steps else steps,
         warmup=settings.get("train.warmup", 0),
         rate_divisor=size_table.FINE_TUNING_DIVISOR if fine_tuning and not only_risk else 1,
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),

@@ -38,13 +38,18 @@ def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch
 
 def risk_step(step: int, train: TrainConfig) -> int:
     """The number of update `step` in minimum-risk training, counted from 1; at most 0 before it."""
-    return step - max(0, train.steps - train.risk_steps) if train.risk_steps else 0
+    return step - train.steps + risk_steps(train) if risk_steps(train) else 0
+
+
+def risk_steps(train: TrainConfig) -> int:
+    """The number of updates of minimum-risk training; 0 if a recipe's training is cut to less than these."""
+    return train.risk_steps if train.risk_steps <= train.steps else 0
 
 
 def effort(done: int, train: TrainConfig) -> float:
     """The time for all updates after `done`, in usual updates. An update of minimum-risk training takes longer."""
     left = max(0, train.steps - done)
-    return left + SAMPLE_COST * train.samples * min(left, train.risk_steps)
+    return left + SAMPLE_COST * train.samples * min(left, risk_steps(train))
 
 
 def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
@@ -55,11 +60,11 @@ def learning_rate(step: int, train: TrainConfig, d_model: int) -> float:
     """
     factor, warmup, cooldown, steps = train.learning_rate * d_model**-0.5, train.warmup, train.cooldown, train.steps
     if (number := risk_step(step, train)) > 0:
-        step, steps = number, min(train.risk_steps, steps)
+        step, steps = number, train.risk_steps
         warmup, cooldown = max(1, steps // 6), steps // 2
         factor *= (warmup / train.warmup) ** 0.5 / RISK_DIVISOR
     else:
-        steps -= train.risk_steps
+        steps -= risk_steps(train)
     rate = factor * min(step**-0.5, step * warmup**-1.5)
     if cooldown:
         rate *= min(1.0, (steps + 1 - step) / cooldown)
