@@ -2,10 +2,9 @@
 
     python benchmarks/heads.py MODEL valid.en valid.de
 
-For each head: the share of its attention on the previous, the same and the next token (self-attention), the relative
-position with the largest share, the mean entropy, and the perplexity of the text if the head is removed, i.e. if its
-output is zero (Michel et al., 2019). Then heads are removed one after the other, each time the one that costs least of
-those that are left, as measured alone (Voita et al., 2019, learn this order instead).
+For each head: the relative position that gets most of its attention (self-attention), the mean entropy, and the
+perplexity of the text if the output of this head alone is zero (Michel et al., 2019). Then more and more heads are
+removed, those first that cost least alone (Voita et al., 2019, learn this order instead).
 """
 
 import argparse

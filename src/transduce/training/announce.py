@@ -44,8 +44,8 @@ def announcement(
     names = ", ".join(data.directions) or f"{data.source}-{data.target}"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
-    falls = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
-    falls += f"the last {train.risk_steps:,} of minimum-risk training, " if risk_steps(train) else ""
+    ends = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
+    ends += f"the last {train.risk_steps:,} of minimum-risk training, " if risk_steps(train) else ""
     return [
         f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
         f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
@@ -56,7 +56,7 @@ def announcement(
         f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
         f"{trial.padding:.1%} padding; {trial.updates_per_epoch:,} updates per epoch" + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
-        f"{train.warmup:,}, {falls}{train.precision} on {device_name(config, device, ranks)}"
+        f"{train.warmup:,}, {ends}{train.precision} on {device_name(config, device, ranks)}"
         + ("" if train.minutes else why("train.steps")),
         *time_lines(config, trial),
         *(f"Warning     {text}" for text in _warnings(prepared, settings, config, trial, from_scratch)),

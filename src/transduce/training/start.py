@@ -28,7 +28,7 @@ from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16,
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.run_card import begin_run_card
-from transduce.training.update import make_optimizer
+from transduce.training.update import make_optimizer, risk_steps
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
@@ -70,9 +70,9 @@ def start(
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
         check_memory(config, device)
-    if config.train.risk_steps and not prepared.valid():
+    if risk_steps(config.train) and not prepared.valid():
         cause = "Minimum-risk training needs a validation set, to choose the best weights."
-        raise UserError(f"{cause} Name one, or set data.holdout.", option="data.valid")
+        raise UserError(f"{cause} Name one, or set data.holdout, or train.risk_steps=0.", option="data.valid")
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
@@ -217,9 +217,9 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
     """Add all options that depend on the number of updates per epoch to the settings."""
     config = settings.config()
     per_epoch = trial.updates_per_epoch
-    risk_steps = config.train.risk_steps
-    steps = settings.get("train.steps", risk_steps if fine_tuning else 0)
-    if only_risk := fine_tuning and 0 < steps <= risk_steps:
+    risk = config.train.risk_steps
+    steps = settings.get("train.steps", risk if fine_tuning else 0)
+    if only_risk := fine_tuning and 0 < steps <= risk:
         settings = settings.under(FROM_SIZES, {"train.steps": steps})
         per_epoch = -(-steps // size_table.RISK_VALIDATIONS)
     has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
@@ -228,7 +228,7 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         facts.pairs,
         per_epoch,
         config.model.d_model,
-        steps=0 if has_schedule else steps if only_risk else steps - risk_steps if steps > risk_steps else steps,
+        steps=0 if has_schedule else steps if only_risk else steps - risk if steps > risk else steps,
         warmup=settings.get("train.warmup", 0),
         rate_divisor=size_table.FINE_TUNING_DIVISOR if fine_tuning and not only_risk else 1,
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),

@@ -49,15 +49,17 @@ class GatedConvolution(nn.Module):
 
     def __init__(self, shape: Shape, config: ModelConfig):
         super().__init__()
-        self.kernel, dropout = shape.kernel, config.dropout
-        depthwise = nn.Conv1d(shape.inputs, shape.inputs, shape.kernel, groups=shape.inputs, bias=False)
-        self.depthwise = depthwise if config.separable else nn.Identity()
-        self.conv = nn.Conv1d(shape.inputs, 2 * shape.channels, 1 if config.separable else shape.kernel)
+        self.kernel = shape.kernel
+        inputs, separable = shape.inputs, config.separable
+        self.depthwise = (
+            nn.Conv1d(inputs, inputs, self.kernel, groups=inputs, bias=False) if separable else nn.Identity()
+        )
+        self.conv = nn.Conv1d(inputs, 2 * shape.channels, 1 if separable else self.kernel)
         self.shortcut = nn.Linear(shape.inputs, shape.channels) if shape.inputs != shape.channels else nn.Identity()
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(config.dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
-        """Draw weights with variance 4 / fan-in (section 3.5 of ConvS2S); 1 / fan-in without gates behind."""
+        """Draw weights with variance 4 / fan-in (section 3.5 of ConvS2S), or 1 / fan-in before the linear layer."""
         draw_convolution(self.conv, 4, generator)
         if isinstance(self.depthwise, nn.Conv1d):
             draw_convolution(self.depthwise, 1, generator)
