@@ -14,7 +14,7 @@ from transduce.system.console import count
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.update import effort, risk_steps
+from transduce.training.update import effort, risk_step, risk_steps
 
 LONG_MINUTES = 120  # of a training, above which a shorter one is offered
 
@@ -76,7 +76,10 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     """The estimated number of updates within train.minutes, or infinity without a time limit or a measured time."""
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
-    return round(60 * config.train.minutes / trial.seconds_per_update)
+    updates = round(60 * config.train.minutes / trial.seconds_per_update)
+    if risk_step(1, config.train) > 0:  # the measured time is that of minimum-risk training
+        return updates
+    return max(1, updates - effort(0, config.train) + config.train.steps)
 
 
 def time_lines(config: RunConfig, trial: Trial) -> list[str]:

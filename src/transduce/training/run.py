@@ -108,9 +108,8 @@ def lead(
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
     config = going.config if going else settings.config()
     if config.train.risk_steps and ranks.world > 1:
-        raise UserError(
-            "Minimum-risk training can't be split among processes. Start it without torchrun, or set train.risk_steps=0."
-        )
+        cause = "Minimum-risk training can't be split among processes."
+        raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
     with phase("start", whole=True):
         test, routes = read_test(config), read_routes(config)
         if not is_begun:
