@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
+from transduce.config.parse import configure
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, TrainConfig
 from transduce.decoding.stepper import forced_log_probs
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch
+from transduce.training.announce import updates_in_budget
+from transduce.training.autobatch import Trial
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
 from transduce.training.run import train
 from transduce.training.update import (
@@ -150,6 +153,14 @@ def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
         result = train(both, parts, stop=lambda steps=steps, updates=updates: next(steps) >= updates)
     assert result.reason == "steps"
     assert same_weights(straight, usual, 6) and same_weights(straight, parts, 10)
+
+
+def test_its_time_counts_in_train_minutes():
+    trial, options = Trial(1, 100, 0.0, 0.1), {"train.minutes": 10, "train.steps": 5000, "train.samples": 10}
+    assert updates_in_budget(configure(options), trial) == 6000
+    risk = configure(options | {"train.risk_steps": 100})
+    assert updates_in_budget(risk, trial) == pytest.approx(6000 - 100 * SAMPLE_COST * 10)
+    assert updates_in_budget(configure(options | {"train.risk_steps": 5000}), trial) == 6000, "measured in it"
 
 
 def test_a_recipe_that_is_cut_short_has_none(tmp_path, capsys):
