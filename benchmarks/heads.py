@@ -48,9 +48,7 @@ def main() -> None:
     print("| attention | head | relative position: share | entropy, bits | perplexity without |")
     print("| --- | --- | --- | --- | --- |")
     costs = {}
-    seen = {
-        name: look(model, module, batches, in_encoder=name.startswith("encoder.")) for name, module in modules.items()
-    }
+    seen = look(model, batches)
     for name, head in heads:
         with removed(modules, [(name, head)]):
             costs[name, head] = perplexity(model, batches)
@@ -72,24 +70,24 @@ def perplexity(model: Seq2Seq, batches: Sequence[Batch]) -> float:
 
 
 @torch.no_grad()
-def look(
-    model: Seq2Seq, module: MultiHeadAttention, batches: Sequence[Batch], *, in_encoder: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """For each head: the relative position with the largest share of the attention, this share, and the entropy."""
-    shares = torch.zeros(module.num_heads, 2 * FARTHEST + 1)
-    entropy, queries = torch.zeros(module.num_heads), 0
+def look(model: Seq2Seq, batches: Sequence[Batch]) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+    """For the heads of each module: the relative position with most of the attention, its share, and the entropy."""
+    names = {module: name for name, module in model.named_modules()}
+    sums: dict[str, Tensor] = {}  # (h, 2 * FARTHEST + 3): the shares, the entropy, and the number of queries
     for batch in batches:
         with recording() as record:
             model(batch.src, batch.tgt_in)
-        (weights,) = record.of(module)
-        real = ((batch.src if in_encoder else batch.tgt_in) != PAD)[:, None, :, None]
-        weights = weights * real
-        queries += int(real.sum())
-        entropy -= (weights * weights.clamp(min=1e-9).log2()).sum(dim=(0, 2, 3))
-        for index, offset in enumerate(range(-FARTHEST, FARTHEST + 1)):
-            shares[:, index] += weights.diagonal(offset, dim1=2, dim2=3).sum(dim=(0, 2))
-    share, index = (shares / queries).max(dim=1)
-    return index - FARTHEST, share, entropy / queries
+        for module, weights in record.attention:
+            name = names[module]
+            real = ((batch.src if name.startswith("encoder.") else batch.tgt_in) != PAD)[:, None, :, None]
+            weights = weights * real
+            shares = [weights.diagonal(k, dim1=2, dim2=3).sum(dim=(0, 2)) for k in range(-FARTHEST, FARTHEST + 1)]
+            entropy = -(weights * weights.clamp(min=1e-9).log2()).sum(dim=(0, 2, 3))
+            found = torch.stack([*shares, entropy, real.sum().expand_as(entropy)], dim=1)
+            sums[name] = sums.get(name, 0) + found
+    means = {name: each / each[:, -1:] for name, each in sums.items()}
+    best = {name: each[:, : 2 * FARTHEST + 1].max(dim=1) for name, each in means.items()}
+    return {name: (best[name].indices - FARTHEST, best[name].values, means[name][:, -2]) for name in means}
 
 
 @contextmanager
