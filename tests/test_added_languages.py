@@ -61,7 +61,7 @@ def train(
     transduce.cli.main(["train", "--out", str(place / out), "--train", *names, *more, *spelt(options)])
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @given(text=st.text(max_size=40))
 def test_an_extended_vocabulary_keeps_ids_and_texts(text, kind):
     old, new = extended(kind)
@@ -71,7 +71,7 @@ def test_an_extended_vocabulary_keeps_ids_and_texts(text, kind):
 
 
 @cache
-def extended(kind: Literal["bpe", "unigram"]) -> tuple[Tokenizer, Tokenizer]:
+def extended(kind: Literal["bpe", "unigram", "char"]) -> tuple[Tokenizer, Tokenizer]:
     lines = texts(300, 3)
     old = Tokenizer.train(lines["en"], lines["de"], vocab_size=300, kind=kind, languages=["de", "en"])
     return old, old.extended(lines["fr"], 30, ["en", "fr"])

@@ -47,7 +47,7 @@ def test_drawn_subwords_spell_the_same_text(vocabulary, texts):
 
 
 def test_without_randomness_the_segmentation_is_the_encoders(vocabulary):
-    strength = 0.0 if vocabulary.is_bpe else 1e4
+    strength = 0.0 if vocabulary.kind == "bpe" else 1e4
     assert sampled(vocabulary, ENGLISH + GERMAN, strength) == vocabulary.encode(ENGLISH + GERMAN).lists()
 
 
@@ -80,7 +80,7 @@ def test_the_distribution_is_the_papers(vocabulary):
     spelled = f"\u2581{WORD}"
     expected = (
         by_dropout(tuple(spelled), {piece: -score for piece, score in scores.items()}, strength)
-        if vocabulary.is_bpe
+        if vocabulary.kind == "bpe"
         else by_scores(spelled, scores, strength)
     )
     sampler, rows = SubwordSampler(vocabulary, strength), vocabulary.encode([WORD])
@@ -142,12 +142,23 @@ def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
     assert len(set(map(tuple, drawn))) == len(drawn)
 
 
-def test_whole_words_are_not_divided(vocabulary, mixture):
+def prepared(tokenizer: Tokenizer, mixture: Mixture, *, symbols: bool = False) -> Prepared:
     counts = dict.fromkeys(["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0)
     names = {"source": "ka", "target": "zu", "corpora": [], "files": [], "weights": [], "left_out": {}}
-    facts = Facts(options={"data.symbols": True}, **names, **counts)
-    prepared = Prepared(Path(), facts, Tokenizer(vocabulary), mixture, [0])
+    facts = Facts(options={"data.symbols": symbols}, **names, **counts)
+    return Prepared(Path(), facts, tokenizer, mixture, [0])
+
+
+def test_whole_words_are_not_divided(vocabulary, mixture):
+    corpus = prepared(Tokenizer(vocabulary), mixture, symbols=True)
     with pytest.raises(UserError, match="whole words"):
-        prepared.drawn(RunConfig(train=TrainConfig(sample_target=0.1)))
-    assert isinstance(prepared.drawn(RunConfig(train=TrainConfig(sample_source=0.1))), SampledMixture)
-    assert prepared.drawn(RunConfig()) is mixture
+        corpus.drawn(RunConfig(train=TrainConfig(sample_target=0.1)))
+    assert isinstance(corpus.drawn(RunConfig(train=TrainConfig(sample_source=0.1))), SampledMixture)
+    assert corpus.drawn(RunConfig()) is mixture
+
+
+@pytest.mark.parametrize("option", ["sample_source", "sample_target"])
+def test_characters_are_not_divided(mixture, option):
+    corpus = prepared(Tokenizer.train(["abc d"], ["d cba"], vocab_size=400, kind="char"), mixture)
+    with pytest.raises(UserError, match="Characters can't be sampled"):
+        corpus.drawn(RunConfig(train=TrainConfig(**{option: 0.1})))

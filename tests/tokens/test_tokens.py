@@ -23,7 +23,7 @@ ENGLISH = [
     "x\u2581y\tz",
 ] * 25
 GERMAN = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "Der rote Ball des Kindes, 3,5 m entfernt!"] * 25
-VOCABULARIES = {"bpe": ("bpe", True), "unigram": ("unigram", True), "separate": ("bpe", False)}
+VOCABULARIES = {kind: (kind, True) for kind in ("bpe", "unigram", "char")} | {"separate": ("bpe", False)}
 # What looks like a control piece, what SentencePiece or a terminal gives a meaning, what is invisible or composed.
 CURIOUS = ["", " ", "  ", "<s>", "</s>", "<unk>", "<pad>", "<0x41>", "<0x0A>", "dog", " dog", "a\u2581b "]
 CURIOUS += ["\u2581", "\u2585", "\0", "\t", "\r", "\x85", "\u2028", "\ufffd", "\ufeff", "\u200d", "\U0010ffff"]
@@ -129,7 +129,7 @@ def test_two_vocabularies_of_the_same_texts_are_still_two(tmp_path):
     assert not Tokenizer.load(tmp_path).joint
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @pytest.mark.parametrize(
     "texts",
     [["a"], ["<s> </s> <unk> <pad> <0x41>"] * 20, ["\0", "\u2581\t\u2585", "ab"], ["日本語" * 4000], ["ab " * 5000]],

@@ -113,7 +113,7 @@ class DataConfig:
     directions: tuple[str, ...] = option((), "directions of a multilingual model, such as en-de; empty: one direction")
     temperature: float = option(3.0, "T: an epoch has n ** (1/T) parts of each direction with n pairs", least=1)
     replay: str = option("", "prepared corpus of the model to which languages are added; it keeps the old directions")
-    tokenizer: Literal["bpe", "unigram"] = option("bpe", "type of SentencePiece model", paper="bpe")
+    tokenizer: Literal["bpe", "unigram", "char"] = option("bpe", "type of SentencePiece model", paper="bpe")
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
     symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")
     placeholders: Literal["auto", "masked", "kept"] = option(

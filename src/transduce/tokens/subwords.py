@@ -28,7 +28,7 @@ class SubwordSampler:
     def __init__(self, vocabulary: Vocabulary, strength: float) -> None:
         """`strength` is the probability of leaving out a merge for BPE, and alpha for unigram."""
         self._strength = strength
-        self._draw = self._draw_bpe if vocabulary.is_bpe else self._draw_unigram
+        self._draw = self._draw_bpe if vocabulary.kind == "bpe" else self._draw_unigram
         pieces, scores = vocabulary.pieces(range(vocabulary.size)), vocabulary.scores()
         # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
         names = [piece if scores[token] is not None else f"\0{token}" for token, piece in enumerate(pieces)]

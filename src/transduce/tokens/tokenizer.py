@@ -40,7 +40,7 @@ class Tokenizer:
         targets: Collection[str],
         *,
         vocab_size: int,
-        kind: Literal["bpe", "unigram"] = "bpe",
+        kind: Literal["bpe", "unigram", "char"] = "bpe",
         joint: bool = True,
         symbols: bool = False,
         placeholder_tokens: str = "",
@@ -72,8 +72,7 @@ class Tokenizer:
         if not self.joint or self.is_imported:
             raise UserError("Languages can be added only to a model with one vocabulary that transduce learnt.")
         tags = [LANGUAGE_TAG.format(language) for language in languages]
-        kind = "bpe" if self.target.is_bpe else "unigram"
-        return type(self)(Vocabulary(extend_model(self.target.model, texts, extra, kind, tags)))
+        return type(self)(Vocabulary(extend_model(self.target.model, texts, extra, self.target.kind, tags)))
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -107,12 +107,16 @@ class Vocabulary:
         self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
         # No piece crosses a space, so BPE, whose scores are ranks, splits a word in the same way in every text. Unigram
         # adds up the scores of a whole text, so rounding may change how a word is split.
-        self._words = WordCache(self._encode_words) if self.is_bpe else None
+        self._words = WordCache(self._encode_words) if self.kind == "bpe" else None
 
     @property
-    def is_bpe(self) -> bool:
-        """Whether the model's scores are the ranks of merges, not log-probabilities."""
-        return all(self.processor.get_score(token).is_integer() for token in range(self.processor.get_piece_size()))
+    def kind(self) -> Literal["bpe", "unigram", "char"]:
+        """The type of the model. BPE's scores are the ranks of merges, the others are log-probabilities."""
+        tokens = range(UNK + 1, self.processor.get_piece_size())
+        if all(self.processor.get_score(token).is_integer() for token in tokens):
+            return "bpe"
+        names = [self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token)]
+        return "char" if all(len(name) == 1 for name in names) else "unigram"
 
     def scores(self) -> list[float | None]:
         """The score of each piece: minus its rank, or its log-probability. None for bytes and special pieces."""
