@@ -4,8 +4,6 @@ import contextlib
 import json
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpora import write_texts
+from forked import COMMAND, Forked
 from transduce import cli
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.types import Feature, Hypothesis, NBestLists, Request
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
     from transduce.wings.serving.store import ModelStore
 
-START = "from transduce import cli; cli.main()"
 TRAINING = [
     *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
     *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.learning_rate=1.0"),
@@ -75,7 +73,7 @@ def request(method: str, path: str, body: bytes | None = None, kind: str = "", *
 class Server:
     """A process that serves."""
 
-    process: subprocess.Popen[bytes]
+    process: Forked
     port: int
     log: Path
 
@@ -132,19 +130,19 @@ def is_closed(connection: socket.socket, seconds: float = PATIENCE) -> bool:
 
 
 @contextlib.contextmanager
-def serving(model: Path, log: Path, *options: str, script: str = START) -> Iterator[Server]:
+def serving(model: Path, log: Path, *options: str, script: str = COMMAND) -> Iterator[Server]:
     """A server of a model at a free port; it is ended with the block, if it still is there."""
-    command = [sys.executable, "-c", script, "serve", str(model), "--port", "0", "--engine", "torch", *options]
-    with log.open("wb") as errors, subprocess.Popen(command, stdout=errors, stderr=errors) as process:
-        try:
-            while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
-                assert process.poll() is None, log.read_text("utf-8")
-                time.sleep(0.05)
-            server = Server(process, int(found[1]), log)
-            server.get("/health")  # it listens before it answers
-            yield server
-        finally:
-            process.terminate()
+    process = Forked(script, "serve", model, "--port", 0, "--engine", "torch", *options, log=log)
+    try:
+        while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", process.said)):
+            assert process.poll() is None, process.said
+            time.sleep(0.05)
+        server = Server(process, int(found[1]), log)
+        server.get("/health")  # it listens before it answers
+        yield server
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
 
 
 def store_of(*translators: "Translator") -> "ModelStore":

@@ -1,13 +1,11 @@
 """Processes that train together, started by hand as a cluster does it, for the tests; and what each of them computes.
 
-As a program, this is one of the processes: `python together.py FOLDER END`.
+`GRADIENTS` is the program of such a process; its arguments are FOLDER and END.
 """
 
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import torch
 from torch import Tensor
 
 from corpora import reverse_rows
+from forked import Forked
 from transduce.config.schema import ModelConfig, TrainConfig
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, make_batch
@@ -79,34 +78,23 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def start(world: int, *command: object, **environment: str) -> list[subprocess.Popen[str]]:
-    """So many processes of a Python command, without torchrun."""
-    port = free_port()
-    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    known = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", **environment}
-    return [
-        subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            env={"RANK": str(rank), **known, "MASTER_PORT": str(port), "WORLD_SIZE": str(world)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
+def start(world: int, code: str, *arguments: object, **environment: str) -> list[Forked]:
+    """So many processes of a Python program, without torchrun."""
+    known = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    return [Forked(code, *arguments, **known | {"RANK": str(rank)} | environment) for rank in range(world)]
 
 
-def ends(processes: list[subprocess.Popen[str]], seconds: float = PATIENCE) -> list[tuple[int, str]]:
-    """Exit status and standard error of each, which must end in time."""
+def ends(processes: list[Forked], seconds: float = PATIENCE) -> list[tuple[int, str]]:
+    """Exit status of each, which must end in time, and what it said."""
     until = time.monotonic() + seconds
     try:
-        return [
-            (process.wait(), said)
-            for process in processes
-            for said in [process.communicate(timeout=max(until - time.monotonic(), 0.1))[1]]
-        ]
+        return [(process.wait(max(until - time.monotonic(), 0.1)), process.said) for process in processes]
     finally:
         for process in processes:
             process.kill()
+
+
+GRADIENTS = "import sys, pathlib, together; together.main(pathlib.Path(sys.argv[1]), sys.argv[2])"
 
 
 def main(folder: Path, end: str) -> None:
@@ -127,7 +115,3 @@ def main(folder: Path, end: str) -> None:
         if ranks.first:
             time.sleep(2 * PATIENCE)  # it works alone, and the others wait for it
         ranks.agree(None)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])

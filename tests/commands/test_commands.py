@@ -23,8 +23,9 @@ import torch
 from safetensors.torch import load_file
 
 import transduce
-from command_line import die, forks, run
+from command_line import run
 from corpora import write_texts
+from forked import killed
 from models import make_model
 from transduce import cli, model_folder
 from transduce.commands.recipes import gather, with_languages
@@ -295,19 +296,10 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     assert not (tmp_path / "a").exists()
 
 
-def killed(folder: Path, pattern: str, change: int, *arguments: object) -> None:
-    """Run a command in another process, which `die` kills."""
-    processes = forks("torch._dynamo", "transduce.wings.synthetic.distill")
-    process = processes.Process(target=die, args=(change, list(map(str, arguments)), folder, pattern))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-
-
 def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(place, tmp_path, capsys):
     command = ["distill", place / "one", "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"]
     command += ["--out", tmp_path / "data"]
-    killed(tmp_path, "data", 2, *command)
+    assert killed(2, list(map(str, command)), tmp_path, "data") == -signal.SIGKILL
     assert (tmp_path / ".data.translations.jsonl").exists()
     status, _, said = run(capsys, *command)
     assert status == 2 and f"{tmp_path / 'data'} exists already" in said
@@ -747,7 +739,7 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
 
 def test_an_average_that_was_killed_is_made_again(place, tmp_path, capsys):
     command = ["average", place / "one", "--last", 2, "--out", tmp_path / "two"]
-    killed(tmp_path, "**/README.md", 1, *command)
+    assert killed(1, list(map(str, command)), tmp_path, "**/README.md") == -signal.SIGKILL
     output(capsys, *command)
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
     assert not [*(tmp_path / "two").glob(".*")]

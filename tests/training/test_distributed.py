@@ -5,7 +5,6 @@ import math
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 import together
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
+from forked import COMMAND, Forked
 from transduce.config.parse import configure
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
@@ -109,7 +109,7 @@ with distributed.init_distributed():
 
 
 def test_a_missing_rank_is_named_and_not_waited_for_for_ever():
-    processes = together.start(3, "-c", JOINS)
+    processes = together.start(3, JOINS)
     processes[2].kill()
     for status, said in together.ends(processes)[:2]:
         assert status == 1 and "has not heard from rank 2: was it killed, or never started?" in said
@@ -117,7 +117,7 @@ def test_a_missing_rank_is_named_and_not_waited_for_for_ever():
 
 
 def test_two_processes_with_one_number_are_refused():
-    processes = together.start(2, "-c", JOINS, RANK="0")
+    processes = together.start(2, JOINS, RANK="0")
     assert any(
         "have the same rank" in said or "can't connect to the others" in said for _, said in together.ends(processes)
     )
@@ -131,7 +131,7 @@ def computed(tmp_path_factory) -> tuple[Path, dict[str, list[tuple[int, str]]]]:
     """Gradients by two and three processes in a folder, and how the processes ended, each in another way."""
     folder = tmp_path_factory.mktemp("gradients")
     worlds = {"killed": 2, "error": 3}
-    started = {end: together.start(world, together.__file__, folder, end) for end, world in worlds.items()}
+    started = {end: together.start(world, together.GRADIENTS, folder, end) for end, world in worlds.items()}
     return folder, {end: together.ends(processes) for end, processes in started.items()}
 
 
@@ -185,13 +185,13 @@ def corpus(tmp_path_factory) -> list[str]:
 
 
 def command(corpus: list[str], out: Path, **changes: object) -> list[str]:
-    """What stands behind `python`; a change is written train__steps=10."""
-    return ["-m", "transduce", "train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
+    """What stands behind `transduce`; a change is written train__steps=10."""
+    return ["train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
 
 
 def succeed(world: int, *arguments: str) -> list[str]:
     """Train with so many processes; returns what each said."""
-    found = together.ends(together.start(world, *arguments))
+    found = together.ends(together.start(world, COMMAND, *arguments))
     assert [status for status, _ in found] == [0] * world, found
     assert [said for _, said in found[1:]] == [""] * (world - 1)
     return [said for _, said in found]
@@ -246,7 +246,7 @@ def test_no_size_of_a_corpus_hangs(tmp_path):
 @pytest.mark.slow
 def test_one_that_is_told_to_stop_stops_all_and_they_go_on(corpus, tmp_path):
     out = tmp_path / "out"
-    processes = together.start(2, *command(corpus, out, train__steps=5000))
+    processes = together.start(2, COMMAND, *command(corpus, out, train__steps=5000))
     wait_for(lambda: (out / "checkpoints/step-00000020").is_dir())
     processes[1].send_signal(signal.SIGTERM)
     assert [status for status, _ in together.ends(processes)] == [130, 130]
@@ -264,8 +264,10 @@ def test_one_that_is_told_to_stop_stops_all_and_they_go_on(corpus, tmp_path):
 def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
     chance = random.Random(trial)
     world = chance.choice([2, 3])
-    processes = together.start(world, *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5))
-    said = processes[0].stderr.readline()  # they have met, and rank 0 begins to prepare
+    processes = together.start(
+        world, COMMAND, *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5)
+    )
+    said = wait_for(lambda: processes[0].said)  # they have met, and rank 0 begins to prepare
     assert said.startswith("Reading the corpus")
     time.sleep(chance.uniform(0, 8))
     victim = chance.randrange(world)
@@ -281,18 +283,16 @@ def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
             )
 
 
-def torchrun(*arguments: object) -> subprocess.Popen[str]:
-    """The launcher of this environment."""
-    program = [sys.executable, "-m", "torch.distributed.run", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True)
+def torchrun(*arguments: object) -> Forked:
+    """torchrun with a training."""
+    return Forked("from torch.distributed.run import main; main()", *arguments, PYTHONPATH=os.pathsep.join(sys.path))
 
 
 @pytest.mark.slow
 def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
     out = tmp_path / "out"
     options = ["--nproc-per-node", 2, "--master-port", together.free_port(), "--max-restarts", 2]
-    process = torchrun(*options, *command(corpus, out, train__steps=200))
+    process = torchrun(*options, "-m", "transduce", *command(corpus, out, train__steps=200))
     for step in (20, 80):
         wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
         mine = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -308,7 +308,7 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
 def test_two_nodes(corpus, tmp_path):
     address = f"127.0.0.1:{together.free_port()}"
     options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
-    nodes = [torchrun(*options, *command(corpus, tmp_path / "two")) for _ in range(2)]
+    nodes = [torchrun(*options, "-m", "transduce", *command(corpus, tmp_path / "two")) for _ in range(2)]
     assert [status for status, _ in together.ends(nodes)] == [0, 0]
     succeed(1, *command(corpus, tmp_path / "one"))
     assert same_curve(tmp_path / "one", tmp_path / "two")

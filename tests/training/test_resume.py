@@ -5,8 +5,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +12,8 @@ import pytest
 import torch
 
 import transduce
-from command_line import die, forks
 from corpora import TINY, changed, spelt, write_texts
+from forked import COMMAND, Forked, killed
 from transduce import cli, model_folder
 from transduce.config.settings import Settings
 from transduce.system.files import verify
@@ -55,12 +53,9 @@ def arguments(corpus: list[str], out: Path, **changes: object) -> list[str]:
     return ["train", *corpus, "--out", str(out), *spelt(changed(OPTIONS, **changes))]
 
 
-def begin(command: list[str]) -> subprocess.Popen[str]:
-    """A command as a user starts it."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "transduce.cli", *command], stderr=subprocess.PIPE, text=True, env=environment
-    )
+def begin(command: list[str]) -> Forked:
+    """A command in a process of its own."""
+    return Forked(COMMAND, *command)
 
 
 def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, str]:
@@ -101,18 +96,14 @@ def moments(out: Path, count: int, chance: random.Random) -> Iterator[tuple[str,
 def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp_path):
     straight, out, saving = tmp_path / "straight", tmp_path / "killed", 0
     cli.main(arguments(corpus, straight, **RANDOM))
-    processes = forks("torch._dynamo", "transduce.training.run")
     for number, (pattern, change) in enumerate(moments(out, kills, random.Random(1))):
-        process = processes.Process(target=die, args=(change, arguments(corpus, out, **RANDOM), out, pattern))
-        process.start()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL, f"start {number} ended before it was killed"
+        status = killed(change, arguments(corpus, out, **RANDOM), out, pattern)
+        assert status == -signal.SIGKILL, f"start {number} ended before it was killed"
         saving += any(out.glob("checkpoints/.step-*.aside-*"))
     assert saving >= kills // 6
     assert not (out / "manifest.json").exists()
     last = begin(arguments(corpus, out, **RANDOM))
-    said = last.communicate(timeout=PATIENCE)[1]
-    assert last.returncode == 0 and "Resuming at step 120 of 120" in said
+    assert last.wait(PATIENCE) == 0 and "Resuming at step 120 of 120" in last.said
     verify(out, hashes=True)
     assert learnt(out) == learnt(straight)
     assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 121, 10)]
@@ -134,8 +125,8 @@ def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
 
         wait_for(some_saved, lambda process=process: process.poll() is not None)
         process.send_signal(number)
-        said = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 130, said
+        assert process.wait(PATIENCE) == 130, process.said
+        said = process.said
         assert "Traceback" not in said
         assert (f"Resuming at step {steps}" in said) == bool(steps)
         steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
@@ -159,7 +150,8 @@ def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, cap
             assert run(capsys, arguments(corpus, out, train__steps=50_000)) == (2, busy)
     finally:
         process.kill()
-    assert "Traceback" not in process.communicate(timeout=PATIENCE)[1]
+    process.wait(PATIENCE)
+    assert "Traceback" not in process.said
     steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*")) + 1
     assert run(capsys, arguments(corpus, out, train__steps=steps))[0] == 0
     assert not [*out.glob(".*")]
@@ -204,8 +196,7 @@ def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
     process = begin(arguments(corpus, out, train__steps=50_000))
     wait_for(lambda: (out / "checkpoints/step-00000012").exists(), lambda: process.poll() is not None)
     process.terminate()
-    said = process.communicate()[1]
-    assert process.returncode == 130, said
+    assert process.wait(PATIENCE) == 130, process.said
     assert not model_folder.describe(out).finished
     transduce.load(out).translate(["ka lo"])
 

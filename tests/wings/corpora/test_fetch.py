@@ -24,7 +24,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from command_line import die, forks, run
+from command_line import run
+from forked import killed
 from sites import Handler, Site, cut, serving, silent, stall, status, tar, zipped
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
@@ -282,9 +283,7 @@ def test_a_file_that_changes_is_begun_anew(
     check_whole(tmp_path)
 
 
-def die_quickly(change: int, arguments: list[str]) -> None:
-    download.FIRST_WAIT_SECONDS = 0.001
-    die(change, arguments)
+QUICKLY = "from transduce.wings.corpora.fetch import download; download.FIRST_WAIT_SECONDS = 0.001"
 
 
 def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_same(
@@ -296,16 +295,12 @@ def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_sam
     arguments = offer(site, tmp_path / "begun", new, checksum="")
     site.faults = [changing(OLD["as long"], new), status(404)]
     refused(capsys, *arguments)
-    processes = forks(__name__)
     ended, change = -signal.SIGKILL, 0
     while ended:
         change += 1
         folder = shutil.copytree(tmp_path / "begun", tmp_path / str(change))
         arguments = offer(site, folder, new, checksum="")
-        process = processes.Process(target=die_quickly, args=(change, list(map(str, arguments))))
-        process.start()
-        process.join()
-        ended = process.exitcode
+        ended = killed(change, list(map(str, arguments)), code=QUICKLY)
         assert ended in (0, -signal.SIGKILL)
         assert run(capsys, *arguments)[0] == 0
         check_whole(folder)

@@ -43,6 +43,7 @@ def page(browser: "webdriver.Chrome", address: str) -> Iterator["Page"]:
     from web_page import Page
 
     page = Page(browser, address)
+    page.complaints()  # forget those of pages of other tests
     page.open()
     yield page
     page.run("localStorage.clear(); sessionStorage.clear()")  # the next test is there for the first time

@@ -17,8 +17,9 @@ from starlette.testclient import TestClient
 
 from command_line import run
 from corpora import WORDS, reverse_texts
+from forked import COMMAND
 from models import make_model
-from servers import START, Echo, Server, serving
+from servers import Echo, Server, serving
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import Scores, load, summarize
 from transduce.decoding.translator import Translator
@@ -39,7 +40,7 @@ from transduce.wings.serving.store import ModelStore
 
 ASKED = {"q": "ka lo", "source": "ka", "target": "zu"}
 TOKENIZER = Tokenizer.train(list(WORDS), list(WORDS), vocab_size=300)
-LOOK_OFTEN = f"from transduce.wings.serving import store; store.POLL_SECONDS = 0.05; {START}"
+LOOK_OFTEN = f"from transduce.wings.serving import store; store.POLL_SECONDS = 0.05; {COMMAND}"
 
 
 @dataclass

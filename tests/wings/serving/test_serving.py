@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 import transduce
 from command_line import run
 from corpora import reverse_texts
-from servers import START, Server, is_closed, receive, request, serving, train
+from forked import COMMAND
+from servers import Server, is_closed, receive, request, serving, train
 from transduce.wings.serving.keys import add_key
 from waiting import PATIENCE, wait_for
 
@@ -46,7 +47,7 @@ def server(model: Path) -> Iterator[Server]:
         yield server
     log = server.log.read_text("utf-8")
     assert re.fullmatch(r"ka → zu: .*\nListening on .*\n", log), log  # whatever anybody sends
-    assert server.process.returncode == 0
+    assert server.process.poll() == 0
 
 
 @pytest.fixture(scope="module")
@@ -509,7 +510,7 @@ SLOW_TO_CLOSE = "from transduce.wings.serving import network; network.READ_SECON
 def test_requests_that_arrive_with_sigterm_are_answered(model, tmp_path):
     fields = {"q": "ka lo", "source": "ka", "target": "zu"}
     asked = request("POST", "/translate", json.dumps(fields).encode(), "application/json")
-    with serving(model, tmp_path / "log", script=SLOW_TO_CLOSE + START) as server, contextlib.ExitStack() as stack:
+    with serving(model, tmp_path / "log", script=SLOW_TO_CLOSE + COMMAND) as server, contextlib.ExitStack() as stack:
         kept, new = ([stack.enter_context(server.connect()) for _ in range(20)] for _ in range(2))
         for connection in kept:
             connection.sendall(asked)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import die, forks, run
+from command_line import run
 from corpora import TINY, reverse_texts, spelt, write_texts
+from forked import killed
 from transduce import model_folder
 from transduce.config.schema import BACK_TRANSLATED
 from transduce.preparation.prepared import open_prepared
@@ -44,12 +45,8 @@ def straight(place, tmp_path_factory) -> Path:
 
 
 def start(command: list[str], *, change: int = 0, pattern: str = ".") -> int | None:
-    """The exit status of a command in a process that has PyTorch loaded; it is killed as `die` says."""
-    processes = forks("torch._dynamo", "transduce.wings.synthetic.back_translation")
-    process = processes.Process(target=die, args=(change, command, Path(command[command.index("--out") + 1]), pattern))
-    process.start()
-    process.join()
-    return process.exitcode
+    """The exit status of a command; it is killed as `killed` says."""
+    return killed(change, command, Path(command[command.index("--out") + 1]), pattern)
 
 
 def texts(out: Path) -> list[tuple[str, str]]:
