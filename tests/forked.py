@@ -34,7 +34,8 @@ class Forked:
 
     def __init__(self, code: str, *arguments: object, log: Path | None = None, **environment: str) -> None:
         """`log` is the file for what it writes."""
-        self.log = log or Path(tempfile.mkstemp(suffix=".log")[1])
+        self._temporary = tempfile.NamedTemporaryFile()  # noqa: SIM115 – removed with this object
+        self.log = log or Path(self._temporary.name)
         self.log.write_bytes(b"")
         words, known = [str(argument) for argument in arguments], os.environ | environment
         self._process = _forks().Process(target=_run, args=(code, words, self.log, Path.cwd(), known), daemon=True)
