@@ -115,7 +115,7 @@ class Vocabulary:
         tokens = range(UNK + 1, self.processor.get_piece_size())
         if all(self.processor.get_score(token).is_integer() for token in tokens):
             return "bpe"
-        names = [self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token)]
+        names = (self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token))
         return "char" if all(len(name) == 1 for name in names) else "unigram"
 
     def scores(self) -> list[float | None]:
