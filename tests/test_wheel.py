@@ -1,12 +1,19 @@
 """The wheel works outside the checkout, with its recipes and the phrasebook."""
 
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from models import make_model
+from waiting import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,11 +39,16 @@ def installed(wheel):
     return wheel.parent / "site"
 
 
-def python(installed: Path, code: str, *arguments: str) -> str:
-    """What a program prints in which `transduce` is that of the wheel."""
+def program(installed: Path, code: str, *arguments: str) -> dict:
+    """A program in which `transduce` is that of the wheel, as arguments of subprocess.run or Popen."""
     checked = f"import transduce; assert transduce.__file__.startswith({str(installed)!r}); {code}"
-    command, environment = [sys.executable, "-c", checked, *arguments], os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(command, cwd=installed.parent, env=environment, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    return {"args": [sys.executable, "-c", checked, *arguments], "cwd": installed.parent, "env": environment}
+
+
+def python(installed: Path, code: str, *arguments: str) -> str:
+    """What such a program prints."""
+    done = subprocess.run(**program(installed, code, *arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -81,3 +93,20 @@ def test_its_web_page_is_whole(installed):
     page = Path("transduce/wings/serving/page")
     found, wanted = ({file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src"))
     assert found == wanted and "index.html" in found
+
+
+def test_it_serves(installed, tmp_path):
+    command = ("serve", str(make_model(tmp_path / "model", {})), "--port", "0")
+    log, code = tmp_path / "log", "from transduce.cli import main; main()"
+    with log.open("wb") as file, subprocess.Popen(**program(installed, code, *command), stderr=file) as process:
+        try:
+            address = wait_for(lambda: re.search(r"http://\S+:\d+/", log.read_text()), process.poll)[0]
+            body = json.dumps({"q": "ba ka", "source": "en", "target": "de"}).encode()
+            asked = urllib.request.Request(f"{address}translate", body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+                assert json.load(answer)["translatedText"]
+            with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+                assert b"<html" in answer.read()
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0, log.read_text()
