@@ -403,11 +403,9 @@ def test_what_is_cut_off_is_said_and_flagged(place, capsys):
     command = ["translate", place / "one", "--input", place / "test.src", "decode.max_extra_tokens=0"]
     status, found, said = run(capsys, *command, "--json")
     flags = [json.loads(line)["flags"] for line in found.split("\n")[:-1]]
-    cut = sum(each == ["cut"] for each in flags)
+    cut = sum("cut" in each for each in flags)
     assert status == 0 and cut > 0
-    assert said.splitlines()[-1].startswith(
-        f"{console.count(cut, 'translation')} cut off at the length limit (decode.max_extra_tokens)"
-    )
+    assert f"\n{console.count(cut, 'translation')} cut off at the length limit (decode.max_extra_tokens)" in f"\n{said}"
     assert run(capsys, *command)[1].count("\n") == 12
 
 
