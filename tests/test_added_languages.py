@@ -1,5 +1,6 @@
 """Languages that are added to a trained model: its vocabulary, its weights, its directions, and their scores."""
 
+import json
 import shutil
 from collections.abc import Mapping
 from functools import cache
@@ -139,16 +140,35 @@ def test_the_old_corpus_is_repeated_and_validated(place, added, capsys):
     assert "before languages were added" in run(capsys, "info", added)[1]
 
 
-def test_no_sentence_of_the_old_validation_pairs_is_trained_on(place):
+@pytest.mark.parametrize("valid", [False, True])
+def test_no_sentence_of_the_old_validation_pairs_is_trained_on(place, valid):
     english = [pair.source for pair in open_prepared(place / "old" / "data").valid()]
     lines = texts(60, 9)
     for code, leaked in (("en", english), ("fr", [f"ooo{number}" for number in range(len(english))])):
         (place / f"leak.{code}").write_text("".join(f"{line}\n" for line in lines[code] + leaked))
-    train(place, "leaked", "leak.en", "leak.fr", more=("--init", str(place / "old")))
-    new = open_prepared(place / "leaked" / "data")
+    named = [str(place / "new.en"), str(place / "new.fr")]
+    more = ("--init", str(place / "old"), *(["--valid", *named] if valid else []))
+    train(place, f"leaked-{valid}", "leak.en", "leak.fr", more=more)
+    new = open_prepared(place / f"leaked-{valid}" / "data")
     store = new.mixture.stores[0]
     trained = new.tokenizer.decode([row.tolist() for row in store.source.rows(np.arange(store.pairs))])
     assert trained and not {*trained} & {*english}
+
+
+def test_a_file_of_the_old_corpus_may_hold_the_new_language_too(place):
+    rows = (dict(zip(("en", "de", "fr"), row, strict=True)) for row in zip(*texts(200, 0).values(), strict=True))
+    (place / "all.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    labelled = f"en,de={place / 'all.jsonl'}", f"en,fr={place / 'all.jsonl'}"
+    transduce.cli.main(["train", "--out", str(place / "one"), "--train", labelled[0], *spelt(TINY | SHAPE | STEPS)])
+    more = ["--init", str(place / "one"), "--out", str(place / "two languages"), *spelt(STEPS)]
+    transduce.cli.main(["train", "--train", labelled[1], *more])
+    facts = open_prepared(place / "two languages" / "data").facts
+    assert facts.pair_languages == [["en", "fr"], ["en", "de"]]
+
+
+def test_one_direction_of_a_model_is_trained_further(place, added, capsys):
+    train(place, "narrowed", "new.fr", "new.en", more=("--init", str(added)))
+    assert "--from fr --to en" in capsys.readouterr().out
 
 
 def test_adding_a_language_again_keeps_all_directions(place, added):

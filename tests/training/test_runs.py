@@ -34,6 +34,7 @@ from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
 from transduce.training.checkpoint import moving_average, regular
 from transduce.training.run import train
+from transduce.training.update import AVERAGE
 
 OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
 ASSIGNMENTS = spelt(OPTIONS)
@@ -349,6 +350,21 @@ def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
     assert len({place > 1 for place in chosen}) == 2, "a test in which an average always wins shows little"
 
 
+def test_without_train_ema_an_old_moving_average_is_forgotten(place, tmp_path):
+    given = options(place, train__ema=0.9, train__steps=10)
+    train(given, tmp_path / "first")
+    train(options(place, train__steps=20), tmp_path / "tuned", init=tmp_path / "first", keep_optimizer=True)
+    train(given | {"train.ema": 0, "train.steps": 20}, tmp_path / "first")
+    for name in ("first", "tuned"):
+        state = load_file(model_folder.checkpoints(tmp_path / name)[-1] / "optimizer.safetensors")
+        assert state and not any(key.endswith(AVERAGE) for key in state), "validations would measure it"
+
+
+def test_sgd_without_momentum_has_no_moving_average(place, tmp_path):
+    given = {"train__optimizer": "sgd", "train__beta1": 0, "train__ema": 0.9, "train__steps": 4}
+    assert train(options(place, **given), tmp_path / "out").reason == "steps"
+
+
 def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(model, out)
@@ -499,8 +515,11 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
 
 
 def test_nothing_that_weighs_something_is_refused(place, tmp_path):
+    nothing = [{"files": files(place, "train"), "weight": 0}]
     with pytest.raises(UserError, match="Every corpus has weight 0"):
-        train(options(place, data__corpora=[{"files": files(place, "train"), "weight": 0}]), tmp_path / "out")
+        train(options(place, data__corpora=nothing), tmp_path / "out")
+    with pytest.raises(UserError, match="Every corpus has weight 0"):
+        train(options(place, data__augment="default", data__corpora=nothing), tmp_path / "augmented")
 
 
 # -- bad input --------------------------------------------------------------------------------------------
@@ -558,6 +577,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("train.learing_rate=1", r"Unknown option 'train\.learing_rate'; did you mean 'train\.learning_rate'\?"),
         ("train.steps=many", r"train\.steps must be a whole number, not 'many'"),
         ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
+        ("data.bleu_tokenize=foo", "There is no tokenisation 'foo'"),
         ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
         (

@@ -129,9 +129,10 @@ def _with_languages(settings: Settings, train: Sequence[str], init: Path | None,
 def _print_command(out: Path) -> None:
     """Print the command that uses the model, on rank 0."""
     from transduce import model_folder
+    from transduce.text.languages import Direction
     from transduce.training.distributed import is_first
 
     if is_first():
         data, model = model_folder.read_config(out).data, shlex.quote(str(out))
-        options = f" --from {data.source} --to {data.target}" if data.directions else ""
+        options = "".join(" --from {} --to {}".format(*Direction.parse(first)) for first in data.directions[:1])
         print(f"{out} is ready: transduce {'parse' if data.symbols else 'translate'} {model}{options} --input FILE")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
-from transduce.preparation.passes import rules_of
+from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
@@ -228,19 +228,34 @@ def _hold_out(
 ) -> tuple[list[Pair], int]:
     """Return the validation pairs, and the number of pairs dropped because they share sentences with these.
 
-    Pairs of synthetic corpora may be dropped, but not held out.
+    A pair of an ordinary corpus is dropped if it shares a sentence with a pair of `replayed`, a pair of a synthetic
+    corpus also if it shares one with a pair that is held out.
     """
-    if data.valid:
-        return list(masked_pairs(read_directed(data.valid, data), data, cleaning)), 0
-    of_kind: dict[bool, list[StagedPairs]] = {False: [], True: []}
-    ends = []  # of the corpora that are not synthetic
+    held_out = [] if data.valid else _split(data, corpora)
+    linked = sentences(replayed), sentences([*held_out, *replayed])
+    dropped = 0
     for corpus, parts in zip(data.corpora, corpora, strict=True):
-        of_kind[corpus.synthetic] += parts
-        ends += [] if corpus.synthetic else [sum(part.count() for part in of_kind[False])]
-    staged, synthetic = of_kind.values()
+        for part in parts if len(hashes := linked[corpus.synthetic]) else ():
+            shares = [np.isin(each, hashes).any(axis=1) for each in part.sentences()]
+            pairs = np.flatnonzero(part.parts == Part.TRAIN)
+            part.parts[pairs[np.concatenate([np.empty(0, bool), *shares])]] = Part.DROPPED
+        dropped += sum(part.count(Part.DROPPED) for part in parts)
+    if data.valid:
+        held_out = list(masked_pairs(read_directed(data.valid, data), data, cleaning))
+    return held_out, dropped
+
+
+def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
+    """Hold out pairs of the corpora that are not synthetic, and drop the pairs that share sentences with them."""
+    staged: list[StagedPairs] = []
+    ends = []
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        if not corpus.synthetic:
+            staged += parts
+            ends.append(sum(part.count() for part in staged))
     part_ends = np.cumsum([part.count() for part in staged])
     if not data.holdout or not staged or not part_ends[-1]:
-        return [], 0
+        return []
     split = hold_out(
         lambda: chain.from_iterable(part.sentences() for part in staged),
         data.holdout,
@@ -249,17 +264,12 @@ def _hold_out(
     )
     for part, decided in zip(staged, np.split(split, part_ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided
-    held_out = [
+    return [
         pair
         for corpus, parts in zip(data.corpora, corpora, strict=True)
         for part in parts
         for pair in directed(part.pairs(Part.HELD_OUT), Direction(corpus.source, corpus.target), data)
     ]
-    hashes = sentences([*held_out, *replayed])
-    for part in (*synthetic, *(staged if replayed else ())):
-        linked = np.concatenate([np.empty(0, bool), *(np.isin(each, hashes).any(axis=1) for each in part.sentences())])
-        part.parts[np.flatnonzero(part.parts == Part.TRAIN)[linked]] = Part.DROPPED
-    return held_out, sum(part.count(Part.DROPPED) for part in (*staged, *synthetic))
 
 
 def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = False) -> Iterator[Pair]:
@@ -274,19 +284,6 @@ def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = F
         if untrained:
             data = dataclasses.replace(data, directions=tuple(map(str, (corpus.languages, corpus.languages.reverse))))
         yield from directed(read_pairs(corpus.files, corpus.languages), corpus.languages, data)
-
-
-def directed(pairs: Iterable[Pair], languages: Direction, data: DataConfig) -> Iterator[Pair]:
-    """In a multilingual model, yield the pairs once for each of its directions between two languages."""
-    if not data.directions:
-        yield from pairs
-        return
-    forward, backward = str(languages), str(languages.reverse)
-    for pair in pairs:
-        if forward in data.directions:
-            yield pair._replace(direction=forward)
-        if backward in data.directions:
-            yield Pair(pair.target, pair.source, pair.origin, backward)
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:

@@ -27,6 +27,8 @@ from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OT
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 
+SYNTHETIC_TAG = f"{BACK_TRANSLATED} "
+
 
 def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
     """Raise UserError if `data` has no corpora, or has corpora that can't be prepared.
@@ -99,7 +101,7 @@ def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:
     """Add a tag to each source if the corpus is synthetic."""
     if not corpus.synthetic:
         return pairs
-    return (pair._replace(source=f"{BACK_TRANSLATED} {pair.source}") for pair in pairs)
+    return (pair._replace(source=SYNTHETIC_TAG + pair.source) for pair in pairs)
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
@@ -131,7 +133,7 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
     For the second and later parts, `checker` must be made from the first pairs of the corpus.
     """
     rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
-    with StagingWriter(folder, with_sentences=not data.valid and data.holdout > 0) as writer:
+    with StagingWriter(folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
             checker = checker or Checker(rules, [column.texts for column in batch.columns])
@@ -179,6 +181,21 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
-    texts = [mask_pair(pair.source, pair.target) for pair in pairs]
+    tags = [SYNTHETIC_TAG if pair.source.startswith(SYNTHETIC_TAG) else "" for pair in pairs]
+    masked = [mask_pair(pair.source[len(tag) :], pair.target) for tag, pair in zip(tags, pairs, strict=True)]
+    texts = [text and (tag + text[0], text[1]) for tag, text in zip(tags, masked, strict=True)]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts
+
+
+def directed(pairs: Iterable[Pair], languages: Direction, data: DataConfig) -> Iterator[Pair]:
+    """In a multilingual model, yield the pairs once for each of its directions between two languages."""
+    if not data.directions:
+        yield from pairs
+        return
+    forward, backward = str(languages), str(languages.reverse)
+    for pair in pairs:
+        if forward in data.directions:
+            yield pair._replace(direction=forward)
+        if backward in data.directions:
+            yield Pair(pair.target, pair.source, pair.origin, backward)

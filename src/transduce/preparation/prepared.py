@@ -119,7 +119,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 class Replay(NamedTuple):
     """The old corpora of data.replay that are trained on again, and the old validation pairs."""
 
-    corpora: Sequence[int]  # numbers in data.replay, without corpora whose files the new corpus has
+    corpora: Sequence[int]  # numbers in data.replay, without those that the new corpus has, too
     prepared: Prepared
     valid: Sequence[Pair]  # with their directions
 
@@ -127,8 +127,9 @@ class Replay(NamedTuple):
     def open(cls, data: DataConfig) -> Self:
         """Open data.replay. Raises UserError if it is missing or damaged."""
         prepared = open_prepared(Path(data.replay))
-        facts, named = prepared.facts, [{*corpus.files} for corpus in data.corpora]
-        corpora = [i for i, files in enumerate(facts.corpora) if {*files} not in named]
+        facts, named = prepared.facts, [({*each.files}, {each.source, each.target}) for each in data.corpora]
+        old = zip(facts.corpora, facts.pair_languages, strict=True)
+        corpora = [i for i, (files, languages) in enumerate(old) if ({*files}, {*languages}) not in named]
         valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
         return cls(corpora, prepared, valid)
 

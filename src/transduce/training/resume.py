@@ -27,7 +27,7 @@ from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
 from transduce.training.start import check_vocabulary
-from transduce.training.update import make_optimizer
+from transduce.training.update import forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
@@ -38,7 +38,7 @@ LEFT_OPEN = (
 )
 # Options (or prefixes) that a training can't change, exceptions, and options that don't affect what it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer", "train.sample_", "train.select_by")
-NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
+NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test", "data.bleu_tokenize")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 
 
@@ -95,6 +95,8 @@ def resume(
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
     optimizer = make_optimizer(wrapped_model.parameters(), config.train)
     state = load_newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
+    if not config.train.ema:
+        forget_average(optimizer)
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")

@@ -10,6 +10,7 @@ from transduce import model_folder
 from transduce.config.parse import configure, read_recipe, to_toml
 from transduce.config.schema import RunConfig
 from transduce.config.settings import Settings
+from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -111,6 +112,7 @@ def lead(
         cause = "Minimum-risk training can't be split among processes."
         raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
     with phase("start", whole=True):
+        check_tokenisation(config.data.bleu_tokenize)
         test, routes = read_test(config), read_routes(config)
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks, fit)

@@ -138,7 +138,14 @@ def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
     """Update the moving average of the weights, which is part of the optimizer state, so that checkpoints have it."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"] if weight in optimizer.state]
     averages = [optimizer.state[weight].setdefault(AVERAGE, weight.detach().clone()) for weight in weights]
-    torch._foreach_lerp_(averages, weights, 1 - decay)
+    if weights:  # SGD without momentum has no state
+        torch._foreach_lerp_(averages, weights, 1 - decay)
+
+
+def forget_average(optimizer: torch.optim.Optimizer) -> None:
+    """Delete the moving average: without train.ema, it would no longer follow the weights."""
+    for state in optimizer.state.values():
+        state.pop(AVERAGE, None)
 
 
 @contextmanager

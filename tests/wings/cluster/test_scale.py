@@ -336,6 +336,13 @@ def test_a_corpus_prepared_in_shards_is_the_same(
     assert alone or contents(folder / "joined") == contents(folder / "one")
 
 
+def test_a_vocabulary_without_the_tags_is_refused_before_a_shard_is_read(vocabulary, tmp_path):
+    file = str(vocabulary.parent / "t.tsv")
+    corpora = (CorpusConfig((file,), source="en", target="de"),)
+    with pytest.raises(UserError, match="The vocabulary has no tag for de"):
+        plan_preparation(DataConfig(corpora=corpora, directions=("en-de", "de-en")), tmp_path, 1, vocabulary=vocabulary)
+
+
 def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabulary, tmp_path):
     files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):

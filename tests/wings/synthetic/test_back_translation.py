@@ -65,8 +65,23 @@ def test_new_lines_are_translated_once_tagged_and_mixed(place, straight):
     assert real.weight == pytest.approx(max(1, len(made) / (0.5 * 200)))
     prepared = open_prepared(straight / "data")
     store = prepared.mixture.stores[1]
-    sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(len(store))))
+    sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(store.pairs)))
     assert sources and all(source.startswith(f"{BACK_TRANSLATED} ") for source in sources)
+
+
+def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
+    recipe = "[data]\n" + "".join(
+        f'[[data.corpora]]\nfiles = ["{place}/train.src", "{place}/train.tgt"]\nsynthetic = {value}\n'
+        for value in ("false", "true")
+    )
+    (tmp_path / "recipe.toml").write_text(recipe)
+    command = ["prepare", tmp_path / "recipe.toml", "--from=xx", "--to=yy", "--out", tmp_path / "data"]
+    own = ["data.placeholders=masked", "data.holdout=0", "data.deduplicate=false", *spelt(TINY)]
+    _, _, said = run(capsys, *command, *(each for each in own if each.startswith("data.")))
+    prepared = open_prepared(tmp_path / "data")
+    store = prepared.mixture.stores[1]
+    sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(store.pairs)))
+    assert len(sources) > 100 and all(source.startswith(f"{BACK_TRANSLATED} ") for source in sources), said
 
 
 def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
@@ -103,6 +118,10 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     assert status == 0 and "Step 1" not in said and "Step 3 of 3" in said
     assert texts(out) == texts(straight)
     assert not (out / FOLDER / "reverse").exists()
+    same = tmp_path / "same.yy"
+    same.write_text((place / "more.yy").read_text())
+    again = str(reverse.parent / ".." / FOLDER / "reverse")
+    assert run(capsys, *arguments(place, out, "--reverse", again, text=same))[0] == 0, "other paths, same content"
     other = tmp_path / "other.yy"
     other.write_text("zu fe zu fe zu fe\n")
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), text=other))

@@ -67,7 +67,9 @@ def plan_preparation(
     If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
     passes.check_corpora(data)
-    data = passes.with_placeholders(data, Tokenizer.load(vocabulary) if vocabulary else None)
+    tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
+    passes.check_tags(data, tokenizer)
+    data = passes.with_placeholders(data, tokenizer)
     for file in (file for corpus in data.corpora for file in corpus.files):
         if file in STANDARD_INPUT:
             raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")

@@ -154,8 +154,11 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     except ValueError as error:
         raise UserError(f"{path}: not valid TOML: {error}.") from None
     kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str}
+    if isinstance(table.get("notes"), str):
+        table["notes"] = [table["notes"]]
     for key, value in table.items():
-        if key in kinds and not isinstance(value, kinds[key]):
+        is_wrong = key == "notes" and not (isinstance(value, list) and all(isinstance(note, str) for note in value))
+        if is_wrong or (key in kinds and not isinstance(value, kinds[key])):
             raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
         if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise UserError(f"{path}: {key} must be a number.")
@@ -181,7 +184,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         base=str(table.get("base", "")),
         judge=table.get("judge", MEASURES[0]),
         budget=budgets[0] if budgets else None,
-        notes=[notes] if isinstance(notes := table.get("notes", ()), str) else notes,
+        notes=table.get("notes", ()),
     )
     return checked(dataclasses.replace(definition, options={**options, **own}), own, str(path))
 
@@ -219,8 +222,8 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: seeds must be a whole number from 1.")
     if definition.max_seeds and definition.max_seeds < definition.seeds:
         raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
-    if definition.budget and not definition.budget[1] > 0:
-        raise UserError(f"{file}: {definition.budget[0]} must be above 0.")
+    if definition.budget and not 0 < definition.budget[1] < math.inf:
+        raise UserError(f"{file}: {definition.budget[0]} must be above 0 and finite.")
     differing = {name for row in rows for name in row.options}
     for name in [*differing, *definition.grid]:
         if name in own:

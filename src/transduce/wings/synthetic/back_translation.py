@@ -64,7 +64,7 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
         _check_reverse(reverse, data)
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
-        pairs = _translate(lines, reverse or _train_reverse(settings, data, folder), folder, files)
+        pairs = _translate(lines, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
     real = sum(
         corpus.weight * sum(1 for _ in read_pairs(corpus.files, (data.source, data.target))) for corpus in data.corpora
@@ -161,11 +161,11 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
         )
 
 
-def _translate(lines: list[str], reverse: Path, folder: Path, files: Sequence[str]) -> int:
+def _translate(lines: list[str], reverse: Path, folder: Path) -> int:
     """Write the translations of the lines to PAIRS, and return the number of pairs."""
     weights = digest(model_folder.describe(reverse).weights)
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    call: dict[str, Value] = {"reverse": str(reverse), "weights": weights, "files": " ".join(files), "text": text}
+    call: dict[str, Value] = {"weights": weights, "text": text}
     path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
