@@ -539,18 +539,22 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
     translator = without_german_french(model)
     german = (place / "test.de").read_text().splitlines()
     english = translator.translate(german, source="de", target="en", align=True)
-    french = translator.translate([each.text for each in english], source="en", target="fr", align=True)
+    french = translator.translate([each.text for each in english], source="en", target="fr", align=True, n_best=2)
     found = translator.translate(german, source="de", target="fr", align=True, n_best=2)
     assert [each.text for each in found] == [each.text for each in french]
     for each, first, second in zip(found, english, french, strict=True):
         assert [hop.text for hop in each.hops] == [first.text, second.text]
         assert each.score == pytest.approx(first.score + second.score, abs=1e-4)
-        assert len(each.alternatives) == 1
+        [alternative] = each.alternatives
+        assert alternative.score <= each.score and alternative.confidence == pytest.approx(
+            first.confidence * second.alternatives[0].confidence, abs=1e-4
+        )
         links = {
             (one.source, other.target) for one in first.links for other in second.links if one.target == other.source
         }
         assert links <= {(link.source, link.target) for link in each.links}
     pivoting = translator.toward("de", "fr")
+    assert [each.text for each in pivoting.translate_sentences(german)] == [each.text for each in found]
     assert pivoting.pivot == "en" and repr(pivoting) == "<PivotTranslator: de-fr, torch, beam 4>"
     assert pivoting.translate(german, source="de", target="en", align=True) == english
     with pytest.raises(UserError, match="does not translate de-fr directly"):
@@ -611,6 +615,8 @@ def test_markup_and_terms_survive_a_pivot(model):
     assert found.text.count("<b>") == found.text.count("</b>") == found.text.count("{0}") == 1
     sources, glossary = ["zu fe", "fe ga", "ga fe zu", "fe"], [transduce.Term("fe", "pon")]
     results = translator.translate(sources, source="de", target="fr", glossary=glossary, sentences=True)
+    pairs = translator.translate(sources, source="de", target="fr", glossary=[("fe", "pon")], sentences=True)
+    assert pairs == results
     placed = ["pon" in found.text.split() for found in results]
     assert placed == [TERM not in found.flags for found in results] and any(placed)
 
@@ -697,3 +703,5 @@ def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, caps
                 texts, source=direction.source, target=direction.target
             )
             assert [each.text for each in found] == [each.text.strip() for each in expected]  # as importing says
+    ours, theirs = transduce.load(model, engine="torch"), transduce.load(tmp_path / "onnx")
+    assert theirs.quality == ours.quality != {}, "pivots are chosen by it"

@@ -25,7 +25,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
 from transduce.wings.phrasebook.examples import examples
-from transduce.wings.terms.constraints import ConstraintSelector
+from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
 from transduce.wings.terms.glossary import (
     Constraint,
     Glossary,
@@ -111,6 +111,16 @@ def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenize
             assert len(each.tokens) <= limits[i]
             assert all(contains(text, target) for target in asked[i]), (text, asked[i])
         assert search([i])[0] == hypotheses
+
+
+def test_many_terms_have_few_hypotheses(tokenizer):
+    wanted = [f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 10)]
+    constraints = [segment(tokenizer, target) for target in wanted]
+    limit = sum(len(each.segmentations[0]) for each in constraints) + 3
+    selector = ConstraintSelector([constraints], word_boundaries(tokenizer), [limit], 4)
+    assert selector.beam_size == MAX_HYPOTHESES < 4 * len(wanted)
+    [found] = beam_search(Chance([1], tokenizer.target_size), [limit], beam_size=4, selector=selector)
+    assert found and all(contains(text, target) for text in tokenizer.decode([found[0].tokens]) for target in wanted)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -293,6 +303,21 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
         [alone] = translator.translate([text], n_best=3, glossary=TERMS)
         assert (alone.text, alone.tokens) == (best.text, best.tokens)
         assert alone.score == pytest.approx(best.score, abs=1e-4)
+
+
+def test_a_term_may_have_the_capitals_of_a_sentence_in_capitals(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    texts = ["THE DOG SLEEPS", "The Dog Sleeps By The Cat"]
+    for term in (Term("DOG", "Rüde"), Term("Dog", "Rüde"), Term("dog", "Rüde")):
+        for text, found in zip(texts, translator.translate(texts, glossary=[term]), strict=True):
+            asked = term.source in (*text.split(), "dog")
+            assert ("rüde" in found.text.lower() or TERM in found.flags) == asked
+
+
+def test_a_term_may_repeat_tokens(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, no_repeat_ngram=1))
+    [found] = translator.translate(["The dog sleeps."], glossary=[Term("dog", "ha ha ha ha")])
+    assert "ha ha ha ha" in found.text or TERM in found.flags
 
 
 def link(text: str, source: str, target: str, weight: float, other: str) -> Link:

@@ -344,6 +344,11 @@ def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
     assert [t.text for t in small.translate(SOURCES[:5])] == [t.text for t in expected]
 
 
+def test_half_a_surrogate_pair_is_a_character_that_no_piece_has(model, tokenizer):
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
+    assert translator.translate(["big\ud800 dog"])[0] == translator.translate(["big\ud800 dog"], sentences=True)[0]
+
+
 def test_a_sentence_in_capitals(model, tokenizer):
     lower, upper = "big red dog", "BIG RED DOG"
     options = TranslationOptions(n_best=2, align=True)

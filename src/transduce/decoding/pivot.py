@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Link, Scored, Term, Translation, TranslationOptions
+from transduce.decoding.types import PLAIN, Link, Scored, Term, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction
@@ -36,6 +36,13 @@ class PivotTranslator(Translator):
         last = self.second._translate([each.text for each in found], options, kinds, numbers)
         return [through(*pair) for pair in zip(found, last, strict=True)]
 
+    def translate_sentences(
+        self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
+    ) -> list[Translation]:
+        found = self.first.translate_sentences(sentences, into_pivot(options), numbers)
+        last = self.second.translate_sentences([each.text for each in found], options, numbers)
+        return [through(*pair) for pair in zip(found, last, strict=True)]
+
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
         """Score directly. Raises UserError if the model lacks the direction, because the probability is unknown."""
         if self.direction in self.directions:
@@ -54,17 +61,18 @@ def into_pivot(options: TranslationOptions) -> TranslationOptions:
 
 def through(first: Translation, second: Translation) -> Translation:
     """Join the translation of a text into the pivot with the translation of this translation."""
-    alternatives = tuple(replace(each, links=_join(first.links, each.links)) for each in second.alternatives)
-    confidence = None
-    if first.confidence is not None and second.confidence is not None:
-        confidence = first.confidence * second.confidence
+
+    def joined(last: Translation) -> Translation:
+        confidence = None
+        if first.confidence is not None and last.confidence is not None:
+            confidence = first.confidence * last.confidence
+        links = _join(first.links, last.links)
+        return replace(last, score=first.score + last.score, confidence=confidence, links=links)
+
     return replace(
-        second,
-        score=first.score + second.score,
-        alternatives=alternatives,
+        joined(second),
+        alternatives=tuple(map(joined, second.alternatives)),
         flags=tuple(dict.fromkeys(first.flags + second.flags)),
-        links=_join(first.links, second.links),
-        confidence=confidence,
         hops=(replace(first, links=()), replace(second, links=(), alternatives=())),
     )
 

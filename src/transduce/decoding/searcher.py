@@ -47,10 +47,11 @@ class Searcher:
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:
         """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
-        lengths = [len(source) + 1 for source in sentences.sources]
+        lengths, config = [len(source) + 1 for source in sentences.sources], self.config
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
-        together = list(batches(lengths, engine.budget(self.config, sum(lengths))))
+            config = replace(config, no_repeat_ngram=0)  # a term may repeat tokens
+        together = list(batches(lengths, engine.budget(config, sum(lengths))))
         requests = []
         for batch in together:
             sources = [sentences.sources[i] for i in batch]
@@ -58,7 +59,7 @@ class Searcher:
             selector = functools.partial(constraints.selector, batch, limits) if constraints else None
             requests.append(Request([sentences.texts[i] for i in batch], sources, limits, selector))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
-        for batch, hypotheses in zip(together, engine.search(requests, self.config, n_best), strict=True):
+        for batch, hypotheses in zip(together, engine.search(requests, config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = best
         return n_best_lists

@@ -143,8 +143,8 @@ class Translator(Searcher):
         """
         texts, translator = as_list(texts), self.toward(source, target) if source or target else self
         translator = translator if beam_size is None else translator.with_beam_size(beam_size)
-        terms = [Term(*term) for term in glossary.items()] if isinstance(glossary, Mapping) else glossary
-        options = TranslationOptions(n_best, align, tuple(terms), sentences)
+        terms = tuple(Term(*term) for term in (glossary.items() if isinstance(glossary, Mapping) else glossary))
+        options = TranslationOptions(n_best, align, terms, sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:
@@ -185,18 +185,13 @@ class Translator(Searcher):
                 results.update(zip(places, some, strict=True))
             return [results[i] for i in range(len(texts))]
         plan = self.plan(texts, options, kinds=kinds)
-        translations = [BLANK_TRANSLATION] * len(plan.sentences)
-        for group in plan.groups:
-            sentences = [plan.sentences[place] for place in group.places]
-            translated = self.translate_sentences(sentences, group.options, [numbers[text] for text in group.texts])
-            for place, translation in zip(group.places, translated, strict=True):
-                translations[place] = translation
-        return plan.assemble(translations)
+        return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
     def _too_long(self, texts: list[str]) -> set[int]:
         """The indices of the texts that have too many tokens for the engine."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
-        long = [i for i, text in enumerate(texts) if len(text.encode()) >= limit]  # only these can be too long
+        sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
+        long = [i for i, size in enumerate(sizes) if size >= limit]  # only these can be too long
         return {i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit}
 
     def plan(
@@ -279,7 +274,7 @@ class Translator(Searcher):
         missed: set[int] = set()
         if options.glossary:
             enforce = resolve_name(ENFORCE_GLOSSARY)
-            n_best_lists, missed = enforce(self, options.glossary, distinct, n_best_lists, n_best)
+            n_best_lists, missed = enforce(self, options.glossary, distinct, texts, n_best_lists, n_best)
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
         flagged = functools.partial(rank, loops=loops, missed=missed)
         ranked = list(flagged(distinct, n_best_lists, *model, limits=limits, n_best=options.n_best))

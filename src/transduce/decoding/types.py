@@ -101,6 +101,12 @@ class Plan(Protocol):
         """The sentences, grouped by their options."""
         ...
 
+    def translate(
+        self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
+    ) -> list[Translation]:
+        """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
+        ...
+
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """Join the translations of `sentences` into texts. Raises ValueError unless each sentence has a translation."""
         ...

@@ -13,6 +13,7 @@ from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
+from transduce.system.files import to_json
 from transduce.system.machine import cores
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
@@ -51,6 +52,10 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)
     (folder / model_folder.CONFIG).write_text(to_toml(model.config), encoding="utf-8")
+    if model.config.data.directions and (model.folder / model_folder.METRICS).exists():  # routes and pivots need them
+        metrics = model_folder.read_metrics(model.folder)
+        kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}
+        (folder / model_folder.METRICS).write_text(to_json(kept), encoding="utf-8")
 
 
 def open_runner(folder: Path) -> Runner:

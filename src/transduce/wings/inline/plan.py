@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from transduce.decoding.types import PLAIN, Group, Link, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, PLAIN, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
 from transduce.wings.inline.events import speller
@@ -112,6 +112,19 @@ class Plan:
             group.places.append(place)
             group.texts.append(i)
         return list(groups.values())
+
+    def translate(
+        self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
+    ) -> list[Translation]:
+        """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
+        numbers = numbers or range(1, len(self._texts) + 1)
+        translations = [BLANK_TRANSLATION] * len(self.sentences)
+        for group in self.groups:
+            sentences = [self.sentences[place] for place in group.places]
+            translated = translate(sentences, group.options, [numbers[text] for text in group.texts])
+            for place, translation in zip(group.places, translated, strict=True):
+                translations[place] = translation
+        return translations
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """Join translated sentences into texts. Raises ValueError if the number of translations is wrong.

@@ -2,7 +2,7 @@
 
 The algorithm follows Post and Vilar (2018), "Fast lexically constrained decoding with dynamic beam allocation".
 Hypotheses that lack equally many tokens of the terms form a group. Hypotheses compete only within their group. The beam
-size is `beam_size` times the number of groups. In Post and Vilar, it is fixed.
+size is `beam_size` times the number of groups, but at most MAX_HYPOTHESES. In Post and Vilar, it is fixed.
 
 In shapes, b is the number of sentences, w the number of open hypotheses per sentence, v the size of the vocabulary, and
 n the number of tokens in each hypothesis (with BOS).
@@ -20,12 +20,18 @@ from transduce.config.schema import BOS, EOS, PAD
 from transduce.decoding.words import joins
 from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
+Steps = dict[int, list[tuple[int, tuple[int, ...]]]]  # token -> what `Progress.begun` has after it
+MAX_HYPOTHESES = 64  # open ones of a sentence, so that many terms do not take minutes
+
 
 class Progress(NamedTuple):
     """Which constraints a hypothesis has met, and which constraints it has begun."""
 
     met: frozenset[int]
     begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
+
+
+NOTHING = Progress(frozenset(), frozenset())
 
 
 class SentenceConstraints:
@@ -43,14 +49,20 @@ class SentenceConstraints:
             for each in constraints
         ]
 
-    def advance(self, progress: Progress, last: int, token: int) -> Progress:
-        """The progress of a hypothesis with the last token `last` after `token` (not EOS) is appended."""
+    def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
+        """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
         first = self.boundaries.first[token]
         ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
-        going_on = (*progress.begun, *self._beginning(progress, last))
-        begun = {(i, rest[1:]) for i, rest in going_on if rest and rest[0] == token}
         met = progress.met | ended
-        return Progress(met, frozenset(each for each in begun if each[0] not in met))
+        return Progress(met, frozenset(each for each in steps.get(token, ()) if each[0] not in met))
+
+    def steps(self, progress: Progress, last: int) -> Steps:
+        """The tokens with which a hypothesis with the last token `last` can begin or continue constraints."""
+        steps: Steps = {}
+        for i, rest in (*progress.begun, *self._beginning(progress, last)):
+            if rest:
+                steps.setdefault(rest[0], []).append((i, rest[1:]))
+        return steps
 
     def _beginning(self, progress: Progress, last: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield (constraint index, tokens) for each segmentation of an unmet constraint that can begin after `last`."""
@@ -67,10 +79,6 @@ class SentenceConstraints:
         without_complete = sum(n for i, n in enumerate(self.lengths) if i not in progress.met | complete)
         finished = (len(rest) + unmet - self.lengths[i] for i, rest in progress.begun if i not in complete)
         return min([without_complete, *finished])
-
-    def next_tokens(self, progress: Progress, last: int) -> set[int]:
-        """The tokens with which a hypothesis can begin or continue a constraint."""
-        return {tokens[0] for _, tokens in (*progress.begun, *self._beginning(progress, last)) if tokens}
 
 
 class ConstraintSelector:
@@ -90,11 +98,11 @@ class ConstraintSelector:
         """
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits, self.forbidden = list(limits), list(forbidden) or [()] * len(limits)
-        self.sizes = [beam_size * (1 + sum(sentence.lengths)) for sentence in self.sentences]
-        nothing = Progress(frozenset(), frozenset())
+        most = max(beam_size, MAX_HYPOTHESES)
+        self.sizes = [min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences]
         # For each sentence, the progress of its open hypotheses, by their tokens.
-        self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): nothing} for _ in self.sentences]
-        if any(each.missing(nothing) > limit for each, limit in zip(self.sentences, limits, strict=True)):
+        self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): NOTHING} for _ in self.sentences]
+        if any(each.missing(NOTHING) > limit for each, limit in zip(self.sentences, limits, strict=True)):
             raise ValueError("the constraints of a sentence exceed the token limit of its translation")
 
     @property
@@ -123,14 +131,18 @@ class ConstraintSelector:
         starts = torch.arange(w, device=totals.device) * v
         best = totals.topk(min(2 * k, w * v)).indices  # for a smaller beam, the first columns are used
         best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
-        required = self._required(rows, v).to(totals.device)
+        steps = [
+            [sentence.steps(progress.get(tuple(row), NOTHING), row[-1]) for row in hypotheses]
+            for sentence, progress, hypotheses in zip(self.sentences, self.progress, rows, strict=True)
+        ]
+        required = _required(steps, v).to(totals.device)
         places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
         values = totals.gather(1, places).tolist()
         index, taken = torch.zeros(b, 2 * k, dtype=torch.long), torch.zeros(b, 2 * k, dtype=torch.bool)
         for i, row in enumerate(places.tolist()):
             seen = len(row) - max(0, best.size(1) - 2 * self.sizes[i])
             candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
-            ending, going_on = self._choose(i, rows[i], candidates, v)
+            ending, going_on = self._choose(i, rows[i], steps[i], candidates, v)
             for start, chosen in ((0, ending), (k, going_on)):
                 index[i, start : start + len(chosen)] = torch.tensor(chosen, dtype=torch.long)
                 taken[i, start : start + len(chosen)] = True
@@ -144,22 +156,8 @@ class ConstraintSelector:
                 ends = [row[len(row) - len(before) :] == before for row in rows[i]]
                 totals[i, ends, last] = -math.inf
 
-    def _required(self, rows: list[list[list[int]]], v: int) -> Tensor:
-        """Indices (b, c) in `totals` of tokens that begin or continue a constraint, padded with PAD to equal length."""
-        required = [
-            [
-                row * v + token
-                for row, hypothesis in enumerate(hypotheses)
-                if (written := progress.get(tuple(hypothesis))) is not None
-                for token in sorted(sentence.next_tokens(written, hypothesis[-1]))
-            ]
-            for sentence, progress, hypotheses in zip(self.sentences, self.progress, rows, strict=True)
-        ]
-        longest = max(map(len, required))
-        return torch.tensor([places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long)
-
     def _choose(
-        self, i: int, hypotheses: list[list[int]], candidates: dict[int, float], v: int
+        self, i: int, hypotheses: list[list[int]], steps: list[Steps], candidates: dict[int, float], v: int
     ) -> tuple[list[int], list[int]]:
         """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
 
@@ -174,7 +172,7 @@ class ConstraintSelector:
             hypothesis, token = hypotheses[place // v], place % v
             written = before[tuple(hypothesis)]
             if token != EOS:
-                after[place] = written = sentence.advance(written, hypothesis[-1], token)
+                after[place] = written = sentence.advance(written, steps[place // v], token)
             missing = sentence.missing(written)
             if missing <= (0 if token == EOS else room):
                 groups.setdefault(missing, []).append(place)
@@ -184,3 +182,10 @@ class ConstraintSelector:
         going_on = list(islice(turns, size))
         self.progress[i] = {(*hypotheses[place // v], place % v): after[place] for place in going_on}
         return ending, going_on
+
+
+def _required(steps: Sequence[Sequence[Steps]], v: int) -> Tensor:
+    """Indices (b, c) in `totals` of tokens that begin or continue a constraint, padded with PAD to equal length."""
+    required = [[row * v + token for row, its in enumerate(each) for token in sorted(its)] for each in steps]
+    longest = max(map(len, required))
+    return torch.tensor([places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long)

@@ -6,24 +6,31 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Constraints, Engine, Hypothesis, NBestLists, Sentences, Term
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.terms.constraints import ConstraintSelector
+from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
 from transduce.wings.terms.glossary import Constraint, Glossary, Match, contains, segment, word_boundaries
 from transduce.wings.terms.placement import Rivals, Tokens, find_rivals, forbidden, is_added
 
 
 def enforce(
-    translator: Translator, terms: Sequence[Term], sentences: Sentences, n_best_lists: NBestLists, n_best: int
+    translator: Translator,
+    terms: Sequence[Term],
+    sentences: Sentences,
+    originals: Sequence[str],
+    n_best_lists: NBestLists,
+    n_best: int,
 ) -> tuple[NBestLists, set[int]]:
     """Replace hypotheses that lack a required term with results of a constrained search.
 
     If a term was only added to the translation, a second search forbids the word that the term should replace. If this
-    does not help, the free translation stays. Returns the n-best lists, and the indices of the sentences whose
-    translation lacks a term.
+    does not help, the free translation stays. A term with capitals may match a sentence as the user wrote it
+    (`originals`) or without unusual capitals (`sentences`). Returns the n-best lists, and the indices of the sentences
+    whose translation lacks a term.
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
-    matches = {i: its for i, text in enumerate(sentences.texts) if (its := glossary.matches(text))}
+    forms = enumerate(zip(sentences.texts, originals, strict=True))
+    matches = {i: its for i, both in forms if (its := max(map(glossary.matches, both), key=len))}
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
         i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)] for i, wanted in targets.items()
@@ -95,7 +102,8 @@ def _search(
     """Search the sentences that have constraints, with these and without the banned token sequences."""
     boundaries, chosen = word_boundaries(translator.tokenizer), list(constraints)
     # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
-    beams = [1 + sum(len(term.segmentations[0]) for term in each) for each in constraints.values()]
+    most = max(1, MAX_HYPOTHESES // translator.config.beam_size)
+    beams = [min(most, 1 + sum(len(term.segmentations[0]) for term in each)) for each in constraints.values()]
 
     def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
         places = [chosen[i] for i in indices]
