@@ -53,8 +53,8 @@ def make_model(
         sources, targets, vocab_size=vocab_size, joint=joint, placeholder_tokens=placeholder_tokens, symbols=symbols
     )
     sizes = {
-        "model.vocab_size": tokenizer.target_size,
-        "model.source_vocab_size": 0 if joint else tokenizer.source_size,
+        "model.vocab_size": tokenizer.target.size,
+        "model.source_vocab_size": 0 if joint else tokenizer.source.size,
         "data.joint": joint,
         "data.symbols": symbols,
     }

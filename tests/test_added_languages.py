@@ -66,8 +66,8 @@ def train(
 @given(text=st.text(max_size=40))
 def test_an_extended_vocabulary_keeps_ids_and_texts(text, kind):
     old, new = extended(kind)
-    size = old.target_size
-    assert new.target_pieces(range(size)) == old.target_pieces(range(size))
+    size = old.target.size
+    assert new.target.pieces(range(size)) == old.target.pieces(range(size))
     assert new.decode(new.encode_target([text])) == old.decode(old.encode_target([text]))
 
 
@@ -86,10 +86,10 @@ def test_an_extended_vocabulary_has_pieces_and_tags_for_the_new_language(kind):
     assert lengths[0][1] < 0.8 * lengths[0][0], "new pieces are used"
     assert lengths[1][1] <= lengths[1][0]
     assert list(new.source.tags) == [">>de<<", ">>en<<", ">>fr<<"]
-    assert new.into("fr").encode_source(["a"])[0][0] == old.target_size == new.source.tags[">>fr<<"]
-    assert old.target_size + 1 < new.target_size <= old.target_size + 31
+    assert new.into("fr").encode_source(["a"])[0][0] == old.target.size == new.source.tags[">>fr<<"]
+    assert old.target.size + 1 < new.target.size <= old.target.size + 31
     scores = new.target.scores()
-    assert scores[old.target_size] is None and all(score is not None for score in scores[old.target_size + 1 :])
+    assert scores[old.target.size] is None and all(score is not None for score in scores[old.target.size + 1 :])
 
 
 def test_added_pieces_that_are_long_are_written_correctly():
@@ -109,12 +109,12 @@ def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):
     origin, tokenizer = model_folder.load(place / "old"), model_folder.load(added).tokenizer
     model = model_folder.load(added).model
     weights = _extended(origin, tokenizer, model)
-    size = origin.tokenizer.target_size
+    size = origin.tokenizer.target.size
     ((name, grown),) = [(n, w) for n, w in weights.items() if w.shape != origin.model.state_dict()[n].shape]
     old = origin.model.state_dict()[name]
-    assert torch.equal(grown[:size], old) and len(grown) == tokenizer.target_size
-    piece = next(t for t in range(size, len(grown)) if "é" in tokenizer.target_pieces([t])[0])
-    text = tokenizer.target_pieces([piece])[0].replace("\u2581", " ")
+    assert torch.equal(grown[:size], old) and len(grown) == tokenizer.target.size
+    piece = next(t for t in range(size, len(grown)) if "é" in tokenizer.target.pieces([t])[0])
+    text = tokenizer.target.pieces([piece])[0].replace("\u2581", " ")
     assert torch.allclose(grown[piece], old[origin.tokenizer.target.encode_behind(text)].mean(0))
     assert torch.allclose(grown[tokenizer.source.tags[">>de<<"]], old.mean(0)), "the old model had no tags"
 
@@ -220,10 +220,10 @@ def test_the_old_corpus_stays_if_the_new_one_has_its_languages_too(place):
 
 
 def test_a_size_of_the_vocabulary_includes_the_tags(place, capsys):
-    size = model_folder.load(place / "old").tokenizer.source_size
+    size = model_folder.load(place / "old").tokenizer.source.size
     more = ("--init", str(place / "old"))
     train(place, "sized", "new.en", "new.fr", more=more, options=STEPS | {"data.vocab_size": size + 12})
-    assert size + 2 < model_folder.load(place / "sized").tokenizer.source_size <= size + 12
+    assert size + 2 < model_folder.load(place / "sized").tokenizer.source.size <= size + 12
     arguments = ("train", "--out", place / "small", *more, "--train", place / "new.en", place / "new.fr")
     status, _, said = run(capsys, *arguments, f"data.vocab_size={size}")
     assert status and f"data.vocab_size must be at least {size + 2}" in said

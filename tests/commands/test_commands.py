@@ -524,7 +524,7 @@ def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
     canonical = [
         (source, row)
         for source, row in zip([*sources, ""], rows, strict=True)
-        if tuple(tokenizer.target_pieces(tokenizer.encode_target([row.text])[0])) == row.tokens
+        if tuple(tokenizer.target.pieces(tokenizer.encode_target([row.text])[0])) == row.tokens
     ]
     assert len(canonical) > 6
     (tmp_path / "a").write_text("".join(f"{source}\n" for source, _ in canonical))

@@ -65,7 +65,7 @@ def bpe() -> Tokenizer:
 
 def model_config(tokenizer: Tokenizer, **options: object) -> ModelConfig:
     small = ModelConfig(
-        vocab_size=tokenizer.target_size,
+        vocab_size=tokenizer.target.size,
         d_model=32,
         d_ff=64,
         num_heads=4,
@@ -103,7 +103,7 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
     spans = tokenizer.source.spans_in(text, ids)
     assert len(spans) == len(ids)
     assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(text) if ids else 0]
-    for (begin, end), piece in zip(spans, tokenizer.source_pieces(ids), strict=True):
+    for (begin, end), piece in zip(spans, tokenizer.source.pieces(ids), strict=True):
         if not piece.startswith("<0x"):  # its own characters stand there
             assert text[begin:end] in (piece.replace("\u2581", " "), piece[1:].replace("\u2581", " "))
         else:
@@ -113,7 +113,7 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
 @settings(max_examples=200)
 @given(data=st.data())
 def test_so_do_those_of_whatever_a_model_writes(tokenizer, data):
-    size = tokenizer.target_size
+    size = tokenizer.target.size
     ids = data.draw(st.lists(st.one_of(st.integers(0, size - 1), st.integers(0, min(size - 1, 262))), max_size=24))
     spans = tokenizer.target.spans(ids)
     [text] = tokenizer.decode([ids])

@@ -94,7 +94,7 @@ def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenize
 
     def search(places: list[int]) -> list[list[Hypothesis]]:
         return beam_search(
-            Chance(places, tokenizer.target_size, sharpness),
+            Chance(places, tokenizer.target.size, sharpness),
             [limits[i] for i in places],
             beam_size=beam_size,
             selector=ConstraintSelector(
@@ -119,17 +119,17 @@ def test_many_terms_have_few_hypotheses(tokenizer):
     limit = sum(len(each.segmentations[0]) for each in constraints) + 3
     selector = ConstraintSelector([constraints], word_boundaries(tokenizer), [limit], 4)
     assert selector.beam_size == MAX_HYPOTHESES < 4 * len(wanted)
-    [found] = beam_search(Chance([1], tokenizer.target_size), [limit], beam_size=4, selector=selector)
+    [found] = beam_search(Chance([1], tokenizer.target.size), [limit], beam_size=4, selector=selector)
     assert found and all(contains(text, target) for text in tokenizer.decode([found[0].tokens]) for target in wanted)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size):
     boundaries, limits = word_boundaries(tokenizer), [6, 9, 4]
-    free = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size)
+    free = beam_search(Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size)
     selector = ConstraintSelector([[], [], []], boundaries, limits, beam_size)
     assert selector.beam_size == beam_size
-    found = beam_search(Chance([1, 2, 3], tokenizer.target_size), limits, beam_size=beam_size, selector=selector)
+    found = beam_search(Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size, selector=selector)
     assert [each[0].score >= other[0].score for each, other in zip(found, free, strict=True)] == [True] * 3
 
 
@@ -264,7 +264,7 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
 @pytest.fixture(scope="module")
 def config(tokenizer) -> ModelConfig:
     return ModelConfig(
-        vocab_size=tokenizer.target_size, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
+        vocab_size=tokenizer.target.size, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
     )
 
 

@@ -290,7 +290,7 @@ def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd
         bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
     assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
     assert len(list(cache.iterdir())) == 2 and capfd.readouterr().err.count("Learning from") == 1
-    learnt = shortlist.learn(open_prepared(trained / "data").mixture, free.tokenizer.source_size, joint=True)
+    learnt = shortlist.learn(open_prepared(trained / "data").mixture, free.tokenizer.source.size, joint=True)
     for source in sources:
         [row] = free.tokenizer.encode_source([source])
         [[found]] = bound.engine.search([Request([source], [row], [9])], replace(bound.config, shortlist=True), 1)

@@ -65,7 +65,7 @@ def tokenizer() -> Tokenizer:
 
 def model_config(tokenizer: Tokenizer) -> ModelConfig:
     return ModelConfig(
-        vocab_size=tokenizer.target_size,
+        vocab_size=tokenizer.target.size,
         d_model=32,
         d_ff=64,
         num_heads=4,

@@ -378,12 +378,12 @@ def test_what_is_kept_and_what_is_counted_add_up(texts, max_ratio, deduplicate):
     pairs, report, rules = number(texts), Cleaning(), Rules(max_ratio, deduplicate)
     kept = clean(pairs, rules, report)
     left_out = sorted(itertools.chain(*report.lines.values()))
-    assert report.read == len(pairs) == len(kept) + report.total
+    assert report.read == len(pairs) == len(kept) + report.counts.total()
     assert {rule: len(lines) for rule, lines in report.lines.items()} == dict(report.counts)
     assert kept == [pair for pair in pairs if pair.origin not in left_out]
     again = Cleaning()
     assert clean(kept, rules, again) == kept
-    assert again.total == 0 and again.sentences() == []
+    assert again.counts.total() == 0 and again.sentences() == []
 
 
 def test_rules_by_hand():
@@ -433,7 +433,7 @@ def test_report_in_sentences():
     report = Cleaning()
     clean(number([("a", "b")] * 1500 + [("", "")]), Rules(0, True), report)
     report.count("too-long", Origin("g", 9))
-    assert report.total == 1501
+    assert report.counts.total() == 1501
     assert report.sentences() == [
         "Left out 1,499 of 1,501 pairs because of a repetition of an earlier pair; the first is f, line 2.",
         "Left out 1 of 1,501 pairs because of a blank side; the first is f, line 1501.",

@@ -43,8 +43,8 @@ def tokenizer(request):
 def test_decoding_undoes_encoding(tokenizer, texts):
     rows = tokenizer.encode_target(texts)
     assert tokenizer.decode(rows) == texts
-    assert all(UNK < token < tokenizer.target_size for row in rows for token in row)
-    assert all(UNK < token < tokenizer.source_size for row in tokenizer.encode_source(texts) for token in row)
+    assert all(UNK < token < tokenizer.target.size for row in rows for token in row)
+    assert all(UNK < token < tokenizer.source.size for row in tokenizer.encode_source(texts) for token in row)
 
 
 @pytest.mark.parametrize("place", ["{}", "a{}b", " {}{} "])
@@ -65,7 +65,7 @@ def test_texts_are_encoded_the_same_alone_together_and_in_parallel(tokenizer, tm
 
 @given(data=st.data())
 def test_any_ids_decode_to_a_line_of_characters(tokenizer, data):
-    tokens = st.integers(0, tokenizer.target_size - 1) | st.integers(0, UNK + 256)  # rather many bytes
+    tokens = st.integers(0, tokenizer.target.size - 1) | st.integers(0, UNK + 256)  # rather many bytes
     rows = data.draw(st.lists(st.lists(tokens), max_size=3))
     texts = tokenizer.decode(rows)
     assert len(texts) == len(rows)
@@ -76,7 +76,7 @@ def test_any_ids_decode_to_a_line_of_characters(tokenizer, data):
 
 def test_bytes_by_hand(tokenizer):
     spelled = [UNK + 1 + byte for byte in range(256)]
-    assert tokenizer.target_pieces(spelled) == [f"<0x{byte:02X}>" for byte in range(256)]
+    assert tokenizer.target.pieces(spelled) == [f"<0x{byte:02X}>" for byte in range(256)]
     assert tokenizer.decode([[spelled[0x41], spelled[0x0A], spelled[0x42]]]) == ["A B"]
     assert tokenizer.decode([[spelled[byte] for byte in "ß日\u2581".encode()]]) == ["ß日\u2581"]
     assert tokenizer.decode([[spelled[0x41], spelled[0xC3], spelled[0x42]]]) == ["A\ufffdB"]
@@ -91,7 +91,7 @@ def test_half_of_a_surrogate_pair_is_replaced(tokenizer):
 
 def test_pieces_spell_the_text(tokenizer):
     (row,) = tokenizer.encode_source(["A dog runs."])
-    assert "".join(tokenizer.source_pieces(row)) == "\u2581A\u2581dog\u2581runs."
+    assert "".join(tokenizer.source.pieces(row)) == "\u2581A\u2581dog\u2581runs."
 
 
 @given(st.lists(lines, max_size=6), st.integers(1, 9))
@@ -116,7 +116,7 @@ def test_the_same_texts_give_the_same_files(name, tmp_path):
         learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=380, kind=kind, joint=joint)
         names = learnt.save(folder)
         loaded = Tokenizer.load(folder)
-        assert (loaded.joint, loaded.source_size, loaded.target_size) == (joint, learnt.source_size, learnt.target_size)
+        assert (loaded.joint, loaded.source.size, loaded.target.size) == (joint, learnt.source.size, learnt.target.size)
         assert loaded.encode_source(ENGLISH) == learnt.encode_source(ENGLISH)
         assert loaded.encode_target(GERMAN) == learnt.encode_target(GERMAN)
         files.append({name: (folder / name).read_bytes() for name in names})
@@ -136,7 +136,7 @@ def test_two_vocabularies_of_the_same_texts_are_still_two(tmp_path):
 )
 def test_a_vocabulary_is_as_large_as_the_texts_allow(kind, texts):
     tokenizer = Tokenizer.train(texts, texts, vocab_size=1000, kind=kind)
-    assert UNK + 256 < tokenizer.target_size <= 1000
+    assert UNK + 256 < tokenizer.target.size <= 1000
     assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
 
 
@@ -144,19 +144,19 @@ def test_a_vocabulary_is_as_large_as_the_texts_allow(kind, texts):
 @given(texts=st.lists(lines, min_size=1, max_size=5), vocab_size=st.integers(262, 300))
 def test_any_text_can_be_learnt_from(texts, vocab_size):
     tokenizer = Tokenizer.train(["some text", *texts], texts, vocab_size=vocab_size)
-    assert tokenizer.source_size <= vocab_size
+    assert tokenizer.source.size <= vocab_size
     assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
 
 
 def test_long_lines_and_lines_with_reserved_characters_are_learnt_from():
     tokenizer = Tokenizer.train(["\u2581\u2585\t\0\r" + "zebra " * 3000], [], vocab_size=300)
-    assert tokenizer.source_pieces(tokenizer.encode_source(["zebra"])[0]) == ["\u2581zebra"]
+    assert tokenizer.source.pieces(tokenizer.encode_source(["zebra"])[0]) == ["\u2581zebra"]
 
 
 def test_more_characters_than_a_vocabulary_has_room_for():
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 2000)))
     tokenizer = Tokenizer.train([text], [text], vocab_size=500)
-    assert tokenizer.target_size <= 500
+    assert tokenizer.target.size <= 500
     assert tokenizer.decode(tokenizer.encode_target([text])) == [text]
 
 
@@ -169,7 +169,7 @@ def test_no_text_is_an_error(texts):
 def test_a_vocabulary_needs_room_for_bytes():
     with pytest.raises(UserError, match=r"data\.vocab_size must be above 261, not 261"):
         Tokenizer.train(["a"], ["a"], vocab_size=261)
-    assert Tokenizer.train(["a"], ["a"], vocab_size=262).target_size == 262
+    assert Tokenizer.train(["a"], ["a"], vocab_size=262).target.size == 262
 
 
 @pytest.mark.parametrize("damage", [lambda _: b"", lambda model: model[: len(model) // 2], lambda _: b"x" * 99])

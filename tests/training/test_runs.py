@@ -408,7 +408,7 @@ def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tm
     assert run.save_every == run.validate_every == len(epoch)
     assert run.warmup == 2  # a quarter of what was asked for
     assert run.learning_rate / (row.d_model * run.warmup) ** 0.5 == pytest.approx(row.peak, rel=0.01)
-    pieces = model_folder.load(result.folder).tokenizer.target_size
+    pieces = model_folder.load(result.folder).tokenizer.target.size
     assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size  # the corpus supports fewer
 
 

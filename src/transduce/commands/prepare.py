@@ -87,7 +87,7 @@ def print_prepared(prepared: "Prepared") -> None:
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
         f"{count(facts.pairs, 'pair')} to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
-        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target_size:,} pieces in the vocabulary, "
+        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target.size:,} pieces in the vocabulary, "
         f"{facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:

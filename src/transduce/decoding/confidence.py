@@ -19,21 +19,14 @@ from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
-FEATURES = (
-    "mean log-probability of the target tokens",
-    "logarithm of the number of target tokens",
-    "logarithm of the number of target tokens per source token",
-)
-WORD_FEATURES = ("log-probability of the word's pieces", "mean log-probability of the target tokens")
-
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
-    """The FEATURES of a translation, whose token counts include EOS."""
+    """The log-probability per target token, the log of their number, and that of their number per source token."""
     return log_prob / target_tokens, math.log(target_tokens), math.log(target_tokens / source_tokens)
 
 
 def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
-    """The WORD_FEATURES of each word, from the spans of the text's pieces and the log-probabilities of its tokens."""
+    """The log-probability of each word's pieces, and the mean of the text's tokens. `spans` are those of its pieces."""
     mean, found = sum(log_probs) / len(log_probs), dict[Span, tuple[float, ...]]()
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     for begin, end in words(text, set(begins)):
@@ -64,7 +57,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Confidence(Regression):
-    """A logistic regression on FEATURES, one on WORD_FEATURES, and what counts as good."""
+    """A logistic regression on `features`, one on `word_features`, and what counts as good."""
 
     min_chrf: float  # of a good translation: the median of the held-out translations
     min_log_prob: float  # mean over the tokens; a translation below it is detached

@@ -58,7 +58,7 @@ def rank(
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
             reasons |= {UNTRANSLATED: is_copy(sentences.texts[i], text), TERM: i in missed}
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
-            pieces = tuple(tokenizer.target_pieces(tokens))
+            pieces = tuple(tokenizer.target.pieces(tokens))
             translations.append(Translation(text, score, pieces, flags=flags, confidence=probability))
         first, *others = translations
         yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())

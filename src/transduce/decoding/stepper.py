@@ -23,11 +23,9 @@ class Stepper(Protocol):
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """Last token of each row (r,) -> next log-probabilities (r, v), a tensor that the caller may overwrite."""
-        ...
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         """Keep the rows at the indices `rows`, in this order. If `sentences` is set, keep only these sentences."""
-        ...
 
 
 class ModelStepper:

@@ -99,17 +99,14 @@ class Plan(Protocol):
     @property
     def groups(self) -> list[Group]:
         """The sentences, grouped by their options."""
-        ...
 
     def translate(
         self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
-        ...
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """Join the translations of `sentences` into texts. Raises ValueError unless each sentence has a translation."""
-        ...
 
 
 class WordConfidence(NamedTuple):
@@ -157,11 +154,9 @@ class TokenFilter(Protocol):
 
     def __call__(self, tokens: "Tensor", log_probs: "Tensor") -> None:
         """Set log_probs (b, w, v) of forbidden next tokens to -inf. `tokens` (b, w, n) holds hypotheses, BOS first."""
-        ...
 
     def select(self, sentences: "Tensor") -> None:
         """Keep only the sentences at these indices."""
-        ...
 
 
 class Selector(Protocol):
@@ -170,18 +165,15 @@ class Selector(Protocol):
     @property
     def beam_size(self) -> int:
         """The number of open hypotheses that the selector needs for each sentence."""
-        ...
 
     def __call__(self, tokens: "Tensor", totals: "Tensor", k: int) -> "tuple[Tensor, Tensor]":
         """Choose continuations of the hypotheses `tokens` (b, w, n) with the log-probabilities `totals` (b, w * v).
 
         Returns values and their indices in `totals`, both (b, 2k). The first k end with EOS. Padding is -inf.
         """
-        ...
 
     def select(self, sentences: "Tensor") -> None:
         """Keep only the sentences at these indices."""
-        ...
 
 
 class Request(NamedTuple):
@@ -211,26 +203,21 @@ class Engine(Protocol):
     @property
     def weight_bytes(self) -> int:
         """The memory for the weights."""
-        ...
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The fastest size of a request, in source tokens with padding, if the sentences have `total` tokens in all."""
-        ...
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """For each request, yield lists of at most n_best translations, one list per sentence."""
-        ...
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """The log-probability of each token of each target, and of EOS, given its source.
 
         The pairs have similar lengths. `sources` and `targets` lack BOS and EOS.
         """
-        ...
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """The attention of each target to its source. Needs an engine that supports "attention"."""
-        ...
 
 
 class Refusal(NamedTuple):

@@ -108,6 +108,3 @@ class Dropout(nn.Module):
         threshold = min(round(self.p * 2**16), 2**16 - 1) - 2**15  # at most 2^15 - 1, which fits into int16
         keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold
         return x * keep.to(x.dtype).mul_(1 / (1 - self.p))
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}"

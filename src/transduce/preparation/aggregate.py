@@ -116,7 +116,7 @@ def extend_vocabulary(
         for column, language in enumerate((corpus.source, corpus.target)):
             if language not in known:
                 new.setdefault(language, []).append((parts, column))
-    old = tokenizer.source_size
+    old = tokenizer.source.size
     tags = list(dict.fromkeys(map(target_of, data.directions)))
     missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
     extra = size - old - missing if size else len(new) * old // len(known)

@@ -25,11 +25,6 @@ class Cleaning:
     lines: dict[str, list[Origin]] = field(default_factory=dict)  # origins of each rule's first LINES_KEPT pairs
     read: int = 0  # all pairs that were read, including those left out
 
-    @property
-    def total(self) -> int:
-        """The number of pairs that all rules together left out."""
-        return self.counts.total()
-
     def count(self, rule: str, origin: Origin) -> None:
         """Record one pair that `rule` left out."""
         self.add(rule, 1, [origin])

@@ -125,14 +125,6 @@ class Tokenizer:
         """
         return self.target.decode(rows)
 
-    def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of source ids, with U+2581 in place of each space."""
-        return self.source.pieces(ids)
-
-    def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces of target ids, with U+2581 in place of each space."""
-        return self.target.pieces(ids)
-
     def same_pieces(self, other: "Tokenizer") -> bool:
         """Whether every id stands for an identical piece in both tokenizers, as an ensemble requires."""
         return all(
@@ -158,16 +150,6 @@ class Tokenizer:
     def is_imported(self) -> bool:
         """Whether the vocabulary was imported and its ids differ from those of its SentencePiece models."""
         return self.target.listed is not None
-
-    @property
-    def source_size(self) -> int:
-        """The number of pieces in the source vocabulary."""
-        return self.source.size
-
-    @property
-    def target_size(self) -> int:
-        """The number of pieces in the target vocabulary."""
-        return self.target.size
 
 
 def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:

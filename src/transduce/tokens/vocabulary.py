@@ -197,6 +197,7 @@ class Vocabulary:
         return symbols
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of ids, with U+2581 in place of each space."""
         return self.processor.id_to_piece([int(token) for token in ids])
 
 

@@ -106,9 +106,9 @@ def _extended(origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq)
 
     The row is the mean of the rows of the tokens that spell the new token. For a tag, these are all older tags.
     """
-    weights, old, size = origin.model.state_dict(), origin.tokenizer.target, origin.tokenizer.target_size
-    tags, new = [*old.tags.values()] or list(range(size)), range(size, tokenizer.target_size)
-    texts = [piece.replace(SPACE, " ") for piece in tokenizer.target_pieces(new)]
+    weights, old, size = origin.model.state_dict(), origin.tokenizer.target, origin.tokenizer.target.size
+    tags, new = [*old.tags.values()] or list(range(size)), range(size, tokenizer.target.size)
+    texts = [piece.replace(SPACE, " ") for piece in tokenizer.target.pieces(new)]
     spelt = [tags if text in tokenizer.target.tags else old.encode_behind(text) for text in texts]
     for name, weight in model.state_dict().items():
         if weight.shape != weights[name].shape:
@@ -139,7 +139,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         reason = "has no checkpoints, so its optimizer state is gone: train with a new optimizer."
         raise UserError(f"{origin.folder} {reason}", option="keep_optimizer")
-    check_vocabulary(settings, origin.tokenizer.source_size, origin.folder)
+    check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
         if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
@@ -187,7 +187,7 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
             raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
-    check_vocabulary(settings, prepared.tokenizer.source_size, folder)
+    check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if config.data.valid:
         raise UserError(
             f"{folder} has its own validation text; prepare the text again, or leave out the validation files.",
@@ -206,9 +206,9 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
     if not is_own:  # an absolute path, since a later start may have another working directory
         values["data.corpora"] = [{"files": [str(prepared.folder.resolve())]}]
     sizes = {
-        "data.vocab_size": tokenizer.target_size,
-        "model.vocab_size": tokenizer.target_size,
-        "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source_size,
+        "data.vocab_size": tokenizer.target.size,
+        "model.vocab_size": tokenizer.target.size,
+        "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source.size,
     }
     from_sizes = is_own and not settings.is_chosen("data.vocab_size")
     source = MODEL if has_origin else FROM_SIZES if from_sizes else CORPUS

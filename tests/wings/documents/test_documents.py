@@ -736,7 +736,7 @@ def tokenizer() -> Tokenizer:
 def model(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a model that has learnt nothing, and knows 40 positions."""
     config = ModelConfig(
-        vocab_size=tokenizer.target_size, d_model=32, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+        vocab_size=tokenizer.target.size, d_model=32, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
     )
     run = RunConfig(
         model=config, data=DataConfig(source="en", target="de"), decode=DecodeConfig(beam_size=1, max_extra_tokens=2)

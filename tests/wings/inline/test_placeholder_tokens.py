@@ -153,7 +153,7 @@ def test_tokens_are_pieces_by_themselves(joint: bool, kind: str, tmp_path: Path)
     for text in (f"xx{A}yy {C}, ({B}) {PLACEHOLDER_TOKENS[31]}", A, f"a{A}{A}b"):
         [ids] = loaded.encode_target([text])
         assert loaded.decode([ids]) == [text]
-        pieces = loaded.target_pieces(ids)
+        pieces = loaded.target.pieces(ids)
         assert [piece for piece in pieces if set(piece) & set(PLACEHOLDER_TOKENS)] == [
             c for c in text if c in PLACEHOLDER_TOKENS
         ]

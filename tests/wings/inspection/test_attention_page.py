@@ -69,7 +69,7 @@ def tokenizer() -> Tokenizer:
 
 def config_of(tokenizer: Tokenizer, **options: object) -> ModelConfig:
     sizes = {"d_model": 32, "d_ff": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2}
-    return ModelConfig(**{"vocab_size": tokenizer.target_size, **sizes, **options})
+    return ModelConfig(**{"vocab_size": tokenizer.target.size, **sizes, **options})
 
 
 def model_of(tokenizer: Tokenizer, **options: object) -> Seq2Seq:
@@ -114,7 +114,7 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
     uses = {maps.use: maps for maps in picture.maps}
     with_self_attention = family in ("transformer", "window", "learned")
     assert list(uses) == (["encoder", "decoder", "source"] if with_self_attention else ["source"])
-    read = [*tokenizer.source_pieces(tokenizer.encode_source([SENTENCE])[0]), SHOWN_EOS]
+    read = [*tokenizer.source.pieces(tokenizer.encode_source([SENTENCE])[0]), SHOWN_EOS]
     assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, SHOWN_EOS]
     for maps in picture.maps:
         weights = np.array(maps.weights)

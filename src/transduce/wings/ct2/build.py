@@ -112,7 +112,7 @@ def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortli
     for place in places:
         if is_prepared([str(place)]):
             log(f"Learning from {place} which target pieces translate each source piece")
-            return learn(open_prepared(place).mixture, tokenizer.source_size, joint=tokenizer.joint)
+            return learn(open_prepared(place).mixture, tokenizer.source.size, joint=tokenizer.joint)
     raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
 
 

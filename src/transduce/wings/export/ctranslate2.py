@@ -29,7 +29,7 @@ def usage(model: Bundle) -> str:
     joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
     first = "Insert the target language's code, such as {}, as the first piece of each source."
-    codes = [piece for piece in tokenizer.source_pieces(range(tokenizer.source_size)) if is_code(piece)][:1]
+    codes = [piece for piece in tokenizer.source.pieces(range(tokenizer.source.size)) if is_code(piece)][:1]
     return fill(
         "ctranslate2",
         source=source,
@@ -47,7 +47,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the folder's files; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     tokenizer = model.tokenizer
     pieces = Pieces(
-        tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
+        tokenizer.source.pieces(range(tokenizer.source.size)), tokenizer.target.pieces(range(tokenizer.target.size))
     )
     try:
         import ctranslate2  # noqa: F401

@@ -133,8 +133,8 @@ def _config(config: ModelConfig) -> dict[str, Any]:
 def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
     """The contents of the tokenizer's JSON files, by file name."""
     tokenizer, data = model.tokenizer, model.config.data
-    source = tokenizer.source_pieces(range(tokenizer.source_size))
-    target = tokenizer.target_pieces(range(tokenizer.target_size))
+    source = tokenizer.source.pieces(range(tokenizer.source.size))
+    target = tokenizer.target.pieces(range(tokenizer.target.size))
     files: dict[str, dict[str, Any]] = {marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}}
     if not tokenizer.joint:
         files[marian.TARGET_VOCABULARY_FILE] = {piece: token for token, piece in enumerate(target)}

@@ -145,7 +145,7 @@ def _identical(ours: Translation, theirs: Output) -> bool:
 
 def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]) -> bool:
     """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
-    ids = {piece: i for i, piece in enumerate(model.tokenizer.target_pieces(range(model.tokenizer.target_size)))}
+    ids = {piece: i for i, piece in enumerate(model.tokenizer.target.pieces(range(model.tokenizer.target.size)))}
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]

@@ -53,7 +53,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
     batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    source_pieces, pieces = [*tokenizer.source_pieces(source), SHOWN_EOS], tokenizer.target_pieces(target)
+    source_pieces, pieces = [*tokenizer.source.pieces(source), SHOWN_EOS], tokenizer.target.pieces(target)
     decoder_input, decoder_output = [SHOWN_BOS, *pieces], [*pieces, SHOWN_EOS]
     uses = {}
     for use, prefix, suffix, queries, keys in (

@@ -74,7 +74,7 @@ def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> I
         log_probs, tokens = expansion.log_probs[0].tolist(), expansion.tokens[0].tolist()
         parents = [kept_before[parent] for parent in expansion.parents[0].tolist()]
         pieces = [
-            end if token == EOS else piece for token, piece in zip(tokens, tokenizer.target_pieces(tokens), strict=True)
+            end if token == EOS else piece for token, piece in zip(tokens, tokenizer.target.pieces(tokens), strict=True)
         ]
         open_fate: Fate = "left" if expansion is expansions[-1] else "kept"
         fates: list[Fate] = [

@@ -40,7 +40,7 @@ class Parser:
         networks, config = [model.model for model in models], replace(config, **PLAIN_SEARCH)  # trees repeat symbols
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
-        pieces = tokenizer.target_pieces(range(tokenizer.target_size))
+        pieces = tokenizer.target.pieces(range(tokenizer.target.size))
         self._kinds = kinds_of(pieces, list(symbols.values())).to(engine.device)
         self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
 

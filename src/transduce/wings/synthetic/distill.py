@@ -64,7 +64,7 @@ def distill(
         prepared = prepare(
             data,
             out,
-            vocab_size=lambda _: translator.tokenizer.target_size,
+            vocab_size=lambda _: translator.tokenizer.target.size,
             tokenizer=translator.tokenizer,
             threads=threads,
             rewrite=rewrite,

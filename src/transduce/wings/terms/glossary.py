@@ -131,7 +131,7 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
 @lru_cache(maxsize=8)
 def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
     """The word boundaries of all pieces of a tokenizer's target vocabulary."""
-    pieces = tokenizer.target_pieces(range(tokenizer.target_size))
+    pieces = tokenizer.target.pieces(range(tokenizer.target.size))
     return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
 
 

@@ -109,8 +109,8 @@ def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
         return [(chr(code), int(total[code])) for code in rare]
     tokenizer, uncovered = Tokenizer.load(vocabulary), dict[str, int]()
     for side, encode, pieces in (
-        (0, tokenizer.encode_source, tokenizer.source_pieces),
-        (1, tokenizer.encode_target, tokenizer.target_pieces),
+        (0, tokenizer.encode_source, tokenizer.source.pieces),
+        (1, tokenizer.encode_target, tokenizer.target.pieces),
     ):
         characters = [chr(code) for code in np.flatnonzero(counts[side])]
         for character, ids in zip(characters, encode(characters), strict=True):
