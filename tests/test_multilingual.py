@@ -1,7 +1,10 @@
 """Models with several languages: corpora, held-out pairs, tags, batches, training, translation, exports, server."""
 
+import io
 import json
+import re
 import shutil
+import sys
 from itertools import permutations, product
 from pathlib import Path
 
@@ -681,12 +684,20 @@ def test_a_server_takes_the_better_route(model):
 # -- exchange and server ----------------------------------------------------------------------------------
 
 
-def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, capsys):
+def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, capsys, monkeypatch):
     pytest.importorskip("transformers")
     for form in ("huggingface", "ctranslate2", "onnx"):
         status, said, error = run(capsys, "export", model, "--to", form, "--out", tmp_path / form)
         assert not status, error
         assert "produced identical tokens" in said
+        card = (tmp_path / form / "README.md").read_text(encoding="utf-8")
+        [program] = re.findall("```python\n(.*?)```", card, re.DOTALL)
+        monkeypatch.chdir(tmp_path / form)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("ka lo mi\n"))
+        exec(program, {})
+        target = next(iter(model_folder.load(model).tokenizer.source.tags)).strip("<>")
+        expected = transduce.load(model, engine="torch").translate(["ka lo mi"], target=target)
+        assert capsys.readouterr().out.strip() == expected[0].text and f"`>>{target}<<` (id " in card
     status, _, error = run(capsys, "export", model, "--to", "argos", "--out", tmp_path / "argos")
     assert status and "it can't give the target language" in error
     status, _, error = run(capsys, "import", tmp_path / "huggingface", "--out", tmp_path / "again")

@@ -39,7 +39,7 @@ def announcement(
 
     left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
     left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
-    named = data.symbols or (data.source, data.target) != (default.source, default.target)  # trees need no language
+    named = data.symbols or data.directions or (data.source, data.target) != (default.source, default.target)
     languages = "unknown; set data.source and data.target (such as en and de): servers, documents and exports use them"
     names = ", ".join(data.directions) or f"{data.source}-{data.target}"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"

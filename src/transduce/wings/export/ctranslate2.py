@@ -15,9 +15,9 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
-from transduce.wings.export.imported_vocabulary import is_code, without_code
+from transduce.wings.export.imported_vocabulary import without_code
 from transduce.wings.export.parity import Output, Runner
-from transduce.wings.export.readme import fill
+from transduce.wings.export.readme import about_tags, fill
 from transduce.wings.formats import max_positions
 
 JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "target.spm"
@@ -28,8 +28,7 @@ def usage(model: Bundle) -> str:
     tokenizer, decode = model.tokenizer, model.config.decode
     joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
-    first = "Insert the target language's code, such as {}, as the first piece of each source."
-    codes = [piece for piece in tokenizer.source.pieces(range(tokenizer.source.size)) if is_code(piece)][:1]
+    tags = tokenizer.source.tags
     return fill(
         "ctranslate2",
         source=source,
@@ -39,7 +38,8 @@ def usage(model: Bundle) -> str:
         max_extra_tokens=decode.max_extra_tokens,
         most=max_positions(model.config.model) - 1,
         plain="" if joint else f'.replace("{SPACE}", " ").strip()',
-        codes="".join(map(first.format, codes)),
+        tag="".join(f'["{tag}"] + ' for tag in [*tags][:1]),
+        tags=about_tags(tags),
     )
 
 

@@ -33,9 +33,7 @@ class Form(NamedTuple):
 FORMS: dict[Format, Form] = {
     "ctranslate2": Form("CTranslate2", ctranslate2.write, ctranslate2.open_runner, ctranslate2.usage, quantises=True),
     "argos": Form("Argos Translate and LibreTranslate", argos.write, argos.open_runner, argos.usage, quantises=True),
-    "huggingface": Form(
-        "Hugging Face transformers", huggingface.write, huggingface.open_runner, lambda _: fill("huggingface")
-    ),
+    "huggingface": Form("Hugging Face transformers", huggingface.write, huggingface.open_runner, huggingface.usage),
     "onnx": Form("ONNX Runtime", onnx.write, onnx.open_runner, onnx.usage),
 }
 

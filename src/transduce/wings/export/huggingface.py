@@ -20,6 +20,7 @@ from transduce.tokens.batching import batches
 from transduce.wings.ct2.convert import output_bias
 from transduce.wings.export import marian
 from transduce.wings.export.parity import Output, Runner
+from transduce.wings.export.readme import about_tags, fill
 
 MARIAN_POSITIONS = 1024  # rows of the table of sinusoids
 BATCH_TOKENS = 2048  # source tokens
@@ -30,6 +31,12 @@ SPECIAL_IDS = {
     "decoder_start_token_id": BOS,
     "forced_eos_token_id": EOS,
 }
+
+
+def usage(model: Bundle) -> str:
+    """The Markdown text that explains how to use the folder."""
+    tags = model.tokenizer.source.tags
+    return fill("huggingface", tag="".join(f'"{tag}" + ' for tag in [*tags][:1]), tags=about_tags(tags))
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001

@@ -22,7 +22,7 @@ from transduce.wings.export import graph
 from transduce.wings.export.imported_vocabulary import language_of, without_code
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
-from transduce.wings.export.readme import fill
+from transduce.wings.export.readme import about_tags, fill
 
 NOWHERE = Origin("", 0)
 
@@ -35,7 +35,10 @@ def usage(model: Bundle) -> str:
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"
     most = f"min({most}, {shape.max_positions})" if shape.positions == "learned" else most
-    example = fill("onnx_python", names=names, begin=BOS, end=EOS, never=[PAD, BOS, UNK], most=most)
+    tags = tokenizer.source.tags
+    special = {"begin": BOS, "end": EOS, "never": [PAD, BOS, UNK]}
+    tag = "".join(f"[{number}] + " for number in [*tags.values()][:1])
+    example = fill("onnx_python", names=names, **special, most=most, tag=tag, tags=about_tags(tags))
     return f"{text}\n{example}"
 
 

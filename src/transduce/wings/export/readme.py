@@ -1,5 +1,6 @@
 """Fills in the Markdown templates in `readmes/` for an export's README.md."""
 
+from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 
@@ -8,3 +9,9 @@ def fill(section: str, **values: object) -> str:
     """The Markdown text of a section, with `values` for its placeholders."""
     text = files(__package__).joinpath("readmes", f"{section}.md").read_text(encoding="utf-8")
     return Template(text).substitute(values)
+
+
+def about_tags(tags: Mapping[str, int]) -> str:
+    """The sentence that explains the tag in an example program, for a model of several languages."""
+    listed = ", ".join(f"`{tag}` (id {number})" for tag, number in tags.items())
+    return f"\nEach source begins with the tag of its target language: {listed}." if tags else ""
