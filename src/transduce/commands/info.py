@@ -40,10 +40,10 @@ def info(model: Path, /, *, json: bool = False) -> None:
         return
     print_table(_facts(description, model))
     if config.sources is not None:
-        rows = [("option", "value", "source")]
+        rows = [("option", "source", "value")]  # values may be long
         for name, value in flatten(config).items():
             if (source := config.sources.get(name, DEFAULT)) != DEFAULT:
-                rows.append((name, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict), source))
+                rows.append((name, source, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict)))
         print()
         print_table(rows)
 
