@@ -169,8 +169,9 @@ def test_an_error_of_one_is_told_by_all(computed):
     *others, (status, said) = computed[1]["error"]
     assert status == 1 and "UserError: There is no room." in said
     for status, said in others:
-        assert status == 1 and said.startswith("transduce: Rank 2 (process ")
-        assert said.endswith("ended: There is no room.\n")
+        *_, last = said.splitlines()  # PyTorch may warn before it that the name of a computer is unknown
+        assert status == 1 and last.startswith("transduce: Rank 2 (process ")
+        assert last.endswith("ended: There is no room.")
 
 
 # -- whole trainings --------------------------------------------------------------------------------------
