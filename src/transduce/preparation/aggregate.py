@@ -232,8 +232,8 @@ def _hold_out(
     corpus also if it shares one with a pair that is held out.
     """
     held_out = [] if data.valid else _split(data, corpora)
-    linked = sentences(replayed), sentences([*held_out, *replayed])
-    dropped = 0
+    old, dropped = sentences(replayed), 0
+    linked = old, np.concatenate([old, sentences(held_out)])
     for corpus, parts in zip(data.corpora, corpora, strict=True):
         for part in parts if len(hashes := linked[corpus.synthetic]) else ():
             shares = [np.isin(each, hashes).any(axis=1) for each in part.sentences()]

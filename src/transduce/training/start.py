@@ -28,7 +28,7 @@ from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16,
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.run_card import begin_run_card
-from transduce.training.update import forget_average, make_optimizer, risk_steps
+from transduce.training.update import make_optimizer, risk_steps
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
@@ -92,8 +92,6 @@ def start(
     optimizer = make_optimizer(model.parameters(), config.train)
     if init and keep_optimizer:
         load_checkpoint(model_folder.newest_intact(init), model, optimizer)
-        if not config.train.ema:
-            forget_average(optimizer)
     save_checkpoint(out / model_folder.CHECKPOINTS, model, optimizer, TrainState())
     prepared.tokenizer.save(out)
     begin_run_card(out, given, init, keep_optimizer)

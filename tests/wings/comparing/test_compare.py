@@ -132,7 +132,6 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("updates = 0\n" + ROWS, "updates must be above 0"),
         ("operations = inf\n" + ROWS, "operations must be above 0 and finite"),
         ("notes = 5\n" + ROWS, "notes has the wrong type"),
-        ("notes = ['a', 5]\n" + ROWS, "notes has the wrong type"),
         ("updates = 9\nminutes = 1\n" + ROWS, "give one of"),
         ("operations = 10\n" + ROWS, "One update has"),
         (ROWS + "[grid]\n'train.learning_rate' = [1, 2]\n", "which the grid tries"),

@@ -153,12 +153,11 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise UserError(f"{path}: not valid TOML: {error}.") from None
-    kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str}
+    kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str, "notes": list}
     if isinstance(table.get("notes"), str):
         table["notes"] = [table["notes"]]
     for key, value in table.items():
-        is_wrong = key == "notes" and not (isinstance(value, list) and all(isinstance(note, str) for note in value))
-        if is_wrong or (key in kinds and not isinstance(value, kinds[key])):
+        if key in kinds and not isinstance(value, kinds[key]):
             raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
         if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise UserError(f"{path}: {key} must be a number.")
@@ -184,7 +183,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         base=str(table.get("base", "")),
         judge=table.get("judge", MEASURES[0]),
         budget=budgets[0] if budgets else None,
-        notes=table.get("notes", ()),
+        notes=[*map(str, table.get("notes", ()))],
     )
     return checked(dataclasses.replace(definition, options={**options, **own}), own, str(path))
 

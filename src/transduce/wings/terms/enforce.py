@@ -30,7 +30,7 @@ def enforce(
     """
     glossary, tokenizer = Glossary(terms), translator.tokenizer
     forms = enumerate(zip(sentences.texts, originals, strict=True))
-    matches = {i: its for i, both in forms if (its := max(map(glossary.matches, both), key=len))}
+    matches = {i: its for i, both in forms if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))}
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
         i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)] for i, wanted in targets.items()
