@@ -482,6 +482,13 @@ def test_targets_are_put_where_they_belong() -> None:
     assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
 
 
+@pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
+def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(state: str, count: int) -> None:
+    document = XLIFF2.replace("<segment><source>Two", f'<segment state="{state}"><source>Two')
+    assert len(read("a2.xliff", document).texts) == 1 + count
+    assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
+
+
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
     assert document.kinds == ["preserved", "preserved", "plain"]

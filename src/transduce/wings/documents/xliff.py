@@ -19,7 +19,7 @@ from transduce.wings.documents.xml import (
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
-UNTRANSLATED_STATES = ("new", "needs-translation")  # of a target, in 1.x
+UNTRANSLATED_STATES = ("new", "needs-translation", "initial")  # of a target in 1.x, of a segment in 2.x
 
 
 class _Segment(NamedTuple):
@@ -36,8 +36,8 @@ class _Segment(NamedTuple):
 
     @property
     def is_translated(self) -> bool:
-        state = self.target.attributes.get("state") if self.target else None
-        return bool(self.translation.strip()) and state not in UNTRANSLATED_STATES
+        states = {element.attributes.get("state") for element in (self.target, self.unit) if element}
+        return bool(self.translation.strip()) and states.isdisjoint(UNTRANSLATED_STATES)
 
 
 def read_xliff(file: DocumentFile) -> Document:

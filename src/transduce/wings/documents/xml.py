@@ -18,7 +18,7 @@ from transduce.wings.inline.events import ENTITY
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
-INHERITED_ATTRIBUTES = ("srclang", "translate", "xml:space")  # attributes that hold for the elements inside, too
+INHERITED_ATTRIBUTES = ("srclang", "state", "translate", "xml:space")  # they hold for the elements inside, too
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
