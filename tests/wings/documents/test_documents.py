@@ -482,6 +482,20 @@ def test_targets_are_put_where_they_belong() -> None:
     assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
 
 
+@pytest.mark.parametrize("empty", ['<mrk mtype="seg" mid="1"></mrk>', "<![CDATA[]]>", '<x id="1"/>', "\n"])
+def test_an_xliff_target_without_text_is_no_translation(empty: str) -> None:
+    document = XLIFF2.replace("Zwei", empty)
+    assert len(read("a2.xliff", document).texts) == 2
+    assert [*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")] == []
+
+
+def test_what_a_page_shows_is_translated_unless_it_says_no() -> None:
+    page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
+    <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
+    document = read("a.html", page)
+    assert document.texts == ["Size:", "Big", "Text", '<b class="x notranslate" title="C">D</b> runs']
+
+
 @pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
 def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(state: str, count: int) -> None:
     document = XLIFF2.replace("<segment><source>Two", f'<segment state="{state}"><source>Two')

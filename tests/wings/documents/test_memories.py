@@ -236,6 +236,10 @@ def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
 @given(st.lists(st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]), max_size=4))
 def test_a_memory_is_written_back_and_filled(units: Units) -> None:
     content = memory([[(code, escape(text)) for code, text in unit] for unit in units]).replace("\n", "\r\n").encode()
+    if any(units) and not any("en" in code.lower() for unit in units for code, _ in unit):
+        with pytest.raises(UserError, match=r"a\.tmx has no unit in en\. Units by language: "):
+            read_document(content, "a.tmx", "en", "de")
+        return
     document = read_document(content, "a.tmx", "en", "de")
     assert document.write(document.present) == document.write([""] * len(document.texts)) == content
     filled = document.write([f"<{number}>".replace("<", "&lt;") for number in range(len(document.texts))])
@@ -258,6 +262,12 @@ def test_what_is_added_is_written_like_the_rest() -> None:
     assert '<tuv xml:lang="en-US"><seg>c</seg></tuv><tuv xml:lang="de-DE"><seg>C</seg></tuv></tu>' in filled
     assert '<tuv xml:lang="de-DE"><seg>D</seg></tuv>' in filled
     assert len(read_document(content.encode(), "a.tmx", "en", "de", redo=True).texts) == 3
+
+
+@pytest.mark.parametrize("empty", ["", " ", "<![CDATA[]]>", "<!-- later -->", "<ph x='1'/>"])
+def test_a_target_without_text_is_no_translation(empty: str) -> None:
+    content = memory([[("en", "A dog"), ("de", empty)]])
+    assert read_document(content.encode(), "a.tmx", "en", "de").texts == ["A dog"]
 
 
 def test_a_segment_may_be_a_section_of_characters() -> None:

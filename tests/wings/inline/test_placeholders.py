@@ -184,6 +184,26 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
     assert (restored.text, restored.guessed) == (translation, False)
 
 
+@pytest.mark.parametrize(
+    ("source", "masked"),
+    [
+        ("A dog<sup>1</sup> runs.<a href='#2'>[2]</a> Yes.", "A dog runs. Yes."),
+        ("A dog<sup><a>*</a></sup> runs <b>5</b> m<sup>2</sup>.", "A dog runs 5 m."),
+        ("H<sub>2</sub>O, <b>1</b> and (<i>2</i>)", "H2O, 1 and (2)"),
+    ],
+)
+def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked: str) -> None:
+    assert mask(source, markup=True).text == masked
+    assert original(mask(source, markup=True)) == source
+
+
+@pytest.mark.parametrize("text", ["H<sub>2</sub>O is", "10<sup>6</sup>x y", "Open <b>trans</b>duce", "a<b>b c</b>d e"])
+def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
+    masked = mask(text, markup=True)
+    words = [word.span() for word in re.finditer(r"\w+", masked.text)]
+    assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
+
+
 def test_words_may_begin_and_end_with_lines() -> None:
     link = [((9, 16), (9, 16), 1.0)]
     assert (
@@ -211,6 +231,10 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("a * b * c, 5 < 6 > 4 and x > 3", []),
         ("Write to me@example.org, 100 % sure", ["me@example.org"]),
         ("{{ limit }} or ${x} or {% if %}", ["{{ limit }}", "${x}", "{% if %}"]),
+        ("%(width)sx%(height)s of %1$sx%2$s", ["%(width)s", "%(height)s", "%1$s", "%2$s"]),
+        ("%dMB in %.2fms, 100 %des Umsatzes, 100%discount", ["%d", "%.2f"]),
+        ("See https://a.b/c_(d) or www.a.b/{id}/x[0].", ["https://a.b/c_(d)", "www.a.b/{id}/x[0]"]),
+        ("A<00:00:01.500> dog <02:00.000>runs", ["<00:00:01.500>", "<02:00.000>"]),
     ],
 )
 def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:

@@ -356,6 +356,38 @@ def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo)
         assert engine.searched
 
 
+def test_only_what_is_to_be_translated_decides_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
+    other = Echo(gate=engine.gate)
+    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "fr", "de"))
+    catalogue = '"Language: de\\n"\n\nmsgid "Hello"\nmsgstr "Guten Morgen, wie geht es dir?"\n\nmsgid "{}"\nmsgstr ""\n'
+    french = "Bonjour, comment allez-vous aujourd'hui ?"
+    memory = f"""<tmx version="1.4"><header srclang="fr"/><body><tu>
+    <tuv xml:lang="en"><seg>Is it late?</seg></tuv><tuv xml:lang="fr"><seg>{french}</seg></tuv></tu></body></tmx>"""
+    files = {
+        "a.html": "<style>.the-story-of-the-day { color: white }</style>" * 2_000 + f"<p>{french}",
+        "a.po": f'msgid ""\nmsgstr ""\n{catalogue.format(french)}',
+        "a.tmx": memory,
+    }
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for name, content in files.items():
+            asked = {"source": "auto", "target": "de"}
+            answer = asking.post("/translate_file", data=asked, files={"file": (name, content)})
+            assert answer.status_code == 200 and other.searched and not engine.searched, name
+            other.searched.clear()
+
+
+def test_texts_in_the_target_language_stay_if_a_model_translates_from_it(tokenizer: Tokenizer, engine: Echo) -> None:
+    other = Echo(gate=engine.gate)
+    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "de", "en"))
+    german = "Ein Hund rennt über die Straße."
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for q in (german, [german, "Guten Morgen, wie geht es dir?", "12"]):
+            answer = asking.post("/translate", json={"q": q, "source": "auto", "target": "de"})
+            assert answer.json()["translatedText"] == q and not engine.searched and not other.searched
+        answer = asking.post("/translate", json={"q": [german, "A dog runs."], "source": "auto", "target": "de"})
+        assert [each["language"] for each in answer.json()["detectedLanguage"]] == ["de", "en"]
+
+
 def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Tokenizer, engine: Echo) -> None:
     served = store_of(translator_of(engine, tokenizer, "en", "de"))
     with client(application(served, NOBODY, Limits(), local=True)) as asking:

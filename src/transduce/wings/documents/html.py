@@ -9,7 +9,7 @@ from functools import partial
 from transduce.text.formats import DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
-from transduce.wings.documents.inline_markup import is_protected, last_piece
+from transduce.wings.documents.inline_markup import is_kept, is_protected, last_piece
 from transduce.wings.documents.markup import Piece, attribute, attributes, pieces
 from transduce.wings.documents.xml import XML_ENCODING
 from transduce.wings.inline.placeholders import is_text, mask
@@ -97,7 +97,7 @@ def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot
 def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | None) -> list[Slot]:
     """The slots of a tag's attributes that readers see or hear."""
     tag = text[piece.begin : piece.end]
-    if attribute(tag, "translate") == "no":
+    if is_kept(tag):
         return []
     slots = []
     places = attributes(tag)

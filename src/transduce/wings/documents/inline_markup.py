@@ -10,7 +10,7 @@ from transduce.wings.inline.events import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Ev
 
 MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
 WITHOUT_TEXT = frozenset(
-    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "object", "textarea", "select"]
+    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "textarea"]
 )  # elements whose content is not text
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
 MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # closed by the next of the same name
@@ -45,10 +45,16 @@ def is_protected(piece: Piece, tag: str) -> bool:
     return (
         piece.name in WITHOUT_TEXT
         or piece.name in CODE_ELEMENTS
-        or attribute(tag, "translate") == "no"
         or attribute(tag, "mtype") == "protected"
-        or "notranslate" in (attribute(tag, "class") or "").split()
+        or is_kept(tag)
     )
+
+
+def is_kept(tag: str) -> bool:
+    """Whether a tag says that its element must not be translated."""
+    return (attribute(tag, "translate") or "").lower() == "no" or "notranslate" in (
+        attribute(tag, "class") or ""
+    ).split()
 
 
 def last_piece(markup: list[Piece], first: int) -> int:

@@ -73,13 +73,8 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
             for variant, code in zip(unit.variants, codes, strict=True):
                 if code == chosen[1]:
                     yield spoken, segment_text(variant.content, name, line), line
-    units_by_language = Counter[str]()
-    for codes, count in units_by_languages.items():
-        units_by_language.update(dict.fromkeys(codes, count))
-    if is_empty and units_by_language:
-        common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
-        languages = ", ".join(f"{code} ({count:,})" for code, count in common)
-        raise UserError(f"{name} has no unit in both {source} and {target}. Units by language: {languages}.")
+    if is_empty and any(units_by_languages):
+        raise _without_units(name, f"both {source} and {target}", units_by_languages)
 
 
 def read_tmx(file: DocumentFile) -> Document:
@@ -88,17 +83,31 @@ def read_tmx(file: DocumentFile) -> Document:
     units = list(_units([file.content], file.name))
     source, target = language_code(file.source), language_code(file.target)
     language = _spelling(units, file.target)
-    slots = list[Slot]()
+    slots, is_empty = list[Slot](), True
     for unit in units:
         codes = unit.codes
+        if file.source in UNSPECIFIED_LANGUAGES:
+            source = unit.origin
+        is_empty &= not choose_languages(codes, unit.origin, source)
         if both := choose_languages(codes, unit.origin, source, target):
             spoken, written = (unit.variants[codes.index(code)] for code in both)
-            if file.redo or not written.content.strip():
+            if file.redo or not segment_text(written.content, file.name, unit.unit.line).strip():
                 slots.append(_existing_target(unit.unit, spoken, written))
         elif one := choose_languages(codes, unit.origin, source):
             slots.append(_new_target(text, unit.unit, unit.variants[codes.index(one[0])], language))
+    if is_empty and any(unit.codes for unit in units):
+        raise _without_units(file.name, file.source, Counter(unit.codes for unit in units))
     slots = [slot for slot in slots if mask(slot.text, markup=slot.kind != "plain").text.strip()]
     return Document(file.name, text, codec, tuple(slots))
+
+
+def _without_units(name: str, wanted: str, units_by_languages: Counter[tuple[str, ...]]) -> UserError:
+    units_by_language = Counter[str]()
+    for codes, count in units_by_languages.items():
+        units_by_language.update(dict.fromkeys(codes, count))
+    common = units_by_language.most_common(MAX_LANGUAGES_NAMED)
+    languages = ", ".join(f"{code} ({count:,})" for code, count in common)
+    return UserError(f"{name} has no unit in {wanted}. Units by language: {languages}.")
 
 
 def segment_text(raw: str, name: str, line: int) -> str:

@@ -37,7 +37,7 @@ class _Segment(NamedTuple):
     @property
     def is_translated(self) -> bool:
         states = {element.attributes.get("state") for element in (self.target, self.unit) if element}
-        return bool(self.translation.strip()) and states.isdisjoint(UNTRANSLATED_STATES)
+        return bool(_plain_text(self.translation, self.kind).strip()) and states.isdisjoint(UNTRANSLATED_STATES)
 
 
 def read_xliff(file: DocumentFile) -> Document:

@@ -12,13 +12,16 @@ MARKUP_SPELLER = "transduce.wings.documents.markup:speller"
 # Every pattern takes linear time, since its quantifiers are possessive or bounded.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
+PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
+UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""
-      \b(?:(?:https?|ftp)://|www\.)(?:(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)[^\s<>"'`\])}}])+(?<![.,;:!?])
+      \b(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
+        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)[^\s<>"'`\])}}])+(?<![.,;:!?])
     | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
-    | %(?:\([^()\s]++\)|\d++\$)?[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{{0,2}}[diouxXeEfFgGcrsa@](?![A-Za-z])
+    | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
     | %[A-Za-z_][\w.]*+%                             # Symfony
     | {ENTITIES}
 """
@@ -29,11 +32,12 @@ LIGHT_MARKUP = r"""
     | \[\#?[\w*-]++\]_                               # a footnote
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
+CUE_TIME = r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)"  # in WebVTT
 PLAIN_TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
 STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
-IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
+IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {CUE_TIME} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
@@ -99,7 +103,7 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 kind: EventKind = "close" if match["slash"] else "word" if match.group().endswith("/>") else "open"
                 yield Event(kind, match.group(), match.group() if kind == "word" else "", f"<{match['name']}")
             else:
-                yield Event("word", match.group(), match.group())
+                yield Event("point" if match["time"] else "word", match.group(), match.group())
         if match and match.start() < done:
             match = IN_PLAIN_TEXT.search(text, done)
     yield from text_event(text[done:])

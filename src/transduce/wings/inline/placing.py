@@ -188,6 +188,10 @@ class _Placing:
             span = self._at_same_share(mark.begin, self.begins), self._at_same_share(mark.end, self.ends)
             if span[0] >= span[1]:
                 span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
+        for (first, behind), (begin, end), _ in inside:
+            if self.source[begin:end] == self.target[first:behind]:  # a copied word: a tag may stay inside it
+                left = max(0, mark.begin - begin) if first == span[0] else 0
+                span = span[0] + left, span[1] - (max(0, end - mark.end) if behind == span[1] else 0)
         last, next_character = self.source[mark.end - 1 : mark.end], self.target[span[1] : span[1] + 1]
         takes_punctuation = all(character and character in PUNCTUATION for character in (last, next_character))
         return span[0], span[1] + takes_punctuation

@@ -26,7 +26,7 @@ from transduce.wings.serving.access import AccessControl, answer
 from transduce.wings.serving.catalogue import Catalogue, Route
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
-from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, codes, without_markup
+from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
 from transduce.wings.serving.reference import reference
@@ -114,8 +114,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         catalogue = _catalogue(request, service, asked.model)
         columns, sources = dict[str, list[Any]](), [asked.source] * len(texts)
         if asked.source == AUTO:
-            read = list(map(without_markup, texts)) if asked.format == "html" else texts
-            detected = await service.sources(read, catalogue.sources(asked.target))
+            detected = await service.sources(texts, catalogue, asked.target, html=asked.format == "html")
             sources = [each.language for each in detected]
             columns["detectedLanguage"] = list(map(payload.detected, detected))
         glossary = tuple(Term(*term) for term in asked.glossary.items())
@@ -151,7 +150,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         asked = validate(Asked, await _fields(request, limits))
         source, catalogue = asked.source, _catalogue(request, service, asked.model)
         if source == AUTO:
-            source = (await service.sources([asked.q], catalogue.sources(asked.target)))[0].language
+            source = (await service.sources([asked.q], catalogue, asked.target))[0].language
         route = catalogue.route(source, asked.target)
         if len(route) != 1:
             raise UserError(f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown.")
@@ -177,8 +176,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             document, content = (file.filename or "").replace("\0", ""), await file.read()
         catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
         if source == AUTO:
-            start = content[:DETECTION_MARKUP_CHARACTERS].decode("utf-8", "ignore")
-            source = (await service.sources([without_markup(start)], catalogue.sources(target)))[0].language
+            shown = await service.shown(content, target, document)
+            source = (await service.sources([shown], catalogue, target))[0].language
         route = catalogue.route(source, target)
 
         async def translated() -> bytes:

@@ -65,6 +65,10 @@ class Catalogue:
             raise self._error(f"translates into {target!r}", "languages")
         return [each.source for each in self.directions if each.target == known]
 
+    def kept(self, target: str) -> str:
+        """The code of `target` if a model translates from it, else ""."""
+        return nearest_code(target, [each.source for each in self.directions]) or ""
+
     def route(self, source: str, target: str) -> Route:
         """The models that translate `source` to `target`: none for the same language, two with a pivot, else one.
 

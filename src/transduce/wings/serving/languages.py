@@ -58,8 +58,8 @@ class Detector:
             Detected(code.get(label, label), round(100 * value, 1)) for label, value in likeliest if value >= MIN_LISTED
         ]
 
-    def choose(self, text: str, among: Sequence[str], usual: str = "") -> Detected:
-        """Choose the language of a text from the codes `among`.
+    def choose(self, text: str, among: Sequence[str], usual: str = "", kept: str = "") -> Detected:
+        """Choose the language of a text from the codes `among`, or `kept` if that is much likelier.
 
         A text without letters is UNDETERMINED. `usual` is chosen unless another language is much likelier. Raises
         UserError if a language that is not in `among` is much likelier; with `usual`, such languages are ignored.
@@ -75,6 +75,8 @@ class Detector:
             code = usual
         offered = set(map(self._labels.get, known))
         other, value = next((each for each in probabilities.items() if each[0] not in offered), ("", 0.0))
+        if other and other == self._labels.get(kept) and _much_likelier(value, by_code[code]):
+            return Detected(kept, round(100 * value, 1))
         if not usual and len(known) == len(among) and _much_likelier(value, by_code[code]):
             raise UserError(
                 f"The text looks like {language_name(other)} ({100 * value:.0f} %), but this server translates "

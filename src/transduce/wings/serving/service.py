@@ -15,9 +15,10 @@ from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
+from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
-from transduce.wings.serving.catalogue import Catalogues
-from transduce.wings.serving.languages import Detected, Detector
+from transduce.wings.serving.catalogue import Catalogue, Catalogues
+from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
@@ -25,6 +26,7 @@ from transduce.wings.terms.glossary import Glossary
 
 Result = TypeVar("Result")
 AUTO = "auto"
+PAGE = "q.html"  # the name of a request's HTML text
 MAX_INLINE_CHARACTERS = 1000  # shorter texts are planned faster than a thread starts
 MAX_ATTENTION_CHARACTERS = 200  # of a text whose attention is drawn; maps grow quadratically
 Opened = tuple[Served, ...]  # the models that translate a text one after the other
@@ -90,17 +92,33 @@ class Service:
         """Rank the likeliest languages of a text."""
         return self._detector.detect(text)
 
-    async def sources(self, texts: Sequence[str], among: Sequence[str]) -> list[Detected]:
-        """Detect the language of each text of a request, among the languages `among`.
+    async def shown(self, content: bytes | str, target: str, name: str = PAGE) -> str:
+        """The first texts of a document that are to be translated to `target`, for language detection."""
+        content = _page(content) if isinstance(content, str) else content
 
-        Raises UserError if all texts together look like another language.
+        def read() -> str:
+            texts = read_document(content, name, UNSPECIFIED_LANGUAGES[0], target).texts
+            return without_markup("\n".join(texts)[:DETECTION_MARKUP_CHARACTERS])
+
+        return await self._run(len(content), read)
+
+    async def sources(
+        self, texts: Sequence[str], catalogue: Catalogue, target: str, *, html: bool = False
+    ) -> list[Detected]:
+        """Detect the language of each text of a request, among the languages that are translated to `target`.
+
+        Raises UserError if all texts together look like another language. If this language is `target`, and a model
+        translates from it, the result has `target` for texts that look like it.
         """
+        texts = [await self.shown(text, target) for text in texts] if html else texts
+        among, kept = catalogue.sources(target), catalogue.kept(target)
 
         def choose() -> list[Detected]:
-            whole = self._detector.choose("\n".join(texts), among)
+            whole = self._detector.choose("\n".join(texts), among, kept=kept)
             if len(texts) == 1:
                 return [whole]
-            return [self._detector.choose(text, among, usual=whole.language) for text in texts]
+            usual, kept_here = whole.language, kept if whole.language == kept else ""
+            return [self._detector.choose(text, among, usual=usual, kept=kept_here) for text in texts]
 
         return await self._run(sum(map(len, texts)), choose)
 
@@ -141,16 +159,15 @@ class Service:
         if not route:
             return await self.translate(texts, route, order)
         size = sum(map(len, texts))
-        files = [(BYTE_ORDER_MARK + text).encode() for text in texts]
         languages = route[0].direction.source, route[-1].direction.target
-        pages = await self._run(size, lambda: [read_document(file, "q.html", *languages) for file in files])
+        pages = await self._run(size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts])
         order = order._replace(options=order.options._replace(align=False))
-        contents = [text for page in pages for text in page.texts]
-        kinds = [kind for page in pages for kind in page.kinds]
+        contents = [text for each in pages for text in each.texts]
+        kinds = [kind for each in pages for kind in each.kinds]
         translations = iter(await self.translate(contents, route, order, kinds=kinds))
         n_best = order.options.n_best
         return await self._run(
-            size, lambda: [_page(page, list(islice(translations, len(page.texts))), n_best) for page in pages]
+            size, lambda: [_written(each, list(islice(translations, len(each.texts))), n_best) for each in pages]
         )
 
     async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
@@ -182,6 +199,11 @@ class Service:
         return await self.batcher.call(lambda: served.version.attention(served.direction, " ".join(text.split())))
 
 
+def _page(text: str) -> bytes:
+    """The content of the file PAGE for the HTML text of a request."""
+    return (BYTE_ORDER_MARK + text).encode()
+
+
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
 ) -> tuple[Plan, list[Group], list[Part]]:
@@ -195,7 +217,7 @@ def _plan(
     return plan, groups, parts
 
 
-def _page(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
+def _written(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
     """Write a translated page and its alternatives from the translations of its texts."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
