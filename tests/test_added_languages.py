@@ -17,6 +17,7 @@ import transduce
 from command_line import run
 from corpora import TINY, WORDS, reverse_texts, spelt
 from transduce import model_folder
+from transduce.config.schema import SYNTHETIC_TAG
 from transduce.config.size_table import training_options
 from transduce.evaluation.routes import measure_routes
 from transduce.preparation.prepared import open_prepared
@@ -131,8 +132,9 @@ def test_the_old_corpus_is_repeated_and_validated(place, added, capsys):
     assert sizes == [("en", "fr", added_pairs), ("en", "fr", added_pairs), ("en", "de", old.facts.pairs)]
     assert added_pairs > 150
     first = np.arange(5)
-    was, now = (corpus.mixture.stores[-1].target.rows(first) for corpus in (old, new))
-    assert [row.tolist() for row in now] == [row.tolist() for row in was]
+    was, now = ([row.tolist() for row in corpus.mixture.stores[-1].target.rows(first)] for corpus in (old, new))
+    again = new.tokenizer.target.encode(old.tokenizer.target.decode(was)).lists()
+    assert now == again != was, "the new vocabulary cuts old texts in another way"
     metrics, before = model_folder.read_metrics(added), model_folder.read_metrics(place / "old")["validation"]
     scores = {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
     assert metrics["directions"]["en-de"]["before"] == scores
@@ -262,14 +264,39 @@ def test_validation_pairs_of_old_directions_that_are_not_used_are_counted(place,
     assert "60 validation pairs are not used" in capsys.readouterr().err
 
 
-def test_routes_are_not_measured_on_pairs_without_a_reference(added):
-    blank = [Pair("a b", "", Origin("", 1), "de-fr")] * 3
-    assert measure_routes(model_folder.load(added), blank, {}) == {}
+@pytest.mark.parametrize("reference", ["", "a\nb"])
+def test_routes_are_not_measured_on_pairs_without_a_reference_of_one_line(added, reference):
+    unusable = [Pair("a b", reference, Origin("", 1), "de-fr"), Pair(reference, "a b", Origin("", 2), "de-fr")]
+    assert measure_routes(model_folder.load(added), unusable, {}) == {}
 
 
-def test_routes_of_an_ensemble_need_one_vocabulary(place, added, capsys):
+def test_back_translations_are_not_repeated_backwards(place, capsys):
+    records = zip(*(texts(60, 9)[code] for code in ("en", "de")), strict=True)
+    pairs = [json.dumps({"en": english, "de": german}) + "\n" for english, german in records]
+    (place / "made.jsonl").write_text("".join(pairs))
+    tables = [f'[[data.corpora]]\nfiles = ["{place}/old.en", "{place}/old.de"]\n']
+    tables += [f'[[data.corpora]]\nfiles = ["{place}/made.jsonl"]\nsynthetic = true\n']
+    (place / "made.toml").write_text('[data]\nsource = "en"\ntarget = "de"\n' + "".join(tables))
+    assert run(capsys, "train", place / "made.toml", "--out", place / "made", *spelt(TINY | SHAPE | STEPS))[0] == 0
+    train(place, "more", "new.en", "new.fr", more=("--init", str(place / "made"), "--from", "en,fr", "--to", "en,fr"))
+    assert "back-translated pairs" in capsys.readouterr().err
+    data = open_prepared(place / "more" / "data")
+    for view in data.mixture.stores:
+        targets = data.tokenizer.target.decode([row.tolist() for row in view.target.rows(np.arange(view.pairs))])
+        assert targets and not any(text.startswith(SYNTHETIC_TAG) for text in targets)
+
+
+def test_files_of_the_old_corpus_are_known_by_other_names_of_their_path(place, monkeypatch):
+    monkeypatch.chdir(place)
+    more = ("--init", str(place / "old"), "--from", "en,de,fr", "--to", "en,de,fr")
+    named = ["train", "--out", "again", "--train", "old.en", "old.de", "new.en", "new.fr", *more, *spelt(STEPS)]
+    transduce.cli.main(named)
+    assert len(open_prepared(place / "again" / "data").facts.corpora) == 2
+
+
+def test_routes_of_an_ensemble_need_the_same_directions(place, added, capsys):
     write(place, "three", texts(60, 7))
     train(place, "other", "three.en", "three.de", "three.fr", options=TINY | SHAPE | STEPS)
     command = ("evaluate", place / "other", place / "three.de", place / "three.fr", "--routes", "--ensemble", added)
     status, _, said = run(capsys, *command)
-    assert status and "Traceback" not in said and "vocabular" in said
+    assert status and "Traceback" not in said and "must have the same directions" in said

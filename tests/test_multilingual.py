@@ -35,6 +35,8 @@ from transduce.text.languages import Direction, language_of, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, first_of_each_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
+from transduce.wings.comparing.command import _text
+from transduce.wings.comparing.definition import read
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
@@ -293,9 +295,18 @@ def test_sentences_of_the_test_set_are_left_out_of_all_directions(place, tmp_pat
     test = tmp_path / "three.en", tmp_path / "three.de", tmp_path / "three.fr"
     for path in test:
         path.write_text((place / f"train{path.suffix}").read_text().partition("\n")[0] + "\n")
-    options = {"data__rules": ("test",), "data__test": tuple(map(str, test)), "data__holdout": 0}
-    corpus = prepared(place, tmp_path / "corpus", **options)
-    assert corpus.facts.left_out == {"test": 3} and corpus.facts.pairs == 3 * 399
+    for number, named in enumerate((test, test[:2], test[1::-1])):
+        options = {"data__rules": ("test",), "data__test": tuple(map(str, named)), "data__holdout": 0}
+        corpus = prepared(place, tmp_path / f"corpus-{number}", **options)
+        assert corpus.facts.left_out == {"test": 3} and corpus.facts.pairs == 3 * 399
+
+
+def test_a_table_tests_multilingual_models_in_one_direction(place):
+    table = place / "table.toml"
+    table.write_text('updates = 2\n[rows]\nbase = ""\nfast = "train.warmup=10"\n')
+    own = {"data.directions": tuple(DIRECTIONS), "data.source": "en", "data.target": "de"}
+    text = _text(read(table, own | {"data.test": tuple(files(place, "test", ("fr", "de")))}))
+    assert str(text.direction) == "fr-de" and {pair.direction for pair in text.pairs} == {"fr-de"}
 
 
 def test_both_directions_of_a_pair_share_a_store(place, tmp_path):

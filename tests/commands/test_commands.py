@@ -431,6 +431,41 @@ def test_an_ensemble_is_that_of_its_models(place, capsys):
     assert [row["score"] for row in both] != pytest.approx([row["score"] for row in alone], abs=1e-2)
 
 
+def test_files_whose_names_contradict_the_languages_are_refused(place, tmp_path, capsys):
+    for code, other in (("en", "src"), ("de", "tgt")):
+        (tmp_path / f"a.{code}").write_bytes((place / f"train.{other}").read_bytes())
+    swapped = tmp_path / "a.de", tmp_path / "a.en"
+    for more in (("--train", *swapped), ("--train", *swapped[::-1], "--valid", *swapped)):
+        asked = ["train", "--from", "en", "--to", "de", "--out", tmp_path / "out", *more, *SHORT]
+        status, _, said = run(capsys, *asked)
+        assert status and "their names say the opposite" in said and "step" not in said, said
+
+
+def test_a_test_text_with_a_line_break_is_refused_before_the_training(place, tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "a\\nb", "target": "c"}\n')
+    asked = ["train", "--train", place / "train.src", place / "train.tgt", "--test", tmp_path / "a.jsonl", *SHORT]
+    status, _, said = run(capsys, *asked, "--out", tmp_path / "out")
+    assert status and "a.jsonl:2: the text contains a line break" in said and "Training " not in said, said
+
+
+def test_a_test_text_that_the_model_can_not_read_does_not_cost_the_training(place, tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"source": "a " * 99, "target": "b"}) + "\n")
+    more = ["model.positions=learned", "model.max_positions=60", "data.max_length=59"]
+    asked = [
+        "train",
+        "--train",
+        place / "train.src",
+        place / "train.tgt",
+        "--test",
+        tmp_path / "a.jsonl",
+        *SHORT,
+        *more,
+    ]
+    status, _, said = run(capsys, *asked, "--out", tmp_path / "out")
+    assert not status and "The test set is not scored. Source text 1 has" in said, said
+    assert "test" not in model_folder.read_metrics(tmp_path / "out")
+
+
 def test_how_far_a_long_translation_is_stands_on_standard_error(place, capsys, monkeypatch):
     command = ["translate", place / "one", "--input", place / "test.src"]
     expected = output(capsys, *command)

@@ -11,9 +11,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transduce.config.schema import EOS, PAD, DecodeConfig, ModelConfig
+from transduce.config.schema import EOS, PAD, DataConfig, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
-from transduce.decoding.loading import shared_tokenizer
+from transduce.decoding.loading import check_directions, shared_tokenizer
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import is_loop
@@ -273,6 +273,13 @@ def test_an_ensemble_needs_one_vocabulary(tokenizer):
     other = Tokenizer.train(TARGETS, TARGETS, vocab_size=340)
     with pytest.raises(UserError, match=r"^models/b has another vocabulary than models/a"):
         shared_tokenizer([tokenizer, other], ["models/a", "models/b"])
+
+
+def test_an_ensemble_has_the_same_directions():
+    models = [DataConfig(source="en", target="de"), DataConfig(source="de", target="en")]
+    check_directions([DataConfig(), models[0], DataConfig(directions=("en-de",))], ["a", "b", "c"])
+    with pytest.raises(UserError, match=r"^b translates .*de.*en, and a translates .*en.*de\. Models of an ensemble"):
+        check_directions(models, ["a", "b"])
 
 
 def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokenizer):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora import blocks
-from transduce.config.schema import RunConfig, TrainConfig
+from transduce.config.schema import SYNTHETIC_TAG, RunConfig, TrainConfig
 from transduce.preparation.augmentation import Augmentation
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.errors import UserError
@@ -135,6 +135,15 @@ def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
     assert epochs[0] == epochs[1] != epochs[2]
     assert len(lines) > 0.8 * len(everything) * 2 / 3  # the longest sentence stays if it would become longer
     assert "two men  are sitting." in {line for epoch in epochs for line in epoch}
+
+
+def test_the_tag_of_a_back_translation_stays_at_the_beginning(vocabulary):
+    texts = [f"{SYNTHETIC_TAG}red house number {number}" for number in range(300)]
+    rows = vocabulary.encode(texts)
+    for seed in range(9):
+        changed = Augmentation(Tokenizer(vocabulary))([rows, rows], np.random.default_rng(seed))[0]
+        assert changed.ids.tolist() != rows.ids.tolist()
+        assert all(text.startswith(SYNTHETIC_TAG) for text in vocabulary.decode(changed.lists()))
 
 
 def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):

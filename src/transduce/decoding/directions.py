@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
-from transduce.text.languages import Direction, target_of
+from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -20,7 +20,12 @@ def directions_of(data: DataConfig) -> list[Direction]:
 
 
 def matching(directions: Sequence[Direction], source: str, target: str) -> list[Direction]:
-    """The directions with these languages; an empty code stands for any language. Raises UserError if there is none."""
+    """The directions with these languages, or with similar codes; an empty code stands for any language.
+
+    Raises UserError if there is none.
+    """
+    known = zip((source, target), zip(*directions, strict=True), strict=True)
+    source, target = (nearest_code(code, codes) or code for code, codes in known)
     found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
     if not found:
         wanted = " ".join([f"from {source}"] * bool(source) + [f"to {target}"] * bool(target))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import DecodeConfig, RunConfig, flatten
+from transduce.config.schema import DataConfig, DecodeConfig, RunConfig, flatten
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.directions import directions_of
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
@@ -153,6 +153,7 @@ def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool)
     else:
         descriptions = [model_folder.describe(path) for path in paths]
         config = descriptions[0].config
+        check_directions([each.config.data for each in descriptions], paths)
     config = replace(config, decode=decode_config(config, options))
     tokenizers = [Tokenizer.load(path, cores()) for path in paths]
     for tokenizer, path in zip(tokenizers, paths, strict=True):
@@ -172,7 +173,22 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
 
     keep_memory()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return [model_folder.load(folder, device, torch.get_num_threads()) for folder in folders]
+    models = [model_folder.load(folder, device, torch.get_num_threads()) for folder in folders]
+    check_directions([model.config.data for model in models], folders)
+    return models
+
+
+def check_directions(models: Sequence[DataConfig], folders: Sequence[Path | str]) -> None:
+    """Raise UserError if the models of an ensemble have different directions, unless these have no language codes."""
+    unnamed = directions_of(DataConfig())
+    named = [each for each in zip(models, folders, strict=True) if directions_of(each[0]) != unnamed]
+    for data, folder in named:
+        first, first_folder = named[0]
+        if {*directions_of(data)} != {*directions_of(first)}:
+            raise UserError(
+                f"{folder} translates {data.languages}, and {first_folder} translates {first.languages}. Models of an "
+                "ensemble must have the same directions."
+            )
 
 
 def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -> Tokenizer:

@@ -39,7 +39,7 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
     for name, its in by_direction(pairs).items():
         direction = Direction.parse(name)
         pivot = find_pivot(translator.directions, direction, quality)
-        some = [pair for pair in its if pair.source.strip() and pair.target.strip()][:ROUTE_SENTENCES]
+        some = [pair for pair in its if all(text.strip() and "\n" not in text for text in pair[:2])][:ROUTE_SENTENCES]
         if pivot and some and (direction not in translator.directions or len(some) >= MIN_ROUTE_SENTENCES):
             texts = {route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)}
             references = [[pair.target for pair in some]]

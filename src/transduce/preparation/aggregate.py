@@ -202,7 +202,7 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     """Mark the pairs that repeat an earlier pair, and return their indices."""
     hashes, repeated = staged.hashes(rule), []
     for block in slices(len(staged)):
-        pairs = block.start + np.flatnonzero(staged.parts[block] != Part.REPEATED)
+        pairs = block.start + np.flatnonzero(staged.parts[block] == Part.TRAIN)
         repeated.append(pairs[~seen.add(hashes[pairs])])
         staged.parts[repeated[-1]] = Part.REPEATED
     return np.concatenate(repeated) if repeated else np.empty(0, dtype=np.int64)

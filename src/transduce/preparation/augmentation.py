@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 
+from transduce.config.schema import SYNTHETIC_TAG
 from transduce.text.augment import SHARE, augment
 from transduce.tokens.mixture import choose
 from transduce.tokens.tokenizer import Tokenizer
@@ -23,11 +24,18 @@ class Augmentation:
         both = list(zip(self._vocabularies, sides, strict=True))
         texts = [vocabulary.decode(side.where(~kept).lists()) for vocabulary, side in both]
         words = Random(int(random.integers(1 << 62)))
-        changed = [augment(source, target, words) for source, target in zip(*texts, strict=True)]
+        changed = [_augment(source, target, words) for source, target in zip(*texts, strict=True)]
         return [
             choose(kept, side, _spread(vocabulary.encode([pair[i] for pair in changed]), ~kept))
             for i, (vocabulary, side) in enumerate(both)
         ]
+
+
+def _augment(source: str, target: str, random: Random) -> tuple[str, str]:
+    """Change a pair, but keep the tag of a back-translated source at its beginning."""
+    tag = SYNTHETIC_TAG if source.startswith(SYNTHETIC_TAG) else ""
+    changed, target = augment(source.removeprefix(tag), target, random)
+    return tag + changed, target
 
 
 def _spread(rows: Rows, places: np.ndarray) -> Rows:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from transduce.config.schema import BACK_TRANSLATED, CorpusConfig, DataConfig
+from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
@@ -26,8 +26,6 @@ from transduce.text.plain import suffixes
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
-
-SYNTHETIC_TAG = f"{BACK_TRANSLATED} "
 
 
 def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
@@ -125,6 +123,11 @@ def rules_of(data: DataConfig) -> Rules:
     if ALL in data.rules:
         others += tuple(rule for rule in OTHERS if data.test or rule != IN_TEST_SET)
     return Rules(data.max_ratio, data.deduplicate, others, (data.source, data.target), data.test)
+
+
+def reads_test(rules: Collection[str]) -> bool:
+    """Whether data.rules names a rule that compares the corpus with the test set."""
+    return ALL in rules or IN_TEST_SET in rules
 
 
 def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:

@@ -24,12 +24,12 @@ from transduce.preparation.passes import (
 from transduce.preparation.prepared import (
     Decisions,
     Prepared,
-    Replay,
     open_prepared,
     store_path,
     write_facts,
     write_valid,
 )
+from transduce.preparation.replay import Replay
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
@@ -90,7 +90,7 @@ def prepare(
         shutil.rmtree(aside / STAGED)
         held_out = whole.held_out
         if replay:
-            replay.copy_stores(aside, len(corpora))
+            replay.write_stores(aside, len(corpora), tokenizer)
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
         decisions = Decisions(files, len(held_out), whole.dropped, whole.cleaning)

@@ -8,16 +8,16 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from rich.filesize import decimal
 
-from transduce.config.schema import DataConfig, RunConfig
+from transduce.config.schema import SYNTHETIC_TAG, DataConfig, RunConfig
 from transduce.preparation.augmentation import Augmentation
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -29,6 +29,9 @@ from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from transduce.preparation.replay import Replay
 
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
@@ -83,6 +86,12 @@ class Prepared:
         """The validation pairs."""
         return read_valid(self.folder)
 
+    def is_synthetic(self, corpus: int) -> bool:
+        """Whether the sources of a corpus are back-translations."""
+        store = TokenStore(store_path(self.folder, corpus))
+        first = self.tokenizer.source.decode([row.tolist() for row in store.source.rows(np.arange(min(1, len(store))))])
+        return any(text.startswith(SYNTHETIC_TAG) for text in first)
+
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
         train, symbols = config.train, self.facts.options["data.symbols"]
@@ -114,52 +123,6 @@ class Decisions(NamedTuple):
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether a corpus consists of a single folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
-
-
-class Replay(NamedTuple):
-    """The old corpora of data.replay that are trained on again, and the old validation pairs."""
-
-    corpora: Sequence[int]  # numbers in data.replay, without those that the new corpus has, too
-    prepared: Prepared
-    valid: Sequence[Pair]  # with their directions
-
-    @classmethod
-    def open(cls, data: DataConfig) -> Self:
-        """Open data.replay. Raises UserError if it is missing or damaged."""
-        prepared = open_prepared(Path(data.replay))
-        facts, named = prepared.facts, [({*each.files}, {each.source, each.target}) for each in data.corpora]
-        old = zip(facts.corpora, facts.pair_languages, strict=True)
-        corpora = [i for i, (files, languages) in enumerate(old) if ({*files}, {*languages}) not in named]
-        valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
-        return cls(corpora, prepared, valid)
-
-    @property
-    def languages(self) -> set[str]:
-        """The languages that the model knows."""
-        return {code for direction in self.prepared.facts.directions for code in Direction.parse(direction)}
-
-    def with_valid(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """The validation pairs, and those of `pairs` that have other directions."""
-        known = {pair.direction for pair in self.valid}
-        new = [pair for pair in pairs if pair.direction not in known]
-        if ignored := len(pairs) - len(new):
-            log(f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}.")
-        return [*self.valid, *new]
-
-    def copy_stores(self, folder: Path, first: int) -> None:
-        """Copy the token stores into the prepared corpus `folder`, numbered from `first`."""
-        for number, corpus in enumerate(self.corpora, first):
-            shutil.copytree(store_path(self.prepared.folder, corpus), store_path(folder, number))
-
-    def extend(self, facts: Facts) -> Facts:
-        """Add the corpora to the facts of a new corpus."""
-        old = self.prepared.facts
-        added = {
-            name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in self.corpora]
-            for name in ("corpora", "files", "weights")
-        }
-        languages = facts.languages + [old.pair_languages[corpus] for corpus in self.corpora]
-        return dataclasses.replace(facts, **added, languages=languages)
 
 
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
@@ -233,7 +196,7 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(
-    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, replay: Replay | None = None
+    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, replay: "Replay | None" = None
 ) -> None:
     """Write FACTS_FILE and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions

@@ -21,6 +21,7 @@ from transduce.text.formats import (
     combinable_suffixes,
     format_of,
 )
+from transduce.text.languages import Direction, languages_of
 from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
 
 __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
@@ -65,6 +66,15 @@ def first_of_each_direction(pairs: Sequence[Pair], count: int) -> list[Pair]:
     return [pair for its in directions.values() for pair in its[:each]]
 
 
+def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs; raises UserError for a text with a line break, which can't be translated as a sentence."""
+    for pair in pairs:
+        if "\n" in pair.source or "\n" in pair.target:
+            file, line = pair.origin
+            raise UserError(f"{file}:{line}: the text contains a line break. Give one sentence per text.")
+        yield pair
+
+
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     """Replace each placeholder of a pair by one character. Returns None if the two sides' placeholders differ."""
     return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
@@ -84,6 +94,11 @@ def read_pairs(
     lines and invalid files.
     """
     files = expand_folders(files)
+    if (named := languages_of(files)) and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
+        raise UserError(
+            f"{files[0]} and {files[1]} are read as {languages[0]} and {languages[1]}, but their names say the "
+            "opposite. Exchange the files, or the languages (--from, --to)."
+        )
     formats = [format_of(file) for file in files]
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
         read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))

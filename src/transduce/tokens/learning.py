@@ -49,7 +49,7 @@ def learn_model(
 def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, tags: Sequence[str]) -> bytes:
     """Add `tags` and at most `extra` pieces, learnt from texts in new languages, behind the pieces of `model`.
 
-    Characters come first. BPE merges the new pieces after those of `model`, so the old pieces are found as before.
+    Characters come first. BPE merges the new pieces after those of `model`.
     """
     old = sentencepiece.SentencePieceProcessor(model_proto=model)
     size = old.get_piece_size()

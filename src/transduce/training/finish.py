@@ -15,6 +15,7 @@ from transduce.evaluation.routes import measure_routes
 from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared, read_facts
 from transduce.system.console import log
+from transduce.system.errors import UserError
 from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
@@ -79,13 +80,22 @@ def finish(
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
-    if pairs:
-        for name, its in by_direction(pairs).items():
-            (metrics["directions"].setdefault(name, {}) if name else metrics)["test"] = test(bundle, its)
+    metrics |= _tests(bundle, pairs, metrics.get("directions", {}))
     made = {model_folder.CONFIDENCE: confidence, model_folder.RUN: run_card}
     more = {name: content.to_json() for name, content in made.items() if content}
     model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
     return model_folder.read_metrics(out)
+
+
+def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[str, Any]) -> dict[str, Any]:
+    """Score the test set. The scores of a multilingual model are added to `directions`."""
+    scores: dict[str, Any] = {}
+    for name, its in by_direction(pairs).items():
+        try:
+            (directions.setdefault(name, {}) if name else scores)["test"] = test(bundle, its)
+        except UserError as error:  # a text that the model can't read must not cost the training
+            log(f"The test set is not scored. {error}")
+    return scores
 
 
 def _compare(directions: dict[str, dict[str, Any]], replay: Path) -> None:

@@ -19,7 +19,7 @@ from transduce.system.files import MANIFEST, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
-from transduce.text.pairs import TREES, Pair
+from transduce.text.pairs import TREES, Pair, single_lines
 from transduce.text.plain import suffixes
 from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
@@ -186,7 +186,7 @@ def read_test(config: RunConfig) -> list[Pair]:
             "A parser can't be scored while it trains. Use `transduce evaluate` later; train without the test files.",
             option="data.test",
         )
-    pairs = list(read_directed(config.data.test, config.data))
+    pairs = list(single_lines(read_directed(config.data.test, config.data)))
     if not pairs:
         raise UserError(f"The test files {' and '.join(config.data.test)} contain no lines.", option="data.test")
     return pairs

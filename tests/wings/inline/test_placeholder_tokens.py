@@ -185,6 +185,14 @@ def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureF
     assert all(f" and {A} see {B}" in pair.source for pair in data.valid())
 
 
+def test_a_pair_is_no_repetition_of_one_that_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spoilt = '\nmsgid "Delete {0} now."\nmsgstr "Lösche {9} {8} jetzt."\n'
+    spoilt += '\nmsgid "Delete {1} now."\nmsgstr "Lösche {1} jetzt."\n'
+    (tmp_path / "a.po").write_text(PO + spoilt, encoding="utf-8")
+    assert prepared(tmp_path, "a.po", capsys, "data.rules=near-duplicate")[0] == 0
+    assert open_prepared(tmp_path / "data").facts.left_out == {PLACEHOLDERS_DIFFER: 1}
+
+
 def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0

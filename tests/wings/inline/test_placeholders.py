@@ -187,9 +187,9 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
 @pytest.mark.parametrize(
     ("source", "masked"),
     [
-        ("A dog<sup>1</sup> runs.<a href='#2'>[2]</a> Yes.", "A dog runs. Yes."),
+        ("A dog<sup>1</sup> runs.<sup><a href='#2'>[2]</a></sup> Yes.", "A dog runs. Yes."),
         ("A dog<sup><a>*</a></sup> runs <b>5</b> m<sup>2</sup>.", "A dog runs 5 m."),
-        ("H<sub>2</sub>O, <b>1</b> and (<i>2</i>)", "H2O, 1 and (2)"),
+        ("H<sub>2</sub>O, <sup>1</sup> and (<sup>2</sup>), all:<b>3</b>", "H2O, 1 and (2), all:3"),
     ],
 )
 def test_an_element_without_letters_behind_a_word_is_no_text(source: str, masked: str) -> None:

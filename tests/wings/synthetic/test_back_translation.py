@@ -11,7 +11,7 @@ from command_line import run
 from corpora import TINY, reverse_texts, spelt, write_texts
 from forked import killed
 from transduce import model_folder
-from transduce.config.schema import BACK_TRANSLATED
+from transduce.config.schema import SYNTHETIC_TAG
 from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
@@ -66,7 +66,7 @@ def test_new_lines_are_translated_once_tagged_and_mixed(place, straight):
     prepared = open_prepared(straight / "data")
     store = prepared.mixture.stores[1]
     sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(store.pairs)))
-    assert sources and all(source.startswith(f"{BACK_TRANSLATED} ") for source in sources)
+    assert sources and all(source.startswith(SYNTHETIC_TAG) for source in sources)
 
 
 def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
@@ -81,13 +81,13 @@ def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
     prepared = open_prepared(tmp_path / "data")
     store = prepared.mixture.stores[1]
     sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(store.pairs)))
-    assert len(sources) > 100 and all(source.startswith(f"{BACK_TRANSLATED} ") for source in sources), said
+    assert len(sources) > 100 and all(source.startswith(SYNTHETIC_TAG) for source in sources), said
 
 
 def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
     prepared = open_prepared(straight / "data")
     held_out = prepared.valid()
-    assert len(held_out) == 20 and not any(pair.source.startswith(BACK_TRANSLATED) for pair in held_out)
+    assert len(held_out) == 20 and not any(pair.source.startswith(SYNTHETIC_TAG) for pair in held_out)
     targets = {normalised(pair.target) for pair in held_out}
     mixture = prepared.mixture
     trained = prepared.tokenizer.decode(mixture.targets(np.arange(len(mixture))))

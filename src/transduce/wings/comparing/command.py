@@ -97,20 +97,23 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
 
 def _text(definition: "Definition") -> "EvaluationText":
     """The test text of a table; empty if the options name none."""
+    from transduce.commands.evaluate import read_test_set
     from transduce.config.parse import configure
     from transduce.text.languages import Direction
     from transduce.text.multilingual import is_multilingual
-    from transduce.text.pairs import read_pairs
+    from transduce.text.pairs import single_lines
     from transduce.wings.comparing.outcomes import EvaluationText
 
     data = configure({name: value for name, value in definition.options.items() if name.startswith("data.")}).data
     if is_multilingual(data.test):
         raise UserError("The test text has several directions. Compare models on the text of one direction.")
-    direction = Direction(data.source, data.target)
-    read = read_pairs(data.test, direction) if data.test else ()
+    read = single_lines(read_test_set(data.test, data, ("", ""))) if data.test else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
         raise UserError(f"The test files {' and '.join(data.test)} contain no lines.", option="data.test")
+    direction = (
+        Direction.parse(pairs[0].direction) if data.directions and pairs else Direction(data.source, data.target)
+    )
     return EvaluationText(data.test, pairs, direction, data.bleu_tokenize)
 
 

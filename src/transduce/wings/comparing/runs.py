@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
+from transduce.preparation.passes import reads_test
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
@@ -137,7 +138,8 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
         write_text(out / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
     log(f"{experiment.name}, seed {seed}: {out}")
     # A run that has begun holds a copy of its text: the original files may have moved.
-    left_out = FILE_OPTIONS if record and (out / model_folder.DATA).is_dir() else FILE_OPTIONS[2:]
+    left_out = {*FILE_OPTIONS[:2]} if record and (out / model_folder.DATA).is_dir() else set()
+    left_out |= set() if reads_test(experiment.options.get("data.rules", ())) else {"data.test"}
     return {name: value for name, value in experiment.options.items() if name not in left_out} | {"train.seed": seed}
 
 
@@ -209,10 +211,11 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
 def _plain(experiment: Experiment) -> dict[str, Any]:
     """The options of an experiment as JSON values for a record, with hashes in place of file names.
 
-    The test files are left out, because training does not read them.
+    The test files are left out unless a rule of data.rules reads them.
     """
     options = {**experiment.options, **({"init": experiment.init} if experiment.init else {})}
-    hashed = {name: value for name, value in options.items() if name != "data.test"}
+    needed = reads_test(options.get("data.rules", ()))
+    hashed = {name: value for name, value in options.items() if needed or name != "data.test"}
     for name in hashed.keys() & set(FILE_OPTIONS):
         hashed[name] = [
             {**each, "files": [content(file) for file in each["files"]]} if name == "data.corpora" else content(each)

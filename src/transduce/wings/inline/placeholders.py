@@ -17,6 +17,7 @@ from transduce.wings.inline.events import MARKUP_BLANKS, Event, events
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters after which a blank may be needed
 BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings before which a blank may be needed
+RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
 
@@ -240,7 +241,7 @@ class _Builder:
             kind: Literal["point", "word"] = "word" if content else "point"
             raw = self.text[opened.begin : self.done]
             self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
-        elif is_short and self._is_footnote(content, opened):
+        elif is_short and name in RAISED and self._is_footnote(content, opened):
             raw, self.length = self.text[opened.begin : self.done], opening.begin
             del self.parts[opened.parts :]
             self.marks[opened.marks :] = [opening._replace(kind="point", opening=raw, order=order)]

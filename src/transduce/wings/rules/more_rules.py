@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
+from transduce.text.languages import Direction, languages_of
 from transduce.text.multilingual import bilingual_corpora, is_multilingual
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
@@ -170,8 +171,9 @@ def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[B
     """Hash the sources and the targets of the test set."""
     if not files:
         raise UserError("The rule 'test' needs a test set: name its files as data.test.")
-    if is_multilingual(files):  # a sentence of the test set may be on either side
-        corpora = bilingual_corpora(files)
+    named = languages_of(files)
+    if is_multilingual(files) or (named and Direction(*named).as_codes != Direction(*languages).as_codes):
+        corpora = bilingual_corpora(files)  # a sentence of the test set may be on either side
         texts = [text for each in corpora for pair in read_pairs(each.files, each.languages) for text in pair[:2]]
         return TextColumn(texts).hashes, TextColumn(texts).hashes
     pairs = list(read_pairs(files, languages))

@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_corpora
+from transduce.preparation.passes import check_corpora, reads_test
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -130,8 +130,9 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
         for number, corpus in enumerate(data.corpora)
     ]
     swapped: dict[str, Any] = {"data.source": data.target, "data.target": data.source, "data.corpora": corpora}
-    if data.valid:
-        swapped["data.valid"] = (_swapped(data.valid, data, folder / "reversed-valid.jsonl"),)
+    for name, files in (("valid", data.valid), ("test", data.test if reads_test(data.rules) else ())):
+        if files:
+            swapped[f"data.{name}"] = (_swapped(files, data, folder / f"reversed-{name}.jsonl"),)
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
     if train(settings.without(*TEXT_OPTIONS).over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt

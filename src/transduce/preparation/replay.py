@@ -1,0 +1,90 @@
+"""Trains again on the corpus of a model to which a language is added (data.replay)."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transduce.config.schema import DataConfig
+from transduce.preparation.prepared import Facts, Prepared, open_prepared, store_path
+from transduce.system.console import log
+from transduce.text.languages import Direction
+from transduce.text.pairs import Pair
+from transduce.tokens.store import Column, Encoded, TokenStore, write_store
+from transduce.tokens.tokenizer import Tokenizer
+
+ENCODED_TOGETHER = 10_000  # pairs
+
+
+class Replay(NamedTuple):
+    """The old corpora of data.replay that are trained on again, and the old validation pairs."""
+
+    corpora: Sequence[int]  # numbers in data.replay, without those that the new corpus has, too
+    prepared: Prepared
+    valid: Sequence[Pair]  # with their directions
+
+    @classmethod
+    def open(cls, data: DataConfig) -> Self:
+        """Open data.replay. Raises UserError if it is missing or damaged."""
+        prepared = open_prepared(Path(data.replay))
+        facts, named = prepared.facts, [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
+        old = zip(facts.corpora, facts.pair_languages, strict=True)
+        corpora = [i for i, (files, languages) in enumerate(old) if (_paths(files), {*languages}) not in named]
+        if synthetic := [i for i in corpora if prepared.is_synthetic(i)]:
+            log(f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only.")
+            corpora = [i for i in corpora if i not in synthetic]
+        valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
+        return cls(corpora, prepared, valid)
+
+    @property
+    def languages(self) -> set[str]:
+        """The languages that the model knows."""
+        return {code for direction in self.prepared.facts.directions for code in Direction.parse(direction)}
+
+    def with_valid(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """The validation pairs, and those of `pairs` that have other directions."""
+        known = {pair.direction for pair in self.valid}
+        new = [pair for pair in pairs if pair.direction not in known]
+        if ignored := len(pairs) - len(new):
+            log(f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}.")
+        return [*self.valid, *new]
+
+    def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
+        """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
+        for number, corpus in enumerate(self.corpora, first):
+            store, old = TokenStore(store_path(self.prepared.folder, corpus)), self.prepared.tokenizer
+            write_store(store_path(folder, number), _encoded_again(store, old, tokenizer))
+
+    def extend(self, facts: Facts) -> Facts:
+        """Add the corpora to the facts of a new corpus."""
+        old = self.prepared.facts
+        added = {
+            name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in self.corpora]
+            for name in ("corpora", "files", "weights")
+        }
+        languages = facts.languages + [old.pair_languages[corpus] for corpus in self.corpora]
+        return dataclasses.replace(facts, **added, languages=languages)
+
+
+def _paths(files: Iterable[str]) -> set[Path]:
+    return {Path(file).resolve() for file in files}
+
+
+def _encoded_again(store: TokenStore, old: Tokenizer, new: Tokenizer) -> Iterator[Encoded]:
+    """Decode the pairs of a store, and encode them with another vocabulary."""
+    for begin in range(0, len(store), ENCODED_TOGETHER):
+        places = np.arange(begin, min(begin + ENCODED_TOGETHER, len(store)))
+        sources, targets = (
+            old.source.decode(_rows(store.source, places)),
+            old.target.decode(_rows(store.target, places)),
+        )
+        origins = np.array([store.origin(place) for place in places.tolist()])
+        files, lines = origins[:, 0].astype(np.int32), origins[:, 1]
+        yield Encoded(new.source.encode(sources), new.target.encode(targets), files, lines)
+
+
+def _rows(column: Column, places: NDArray[np.int64]) -> list[list[int]]:
+    return [row.tolist() for row in column.rows(places)]
