@@ -1,7 +1,7 @@
 """A table of option values by corpus size, for options that the user does not set.
 
 Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
-row is the paper's base model. Rows 1 and 2 and SMALL come from experiments on Tatoeba (benchmarks/results/
+row is the paper's base model. Rows 1, 2 and 4 and SMALL come from experiments on Tatoeba (benchmarks/results/
 small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates. The patience is
 for trainings without a cool-down.
 """
@@ -32,6 +32,7 @@ TABLE = (
     Sizes(10_000, 2_000, 3, 256, 1024, 4, 0.3, 512, 400, 1.5e-3, 50, 10),
     Sizes(20_000, 2_000, 3, 256, 1024, 4, 0.2, 1_024, 600, 1.5e-3, 30, 8),
     Sizes(60_000, 6_000, 3, 256, 1024, 4, 0.3, 1_024, 800, 1.5e-3, 30, 8),
+    Sizes(160_000, 12_000, 4, 256, 1024, 4, 0.2, 2_048, 2_000, 1.4e-3, 30, 6),
     Sizes(400_000, 12_000, 4, 256, 1024, 4, 0.2, 2_048, 2_000, 1.4e-3, 20, 6),
     Sizes(2_000_000, 24_000, 6, 512, 2048, 8, 0.2, 8_192, 4_000, 7e-4, 15, 5),
     Sizes(float("inf"), 37_000, 6, 512, 2048, 8, 0.1, 25_000, 4_000, 7e-4, 20, 5),
