@@ -94,5 +94,6 @@ def prepare(
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
         decisions = Decisions(files, len(held_out), whole.dropped, whole.cleaning)
-        write_facts(aside, data, decisions, time.monotonic() - began, replay)
+        more = (replay.extend, len(replay.corpora)) if replay else ()
+        write_facts(aside, data, decisions, time.monotonic() - began, *more)
     return open_prepared(folder, hashes=False)

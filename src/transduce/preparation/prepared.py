@@ -8,11 +8,11 @@ folder/   tokenizer.model  corpus-0/ corpus-1/ …  (token stores)
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.filesize import decimal
@@ -29,9 +29,6 @@ from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from transduce.preparation.replay import Replay
 
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
@@ -196,12 +193,16 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(
-    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, replay: "Replay | None" = None
+    folder: Path,
+    data: DataConfig,
+    decisions: Decisions,
+    seconds: float,
+    extend: Callable[[Facts], Facts] | None = None,
+    more: int = 0,
 ) -> None:
-    """Write FACTS_FILE and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
+    """Write FACTS_FILE and LEFT_OUT_FILE; `extend` adds `more` stores. Raises UserError if there are no pairs."""
     files, held_out, dropped, cleaning = decisions
-    number_of_stores = len(files) + (len(replay.corpora) if replay else 0)
-    stores = [TokenStore(store_path(folder, number)) for number in range(number_of_stores)]
+    stores = [TokenStore(store_path(folder, number)) for number in range(len(files) + more)]
     facts = Facts(
         source=data.source,
         target=data.target,
@@ -219,7 +220,7 @@ def write_facts(
         seconds=round(seconds, 3),
         languages=[[corpus.source, corpus.target] for corpus in data.corpora],
     )
-    facts = replay.extend(facts) if replay else facts
+    facts = extend(facts) if extend else facts
     if not facts.pairs:
         raise nothing_left(data, cleaning)
     (folder / FACTS_FILE).write_text(

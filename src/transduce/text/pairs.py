@@ -97,7 +97,8 @@ def read_pairs(
     if (named := languages_of(files)) and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
         raise UserError(
             f"{files[0]} and {files[1]} are read as {languages[0]} and {languages[1]}, but their names say the "
-            "opposite. Exchange the files, or the languages (--from, --to)."
+            "opposite. Exchange the files, or the languages.",
+            option="data.source data.target",
         )
     formats = [format_of(file) for file in files]
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
