@@ -36,6 +36,7 @@ from transduce.preparation.prepared import open_prepared, read_facts
 from transduce.system import console
 from transduce.system.errors import UserError
 from transduce.system.files import verify
+from transduce.text.pairs import read_pairs
 from transduce.text.plain import write_lines
 from transduce.wings.demo.command import next_steps
 from transduce.wings.synthetic.distill import distill
@@ -441,6 +442,13 @@ def test_files_whose_names_contradict_the_languages_are_refused(place, tmp_path,
         assert status and "their names say the opposite" in said and "step" not in said, said
 
 
+def test_names_of_bilingual_files_contradict_nothing(tmp_path):
+    for name in ("a.de.tsv", "b.en.tsv"):
+        (tmp_path / name).write_text("a\tb\n")
+    pairs = read_pairs([str(tmp_path / "a.de.tsv"), str(tmp_path / "b.en.tsv")], ("en", "de"))
+    assert [pair[:2] for pair in pairs] == [("a", "b")] * 2
+
+
 def test_a_test_text_with_a_line_break_is_refused_before_the_training(place, tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "a\\nb", "target": "c"}\n')
     asked = ["train", "--train", place / "train.src", place / "train.tgt", "--test", tmp_path / "a.jsonl", *SHORT]
@@ -451,17 +459,8 @@ def test_a_test_text_with_a_line_break_is_refused_before_the_training(place, tmp
 def test_a_test_text_that_the_model_can_not_read_does_not_cost_the_training(place, tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text(json.dumps({"source": "a " * 99, "target": "b"}) + "\n")
     more = ["model.positions=learned", "model.max_positions=60", "data.max_length=59"]
-    asked = [
-        "train",
-        "--train",
-        place / "train.src",
-        place / "train.tgt",
-        "--test",
-        tmp_path / "a.jsonl",
-        *SHORT,
-        *more,
-    ]
-    status, _, said = run(capsys, *asked, "--out", tmp_path / "out")
+    asked = ["train", "--train", place / "train.src", place / "train.tgt", "--test", tmp_path / "a.jsonl", *SHORT]
+    status, _, said = run(capsys, *asked, *more, "--out", tmp_path / "out")
     assert not status and "The test set is not scored. Source text 1 has" in said, said
     assert "test" not in model_folder.read_metrics(tmp_path / "out")
 

@@ -94,6 +94,5 @@ def prepare(
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
         decisions = Decisions(files, len(held_out), whole.dropped, whole.cleaning)
-        more = (replay.extend, len(replay.corpora)) if replay else ()
-        write_facts(aside, data, decisions, time.monotonic() - began, *more)
+        write_facts(aside, data, decisions, time.monotonic() - began, replay.extend if replay else None)
     return open_prepared(folder, hashes=False)

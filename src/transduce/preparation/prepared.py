@@ -14,10 +14,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from rich.filesize import decimal
 
-from transduce.config.schema import SYNTHETIC_TAG, DataConfig, RunConfig
+from transduce.config.schema import DataConfig, RunConfig
 from transduce.preparation.augmentation import Augmentation
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -82,12 +81,6 @@ class Prepared:
     def valid(self) -> list[Pair]:
         """The validation pairs."""
         return read_valid(self.folder)
-
-    def is_synthetic(self, corpus: int) -> bool:
-        """Whether the sources of a corpus are back-translations."""
-        store = TokenStore(store_path(self.folder, corpus))
-        first = self.tokenizer.source.decode([row.tolist() for row in store.source.rows(np.arange(min(1, len(store))))])
-        return any(text.startswith(SYNTHETIC_TAG) for text in first)
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
@@ -198,11 +191,10 @@ def write_facts(
     decisions: Decisions,
     seconds: float,
     extend: Callable[[Facts], Facts] | None = None,
-    more: int = 0,
 ) -> None:
-    """Write FACTS_FILE and LEFT_OUT_FILE; `extend` adds `more` stores. Raises UserError if there are no pairs."""
+    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions
-    stores = [TokenStore(store_path(folder, number)) for number in range(len(files) + more)]
+    stores = [TokenStore(path) for path in folder.glob("corpus-*")]  # a replayed corpus has stores, too
     facts = Facts(
         source=data.source,
         target=data.target,

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.schema import DataConfig
+from transduce.config.schema import SYNTHETIC_TAG, DataConfig
 from transduce.preparation.prepared import Facts, Prepared, open_prepared, store_path
 from transduce.system.console import log
 from transduce.text.languages import Direction
@@ -33,7 +33,7 @@ class Replay(NamedTuple):
         facts, named = prepared.facts, [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
         old = zip(facts.corpora, facts.pair_languages, strict=True)
         corpora = [i for i, (files, languages) in enumerate(old) if (_paths(files), {*languages}) not in named]
-        if synthetic := [i for i in corpora if prepared.is_synthetic(i)]:
+        if synthetic := [i for i in corpora if _is_synthetic(prepared, i)]:
             log(f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only.")
             corpora = [i for i in corpora if i not in synthetic]
         valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
@@ -73,17 +73,21 @@ def _paths(files: Iterable[str]) -> set[Path]:
     return {Path(file).resolve() for file in files}
 
 
+def _is_synthetic(prepared: Prepared, corpus: int) -> bool:
+    """Whether the sources of a corpus are back-translations."""
+    store = TokenStore(store_path(prepared.folder, corpus))
+    first = prepared.tokenizer.source.decode(_rows(store.source, np.arange(min(1, len(store)))))
+    return any(text.startswith(SYNTHETIC_TAG) for text in first)
+
+
 def _encoded_again(store: TokenStore, old: Tokenizer, new: Tokenizer) -> Iterator[Encoded]:
     """Decode the pairs of a store, and encode them with another vocabulary."""
     for begin in range(0, len(store), ENCODED_TOGETHER):
         places = np.arange(begin, min(begin + ENCODED_TOGETHER, len(store)))
-        sources, targets = (
-            old.source.decode(_rows(store.source, places)),
-            old.target.decode(_rows(store.target, places)),
-        )
-        origins = np.array([store.origin(place) for place in places.tolist()])
-        files, lines = origins[:, 0].astype(np.int32), origins[:, 1]
-        yield Encoded(new.source.encode(sources), new.target.encode(targets), files, lines)
+        sources = old.source.decode(_rows(store.source, places))
+        targets = old.target.decode(_rows(store.target, places))
+        files, lines = np.array([store.origin(place) for place in places.tolist()]).T
+        yield Encoded(new.source.encode(sources), new.target.encode(targets), files.astype(np.int32), lines)
 
 
 def _rows(column: Column, places: NDArray[np.int64]) -> list[list[int]]:

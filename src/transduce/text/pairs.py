@@ -94,13 +94,14 @@ def read_pairs(
     lines and invalid files.
     """
     files = expand_folders(files)
-    if (named := languages_of(files)) and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
+    formats = [format_of(file) for file in files]
+    named = None if all(form.pairs and not form.plain for form in formats) else languages_of(files)
+    if named and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
         raise UserError(
             f"{files[0]} and {files[1]} are read as {languages[0]} and {languages[1]}, but their names say the "
             "opposite. Exchange the files, or the languages.",
             option="data.source data.target",
         )
-    formats = [format_of(file) for file in files]
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
         read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))
         return _pairs(files[0], read_parallel(*files), join_lines=True)

@@ -270,6 +270,12 @@ def test_a_target_without_text_is_no_translation(empty: str) -> None:
     assert read_document(content.encode(), "a.tmx", "en", "de").texts == ["A dog"]
 
 
+@pytest.mark.parametrize("there", ["&nbsp;b", "b " * 600_000, "<![CDATA[b]]>", "<ph x='1'/>b"])
+def test_a_translation_is_not_read_if_it_stays(there: str) -> None:
+    content = memory([[("en", "A dog"), ("de", there)]])
+    assert read_document(content.encode(), "a.tmx", "en", "de").texts == []
+
+
 def test_a_segment_may_be_a_section_of_characters() -> None:
     content = memory([[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]])
     document = read_document(content.encode(), "a.tmx", "en", "de")

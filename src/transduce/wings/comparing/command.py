@@ -111,9 +111,8 @@ def _text(definition: "Definition") -> "EvaluationText":
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
         raise UserError(f"The test files {' and '.join(data.test)} contain no lines.", option="data.test")
-    direction = (
-        Direction.parse(pairs[0].direction) if data.directions and pairs else Direction(data.source, data.target)
-    )
+    name = pairs[0].direction if pairs else ""
+    direction = Direction.parse(name) if name else Direction(data.source, data.target)
     return EvaluationText(data.test, pairs, direction, data.bleu_tokenize)
 
 

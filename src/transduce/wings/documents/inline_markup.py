@@ -52,9 +52,8 @@ def is_protected(piece: Piece, tag: str) -> bool:
 
 def is_kept(tag: str) -> bool:
     """Whether a tag says that its element must not be translated."""
-    return (attribute(tag, "translate") or "").lower() == "no" or "notranslate" in (
-        attribute(tag, "class") or ""
-    ).split()
+    classes = (attribute(tag, "class") or "").split()
+    return "notranslate" in classes or (attribute(tag, "translate") or "").lower() == "no"
 
 
 def last_piece(markup: list[Piece], first: int) -> int:

@@ -22,11 +22,11 @@ from transduce.wings.documents.xml import (
     UnitReader,
     as_content,
     decode_xml,
+    has_text,
     indentation,
     source_text,
 )
 from transduce.wings.inline.events import ENTITY
-from transduce.wings.inline.placeholders import mask
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
@@ -91,14 +91,13 @@ def read_tmx(file: DocumentFile) -> Document:
         is_empty &= not choose_languages(codes, unit.origin, source)
         if both := choose_languages(codes, unit.origin, source, target):
             spoken, written = (unit.variants[codes.index(code)] for code in both)
-            if file.redo or not segment_text(written.content, file.name, unit.unit.line).strip():
+            if file.redo or not has_text(written.content):
                 slots.append(_existing_target(unit.unit, spoken, written))
         elif one := choose_languages(codes, unit.origin, source):
             slots.append(_new_target(text, unit.unit, unit.variants[codes.index(one[0])], language))
     if is_empty and any(unit.codes for unit in units):
         raise _without_units(file.name, file.source, Counter(unit.codes for unit in units))
-    slots = [slot for slot in slots if mask(slot.text, markup=slot.kind != "plain").text.strip()]
-    return Document(file.name, text, codec, tuple(slots))
+    return Document(file.name, text, codec, tuple(slot for slot in slots if has_text(slot.text)))
 
 
 def _without_units(name: str, wanted: str, units_by_languages: Counter[tuple[str, ...]]) -> UserError:

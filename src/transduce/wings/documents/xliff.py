@@ -13,6 +13,7 @@ from transduce.wings.documents.xml import (
     UnitReader,
     as_content,
     decode_xml,
+    has_text,
     indentation,
     source_text,
 )
@@ -37,7 +38,7 @@ class _Segment(NamedTuple):
     @property
     def is_translated(self) -> bool:
         states = {element.attributes.get("state") for element in (self.target, self.unit) if element}
-        return bool(_plain_text(self.translation, self.kind).strip()) and states.isdisjoint(UNTRANSLATED_STATES)
+        return has_text(self.translation) and states.isdisjoint(UNTRANSLATED_STATES)
 
 
 def read_xliff(file: DocumentFile) -> Document:

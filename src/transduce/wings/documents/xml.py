@@ -14,6 +14,7 @@ from transduce.text.formats import TextKind
 from transduce.wings.documents.document import decode, decode_pieces
 from transduce.wings.documents.markup import pieces
 from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.placeholders import mask
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
@@ -196,6 +197,14 @@ def indentation(text: str, place: int) -> str:
     """The line break, spaces and tabs directly before a position."""
     match = INDENTATION.search(text, max(0, place - 200), place)
     return match.group() if match else ""
+
+
+def has_text(content: str) -> bool:
+    """Whether the content of an element has more than tags, comments and blanks."""
+    if "<" not in content and "&" not in content:
+        return bool(content.strip())
+    text, kind = source_text(content, preserve=True)
+    return bool(mask(text, markup=kind != "plain").text.strip())
 
 
 def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:

@@ -241,7 +241,7 @@ class _Builder:
             kind: Literal["point", "word"] = "word" if content else "point"
             raw = self.text[opened.begin : self.done]
             self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
-        elif is_short and name in RAISED and self._is_footnote(content, opened):
+        elif is_short and name.removeprefix("<") in RAISED and self._is_footnote(content, opened):
             raw, self.length = self.text[opened.begin : self.done], opening.begin
             del self.parts[opened.parts :]
             self.marks[opened.marks :] = [opening._replace(kind="point", opening=raw, order=order)]
@@ -250,7 +250,7 @@ class _Builder:
 
     def _is_footnote(self, content: str, opened: _Opened) -> bool:
         """Whether an element at the end of a word has no letters, as in `dog<sup>1</sup>` and `m<sup>2</sup>`."""
-        before, after = "".join(self.parts[: opened.parts])[-1:], self.text[self.done : self.done + 1]
+        before, after = self.parts[opened.parts - 1][-1:], self.text[self.done : self.done + 1]
         is_behind_word = before.isalnum() or (before and before in BLANK_BEHIND)
         return bool(is_behind_word and not after.isalnum() and not any(c.isalpha() or c.isspace() for c in content))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 from transduce.text.hashes import Bits64
 from transduce.text.languages import Direction, languages_of
-from transduce.text.multilingual import bilingual_corpora, is_multilingual
+from transduce.text.multilingual import BilingualCorpus, bilingual_corpora, is_multilingual
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import read_pairs
 from transduce.text.rules import (
@@ -90,8 +90,8 @@ class MoreRules:
             rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
             broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[PLACEHOLDERS_DIFFER]
         if self._test is not None:
-            for column, sentences in zip(batch.columns, self._test, strict=True):
-                broken[whole[np.isin(column.hashes[whole], sentences)]] |= BITS[IN_TEST_SET]
+            for column in batch.columns:
+                broken[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
 
     def _check_characters(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
         for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGED_CHARACTER)):
@@ -167,14 +167,11 @@ def _labels(rules: Rules) -> tuple[str, str]:
     return labels[0], labels[1]
 
 
-def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> tuple[Bits64, Bits64]:
-    """Hash the sources and the targets of the test set."""
+def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> Bits64:
+    """Hash the sentences of the test set. One may be on either side of a pair, since a corpus may be multilingual."""
     if not files:
         raise UserError("The rule 'test' needs a test set: name its files as data.test.")
-    named = languages_of(files)
-    if is_multilingual(files) or (named and Direction(*named).as_codes != Direction(*languages).as_codes):
-        corpora = bilingual_corpora(files)  # a sentence of the test set may be on either side
-        texts = [text for each in corpora for pair in read_pairs(each.files, each.languages) for text in pair[:2]]
-        return TextColumn(texts).hashes, TextColumn(texts).hashes
-    pairs = list(read_pairs(files, languages))
-    return TextColumn([pair.source for pair in pairs]).hashes, TextColumn([pair.target for pair in pairs]).hashes
+    own = BilingualCorpus(tuple(files), Direction(*(languages_of(files) or languages)))
+    corpora = bilingual_corpora(files) if is_multilingual(files) else [own]
+    texts = [text for each in corpora for pair in read_pairs(each.files, each.languages) for text in pair[:2]]
+    return TextColumn(texts).hashes
