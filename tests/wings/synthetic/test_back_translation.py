@@ -1,7 +1,9 @@
 """Text in the target language becomes pairs to train on, whatever interrupts it, and nothing of it is held out."""
 
 import json
+import shutil
 import signal
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from transduce.text.pairs import read_pairs
 OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 300, "train.warmup": 100, "train.learning_rate": 1}
 OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
 OPTIONS |= {"train.save_every": 50, "train.validate_every": 300, "train.patience": 0, "data.synthetic_ratio": 0.5}
+MARKS = ("", "", " {name}")  # behind the texts
 FOLDER = model_folder.BACK_TRANSLATION
 
 
@@ -26,13 +29,16 @@ FOLDER = model_folder.BACK_TRANSLATION
 def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("texts")
     write_texts(folder, "train", 200, seed=1)
-    lines = reverse_texts(300, seed=2)[1]
+    pairs = [(x + mark, y + mark) for x, y, mark in zip(*reverse_texts(200, seed=1), cycle(MARKS))]
+    (folder / "train.po").write_text("".join(f'msgid "{x}"\nmsgstr "{y}"\n\n' for x, y in pairs))
+    (folder / "known.yy").write_text("".join(f"{y}\n" for _, y in pairs))
+    lines = [line + mark for line, mark in zip(reverse_texts(300, seed=2)[1], cycle(MARKS))]
     (folder / "more.yy").write_text("".join(f"{line}\n" for line in [*lines, lines[0].upper(), "", lines[1] + "  "]))
     return folder
 
 
 def arguments(place: Path, out: Path, *more: str, text: Path | None = None, target: str = "yy") -> list[str]:
-    corpus = ["--train", str(place / "train.src"), str(place / "train.tgt"), "--from", "xx", "--to", target]
+    corpus = ["--train", str(place / "train.po"), "--from", "xx", "--to", target]
     text = text or place / "more.yy"
     return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *more, *spelt(OPTIONS)]
 
@@ -54,11 +60,13 @@ def texts(out: Path) -> list[tuple[str, str]]:
 
 
 def test_new_lines_are_translated_once_tagged_and_mixed(place, straight):
-    known = {normalised(pair.target) for pair in read_pairs([str(place / "train.src"), str(place / "train.tgt")])}
+    known = {normalised(pair.target) for pair in read_pairs([str(place / "train.po")])}
     new = {normalised(line) for line in (place / "more.yy").read_text().split("\n")} - known - {""}
     made = texts(straight)
     assert {normalised(target) for _, target in made} <= new and len(made) > 0.8 * len(new)
     assert len({normalised(target) for _, target in made}) == len(made) and all(source for source, _ in made)
+    assert model_folder.read_config(straight / FOLDER / "reverse").data.placeholders == "masked"
+    assert all(source.count("{name}") == target.count("{name}") for source, target in made)
     config = model_folder.read_config(straight)
     real, synthetic = config.data.corpora
     assert (real.synthetic, synthetic.synthetic, synthetic.weight) == (False, True, 1)
@@ -112,6 +120,16 @@ def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path
     assert not (out / FOLDER / ".translations.jsonl").exists()
 
 
+def test_another_corpus_is_refused_where_a_reverse_model_was_trained(place, straight, tmp_path, capsys):
+    out, folder = tmp_path / "out", tmp_path / "texts"
+    shutil.copytree(straight / FOLDER, out / FOLDER)
+    shutil.copytree(place, folder)
+    with (folder / "train.po").open("a") as file:
+        file.write('\nmsgid "ka lo"\nmsgstr "ol ak"\n')
+    status, _, said = run(capsys, *arguments(folder, out))
+    assert status and "reversed-0.jsonl was made from other pairs than" in said and not (out / "data").exists()
+
+
 def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     reverse, out = straight / FOLDER / "reverse", tmp_path / "out"
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse)))
@@ -131,7 +149,7 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "target", "why"),
     [
-        ("train.tgt", "yy", "no line is new"),
+        ("known.yy", "yy", "no line is new"),
         ("empty", "yy", "no line is new"),
         ("nowhere", "yy", "nowhere"),
         ("english", "de", "look like 'en', but the target language is 'de'"),

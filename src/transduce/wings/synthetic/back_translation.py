@@ -19,7 +19,7 @@ from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_corpora, reads_test
+from transduce.preparation.passes import check_corpora, reads_test, with_placeholders
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -78,13 +78,8 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
 
 def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
     """The distinct lines that are no targets of the corpora, the validation set or the test set."""
-    held_out = [named for named in (data.valid, data.test) if named]
-    known = {
-        normalised(pair.target)
-        for named in (*held_out, *(corpus.files for corpus in data.corpora))
-        for pair in read_pairs(named, (data.source, data.target))
-    }
-    scored = {normalised(pair.target) for named in held_out for pair in read_pairs(named, (data.source, data.target))}
+    scored = _targets([data.valid, data.test], data)
+    known = scored | _targets([corpus.files for corpus in data.corpora], data)
     lines, read, leaks = dict[str, str](), 0, 0
     for text in chain.from_iterable(without_byte_order_mark(read_lines(file)) for file in files):
         read += 1
@@ -100,6 +95,12 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
             f"{', '.join(files)}: no line is new. Name a file with other text than the corpus.", option="monolingual"
         )
     return list(lines.values())
+
+
+def _targets(corpora: Sequence[Sequence[str]], data: DataConfig) -> set[str]:
+    """The normalised targets of corpora, each given by its files."""
+    pairs = chain.from_iterable(read_pairs(files, (data.source, data.target)) for files in corpora if files)
+    return {normalised(pair.target) for pair in pairs}
 
 
 def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> None:
@@ -123,16 +124,17 @@ def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> No
 def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     """Train a model with the same options and swapped sides, or resume its training."""
     reverse = folder / REVERSE
-    if (reverse / MANIFEST).exists():
-        return reverse
     corpora: list[dict[str, Any]] = [
         {"files": [_swapped(corpus.files, data, folder / f"reversed-{number}.jsonl")], "weight": corpus.weight}
         for number, corpus in enumerate(data.corpora)
     ]
     swapped: dict[str, Any] = {"data.source": data.target, "data.target": data.source, "data.corpora": corpora}
+    swapped["data.placeholders"] = with_placeholders(data, None).placeholders  # the swapped files are no documents
     for name, files in (("valid", data.valid), ("test", data.test if reads_test(data.rules) else ())):
         if files:
             swapped[f"data.{name}"] = (_swapped(files, data, folder / f"reversed-{name}.jsonl"),)
+    if (reverse / MANIFEST).exists():
+        return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
     if train(settings.without(*TEXT_OPTIONS).over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
@@ -140,10 +142,15 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
 
 
 def _swapped(files: Sequence[str], data: DataConfig, path: Path) -> str:
-    """Write a corpus with its sides swapped, unless the file exists."""
+    """Write a corpus with its sides swapped; raises UserError if an earlier call wrote another corpus."""
+    text = "".join(_record(pair.target, pair.source) for pair in read_pairs(files, (data.source, data.target)))
     if not path.exists():
-        pairs = read_pairs(files, (data.source, data.target))
-        write_text(path, "".join(_record(pair.target, pair.source) for pair in pairs))
+        write_text(path, text)
+    elif path.read_bytes() != text.encode():
+        raise UserError(
+            f"{path} was made from other pairs than {' and '.join(files)} hold now. Choose another output folder.",
+            option="out",
+        )
     return str(path)
 
 
@@ -164,9 +171,8 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
 
 def _translate(lines: list[str], reverse: Path, folder: Path) -> int:
     """Write the translations of the lines to PAIRS, and return the number of pairs."""
-    weights = digest(model_folder.describe(reverse).weights)
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    call: dict[str, Value] = {"weights": weights, "text": text}
+    call: dict[str, Value] = {"weights": digest(model_folder.describe(reverse).weights), "text": text}
     path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
@@ -181,7 +187,7 @@ def _translate(lines: list[str], reverse: Path, folder: Path) -> int:
     pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
     good = [
         _record(event["text"], pair.source)
-        for pair, event in translated(pairs, translator, begun, path, call)
+        for pair, event in translated(pairs, translator.translate, begun, path, call)
         if event["text"].strip() and not event["bad"]
     ]
     if not good:

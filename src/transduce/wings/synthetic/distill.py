@@ -46,7 +46,7 @@ def distill(
 
     def rewrite(pairs: Iterator[Pair], cleaning: Cleaning) -> Iterator[Pair]:
         fitting = _fitting(pairs, translator, data.max_length, cleaning)
-        for pair, event in translated(fitting, translator, begun, path, call):
+        for pair, event in translated(fitting, translator.translate_sentences, begun, path, call):
             if keep_original:
                 yield pair
             if event["bad"]:
@@ -75,10 +75,9 @@ def distill(
 
 def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning) -> Iterator[Pair]:
     """The pairs whose sources are short enough for data.max_length and for the teachers."""
-    max_tokens = min(max_length, (translator.engine.max_positions or max_length + 1) - 1)
+    max_tokens = min(max_length, translator.max_tokens or max_length)
     while chunk := list(islice(pairs, CHUNK)):
-        lengths = translator.tokenizer.source.encode([pair.source for pair in chunk]).lengths.tolist()
-        for pair, length in zip(chunk, lengths, strict=True):
+        for pair, length in zip(chunk, translator.lengths([pair.source for pair in chunk]), strict=True):
             if length > max_tokens:
                 cleaning.count(TOO_LONG, pair.origin)
             else:

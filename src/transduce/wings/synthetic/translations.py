@@ -1,19 +1,21 @@
 """Translations that a journal keeps, so that an interrupted command resumes them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from transduce.decoding.translator import CHUNK_LINES, Translator
+from transduce.decoding.translator import CHUNK_LINES
 from transduce.decoding.types import CUT, LOOP, Translation
 from transduce.system.console import with_progress
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, Journal, Value, read_events
 from transduce.text.pairs import Pair
 
+Translate = Callable[[Sequence[str]], list[Translation]]
+
 
 def translated(
-    pairs: Iterator[Pair], translator: Translator, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
+    pairs: Iterator[Pair], translate: Translate, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
 ) -> Iterator[tuple[Pair, Event]]:
     """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call."""
     for pair in pairs:
@@ -27,16 +29,16 @@ def translated(
     with Journal(path) as journal:
         if not journal.size:
             journal.write("beginning", **call)
-        for pair, translation in with_progress(_translations(pairs, translator), "lines translated"):
+        for pair, translation in with_progress(_translations(pairs, translate), "lines translated"):
             event = {"source": pair.source, "text": translation.text, "bad": bool({CUT, LOOP} & {*translation.flags})}
             journal.write("translation", **event)
             yield pair, event
 
 
-def _translations(pairs: Iterator[Pair], translator: Translator) -> Iterator[tuple[Pair, Translation]]:
+def _translations(pairs: Iterator[Pair], translate: Translate) -> Iterator[tuple[Pair, Translation]]:
     """Yield each pair with a translation of its source."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
-        yield from zip(chunk, translator.translate_sentences([pair.source for pair in chunk]), strict=True)
+        yield from zip(chunk, translate([pair.source for pair in chunk]), strict=True)
 
 
 def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
