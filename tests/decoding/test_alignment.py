@@ -329,6 +329,9 @@ def test_where_the_layer_is_kept(bpe, tmp_path):
 
     assert alignment_layer(published("told", {ALIGNMENT_LAYER: 0})) == 0
     assert alignment_layer(published("guessed", {})) == guess_layer(3) == 1
+    recurrent = model_config(bpe, kind="recurrent", num_decoder_layers=4)  # whose layers share an attention
+    bundle = Bundle(tmp_path / "guessed", RunConfig(model=recurrent), bpe, build(recurrent))
+    assert alignment_layer(bundle) == 0
     older = published("older", {})
     (older.folder / "data").mkdir()
     lines = [json.dumps({"source": pair.source, "target": pair.target}) + "\n" for pair in pairs(60)]

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from command_line import run
+from corpora import reverse_texts
+from models import make_model
 from transduce import model_folder
 from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.beam import beam_search
+from transduce.decoding.loading import load
+from transduce.decoding.repetition import is_loop
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import TERM, Hypothesis, Link, Term, Translation, TranslationOptions, length_penalty
+from transduce.decoding.types import LOOP, TERM, Hypothesis, Link, Term, Translation, TranslationOptions, length_penalty
 from transduce.decoding.words import kind
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -318,6 +322,15 @@ def test_a_term_may_repeat_tokens(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, no_repeat_ngram=1))
     [found] = translator.translate(["The dog sleeps."], glossary=[Term("dog", "ha ha ha ha")])
     assert "ha ha ha ha" in found.text or TERM in found.flags
+
+
+def test_a_loop_behind_a_term_is_flagged(tmp_path):
+    translator, loops = load(make_model(tmp_path / "model", {}), engine="torch"), 0
+    texts, terms = reverse_texts(60, seed=5)[0], [Term("ka", "Fex"), Term("mi", "Grobbel")]
+    for text, found in zip(texts, translator.translate(texts, glossary=terms), strict=True):
+        loops += (loop := is_loop(translator.encode([text])[0], found.tokens))
+        assert LOOP in found.flags or not loop
+    assert loops
 
 
 def link(text: str, source: str, target: str, weight: float, other: str) -> Link:

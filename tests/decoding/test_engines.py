@@ -20,16 +20,17 @@ from hypothesis import strategies as st
 
 import transduce
 from corpora import reverse_texts, write_texts
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
+from transduce.config.schema import CorpusConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Engine, Hypothesis, Request, Sentences, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model_folder import describe
-from transduce.preparation.prepared import open_prepared
+from transduce.model_folder import describe, load, read_config
+from transduce.preparation.prepared import open_prepared, read_valid
 from transduce.system import machine
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
@@ -37,6 +38,7 @@ from transduce.wings.ct2 import shortlist
 from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss, choice
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.int8 import is_exact, quantise
+from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, phrases
 
 SMALL = ModelConfig(
     vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
@@ -279,6 +281,35 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
     scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
     ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
     assert theirs > ours - 0.5
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_engine_is_judged_by_the_search_of_its_model(trained, monkeypatch):
+    """Whatever the options of the first translation are: later ones use the same engine."""
+    judged, compare = list[DecodeConfig](), building.compare
+    monkeypatch.setattr(building, "compare", lambda own, *rest: judged.append(own.config) or compare(own, *rest))
+    transduce.load(trained, {"decode.length_penalty": 5.0, "decode.beam_size": 10}, engine="ctranslate2")
+    assert judged and {*judged} == {read_config(trained).decode}
+
+
+def test_a_gpu_counts_only_if_our_own_search_can_use_it(monkeypatch):
+    monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 1)
+    for usable in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda usable=usable: usable)
+        assert ct2_engine.has_gpu() == usable
+
+
+def test_held_out_pairs_lie_in_the_prepared_corpus_too_unless_another_one_has_its_place(trained, tmp_path):
+    prepared = Path(shutil.copytree(trained / "data", tmp_path / "prepared"))
+    model = load(trained)._replace(folder=tmp_path)
+    corpus = CorpusConfig(files=(str(prepared),))
+    model = model._replace(config=replace(model.config, data=replace(model.config.data, corpora=(corpus,))))
+    assert held_out(model, 5) == read_valid(prepared)[:5]
+    Tokenizer.train(["a b c"], ["d e f"], vocab_size=270, joint=True).save(prepared)
+    assert {pair.origin.file for pair in held_out(model, 5)} == {PHRASEBOOK}
+    data = replace(model.config.data, source="de", directions=("de-en", "de-fr"))
+    assert [pair.direction for pair in phrases(data, 3)] == ["de-en", "de-fr", "de-en"]
+    assert phrases(data, 1)[0].source == phrases(model.config.data, 1)[0].target
 
 
 @pytest.mark.usefixtures("cache")

@@ -52,7 +52,7 @@ def alignment_layer(model: model_folder.Bundle) -> int:
     held_out = model.folder / model_folder.DATA / VALID_FILE
     if held_out.is_file() and held_out.stat().st_size:
         return choose_layer(model.model, model.tokenizer, read_valid(held_out.parent))
-    return guess_layer(model.config.model.num_decoder_layers)
+    return guess_layer(len(source_attentions(model.model)))
 
 
 def guess_layer(num_layers: int) -> int:

@@ -70,7 +70,7 @@ def load(
         raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
     is_own = not export and name != "ctranslate2"
     data, decode = model.config.data, model.config.decode
-    if decode.shortlist and is_own:
+    if decode.shortlist and (export or is_own):
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
     fallback = None if export or is_own else functools.partial(_open_fallback, model, digest(paths[0] / MANIFEST))
     translator = Translator(

@@ -20,6 +20,7 @@ from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import choose_direction, choose_pivot
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PIVOT_TRANSLATOR, PLAN_TEXTS
+from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
@@ -275,6 +276,7 @@ class Translator(Searcher):
         if options.glossary:
             enforce = resolve_name(ENFORCE_GLOSSARY)
             n_best_lists, missed = enforce(self, options.glossary, distinct, texts, n_best_lists, n_best)
+            loops |= {*find_loops(distinct.sources, n_best_lists)}
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
         flagged = functools.partial(rank, loops=loops, missed=missed)
         ranked = list(flagged(distinct, n_best_lists, *model, limits=limits, n_best=options.n_best))

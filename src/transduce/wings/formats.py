@@ -82,8 +82,9 @@ def makes_trees(folder: Path) -> bool:
 
 
 def _value(config: RunConfig, name: str) -> Any:
-    """The value of an option; returns 0 for a d_k or d_v equal to d_model / num_heads."""
+    """The value of an option; returns 0 if it is the usual one: d_model / num_heads, or keys for each head."""
     section, key = name.split(".")
     value = getattr(getattr(config, section), key)
-    usual = config.model.d_model / config.model.num_heads
-    return 0 if key in ("d_k", "d_v") and value == usual else value
+    size = config.model.d_model / config.model.num_heads
+    usual = {"d_k": size, "d_v": size, "num_kv_heads": config.model.num_heads}
+    return 0 if usual.get(key) == value else value

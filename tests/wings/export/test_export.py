@@ -27,6 +27,7 @@ from models import make_model
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options
+from transduce.decoding.confidence import Confidence
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
@@ -36,7 +37,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
-from transduce.wings.export import huggingface, importing, marian, parity
+from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.export.importing import import_model
@@ -110,14 +111,14 @@ def test_what_is_refused_is_what_the_table_says(models):
         "dot": ["onnx"],
         "separate symbols": ["ctranslate2", "huggingface", "onnx"],
     }
-    other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive"}
+    other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive", "num_kv_heads": 2}
     for option, value in other.items():
         config = RunConfig(model=replace(ModelConfig(), **{option: value}))
         for form in FORMATS:
             refusal = refuse_config(form, config)
             assert refusal and option in refusal.reason
     for form in FORMATS:
-        assert not refuse_config(form, configure({"model.d_k": 64, "model.d_v": 64}))  # what 0 stands for
+        assert not refuse_config(form, configure({"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8}))  # as 0
     assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 
@@ -318,11 +319,15 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
         texts[4] = " ".join(reverse_texts(300, seed=5)[0])[:85]
         assert 60 < len(model_folder.load(models(name)).tokenizer.encode_source(texts[4:])[0]) < 80
     monkeypatch.chdir(tmp_path / "out")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in [texts[0], "", " ", *texts[1:]])))
     capsys.readouterr()
     exec(program, {})
     lines = capsys.readouterr().out.split("\n")
-    assert len(lines) == 6 and all(lines[:5])
+    assert lines[1:3] == ["", ""] and len(lines) == 8 and all(lines[3:7])
+    del lines[1:3]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    exec(program, {})
+    assert not capsys.readouterr().out
     if form == "onnx":  # which searches greedily, and ends as ours does
         assert lines[:5] == [each.text for each in greedy(model_folder.load(models(name)), texts)]
     if (form, name) == ("ctranslate2", "post"):  # with the model's own beam and length penalty
@@ -372,6 +377,17 @@ def test_onnx_knows_long_texts_and_splits_longer_ones(models, tmp_path):
     assert "split" in long.flags and [one, other] == exported.translate(["ka lo", "so ya"])
 
 
+def test_an_onnx_export_has_the_confidence_of_its_model(models, tmp_path):
+    folder = Path(shutil.copytree(models("post"), tmp_path / "model"))
+    regression = (-1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 0.5, 0.5), 0.0, 100, 0.8, 0.04
+    (folder / model_folder.CONFIDENCE).write_text(Confidence(*regression, 50.0, -9.0).to_json(), encoding="utf-8")
+    export(folder, "onnx", tmp_path / "out")
+    texts = reverse_texts(20, seed=4)[0]
+    own, other = transduce.load(folder, engine="torch"), transduce.load(tmp_path / "out")
+    expected = [each.confidence for each in own.translate(texts)]
+    assert [each.confidence for each in other.translate(texts)] == pytest.approx(expected, abs=1e-3) and all(expected)
+
+
 def test_a_package_for_argos_holds_what_it_reads(models, tmp_path):
     export(models("post"), "argos", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
@@ -381,9 +397,12 @@ def test_a_package_for_argos_holds_what_it_reads(models, tmp_path):
     assert metadata["from_code"] == "en" and metadata["to_name"] == "German" and metadata["type"] == "translate"
 
 
-def test_export_as_a_command(models, tmp_path, capsys):
+def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     files = write_texts(tmp_path, "valid", 12, seed=4)
+    monkeypatch.setattr(exporting, "MAX_COMPARED_SENTENCES", 8)
+    assert export(models("post"), "onnx", tmp_path / "few", pairs=sentences()).sentences == 8
+    monkeypatch.undo()
     status, said, error = run(capsys, "export", models("post"), "--to", "ctranslate2", "--out", out, "--valid", *files)
     assert (
         status == 0
@@ -391,8 +410,8 @@ def test_export_as_a_command(models, tmp_path, capsys):
         and "README.md says how to use it" in said
     ), error
     kept = b"".join(path.read_bytes() for path in out.iterdir())
-    sentences = reverse_texts(12, seed=4)
-    assert not any(text.encode() in kept for text in (*sentences[0], *sentences[1]))
+    compared = reverse_texts(12, seed=4)
+    assert not any(text.encode() in kept for text in (*compared[0], *compared[1]))
     for arguments, why in {
         ("--to", "ctranslate2", "--out", out): "exists already",
         ("--to", "onnx", "--out", tmp_path / "x", "--compute-type", "int8"): "onnx is written in float32 only",
@@ -550,6 +569,22 @@ def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_a
     for key, weight in weights[0].items():
         if key != "output_bias":  # of what never comes out
             assert torch.equal(weight, weights[1][key])
+
+
+def test_placeholders_survive_an_export_and_an_import(models, tmp_path):
+    export(models("placeholder tokens"), "huggingface", tmp_path / "out")
+    import_model(tmp_path / "out", tmp_path / "again", pairs=sentences())
+    texts = [f"{text} {{name}}" for text in reverse_texts(10, seed=3)[0]]
+    own, again = (
+        transduce.load(folder, engine="torch") for folder in (models("placeholder tokens"), tmp_path / "again")
+    )
+    expected = [each.text for each in own.translate(texts)]
+    assert [each.text for each in again.translate(texts)] == expected and all("{name}" in each for each in expected)
+
+
+def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path):
+    with pytest.raises(UserError, match="The source language 'de' is the only target language"):
+        import_model(marians("OPUS-MT"), tmp_path / "model", source="de", target="de")
 
 
 def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
@@ -710,6 +745,18 @@ def test_a_foreign_vocabulary_gives_the_pieces_that_its_model_cuts_or_what_is_un
         assert vocabulary.pieces(ids) == [piece if piece in own else "<unk>" for piece in cut]
     rows = [[4, len(pieces) - 1, 2, 3], []]
     assert vocabulary.decode(rows) == [(own[0] + "another").replace("\u2581", " ").strip(), ""]
+
+
+@given(letters)
+def test_the_spans_of_a_foreign_vocabulary_are_those_of_what_was_written(text):
+    """Whatever it does not know, or writes otherwise: each piece lies where its characters are, in order."""
+    vocabulary = ImportedVocabulary(FOREIGN, ["<pad>", "<s>", "</s>", "<unk>", *"ab", "\u2581"])
+    [ids] = vocabulary.encode([text]).lists()
+    spans = vocabulary.spans_in(text, ids)
+    assert len(spans) == len(ids) and all(0 <= begin <= end <= len(text) for begin, end in spans)
+    assert [begin for begin, _ in spans] == sorted(begin for begin, _ in spans)
+    for piece, (begin, end) in zip(vocabulary.pieces(ids), spans, strict=True):
+        assert piece == "<unk>" or piece.strip("\u2581") == text[begin:end].strip(" \u3000")
 
 
 def make_foreign() -> bytes:

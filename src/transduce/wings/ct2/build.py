@@ -16,12 +16,12 @@ from transduce.decoding.repetition import find_loops
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Sentences, length_penalty
-from transduce.preparation.prepared import VALID_FILE, is_prepared, open_prepared
+from transduce.model_folder import Bundle
+from transduce.preparation.prepared import open_prepared, training_data
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.text.pairs import Pair
-from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert, write_shortlist
 from transduce.wings.ct2.engine import (
     CHECK_FILE,
@@ -34,7 +34,7 @@ from transduce.wings.ct2.engine import (
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
-from transduce.wings.phrasebook.examples import held_out
+from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out
 
 CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
@@ -73,15 +73,15 @@ def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -
 def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     """Write the fastest engine that is accurate enough, and its `Check`, to the folder `out`."""
     model = model_folder.load(folder)
-    own = Translator(TorchEngine([model.model]), model.tokenizer, config.decode)
-    pairs = held_out(folder, CHECK_SENTENCES)
+    # The model's own search options, because later translations with other options use the same engine.
+    own = Translator(TorchEngine([model.model]), model.tokenizer, model.config.decode)
+    pairs = held_out(model, CHECK_SENTENCES)
     sentences = _sentences(own, pairs)
-    valid = folder / model_folder.DATA / VALID_FILE  # else the pairs are of another domain, or in other languages
-    has_references = valid.is_file() and valid.stat().st_size > 0
-    references = [pairs[i].target for i in sentences.numbers] if has_references else None
+    is_own = pairs[0].origin.file != PHRASEBOOK  # else the pairs are of another domain, or in other languages
+    references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
     chosen, comparison, layer = "", "", alignment_layer(model)
-    shortlist = _shortlist(folder, config, model.tokenizer) if config.decode.shortlist else None
+    shortlist = _shortlist(model) if config.decode.shortlist else None
     for compute_type in COMPUTE_TYPES:
         try:
             convert(model.model, config.model, out, compute_type, layer)
@@ -106,14 +106,13 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     (out / CHECK_FILE).write_text(to_json(facts), encoding="utf-8")
 
 
-def _shortlist(folder: Path, config: RunConfig, tokenizer: Tokenizer) -> Shortlist:
+def _shortlist(model: Bundle) -> Shortlist:
     """Learn a shortlist of target pieces from the training data; raises UserError if the data is missing."""
-    places = [folder / model_folder.DATA, *(Path(corpus.files[0]) for corpus in config.data.corpora)]
-    for place in places:
-        if is_prepared([str(place)]):
-            log(f"Learning from {place} which target pieces translate each source piece")
-            return learn(open_prepared(place).mixture, tokenizer.source.size, joint=tokenizer.joint)
-    raise UserError(f"decode.shortlist is learnt from the training data, but {places[0]} is missing")
+    tokenizer, data = model.tokenizer, model.folder / model_folder.DATA
+    if place := training_data(data, model.config.data, tokenizer):
+        log(f"Learning from {place} which target pieces translate each source piece")
+        return learn(open_prepared(place).mixture, tokenizer.source.size, joint=tokenizer.joint)
+    raise UserError(f"decode.shortlist is learnt from the training data, but {data} is missing")
 
 
 def _sentences(translator: Translator, pairs: Sequence[Pair]) -> Sentences:

@@ -158,10 +158,14 @@ def read_compute_type(place: Path) -> str | None:
 
 
 def has_gpu() -> bool:
-    """Whether there is a CUDA device."""
+    """Whether our own search can use a CUDA device."""
     import ctranslate2
 
-    return bool(ctranslate2.get_cuda_device_count())
+    if not ctranslate2.get_cuda_device_count():
+        return False
+    import torch  # slow, but it is needed now: either to search, or to find out that it was built without CUDA
+
+    return torch.cuda.is_available()
 
 
 class CTranslate2Engine:

@@ -9,7 +9,7 @@ from transduce import model_folder
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify, write_folder
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.training.card import card
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
@@ -55,7 +55,8 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
         verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)
         FORMS[form].write(model, aside, compute_type)
-        sentences = pairs or held_out(folder, MAX_COMPARED_SENTENCES)
+        given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
+        sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
         parity = check_parity(model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32)
         text = card(
             config,

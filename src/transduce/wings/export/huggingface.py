@@ -48,7 +48,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     search = {"num_beams": decode.beam_size, "length_penalty": decode.length_penalty}
     descriptions = {
         marian.CONFIG_FILE: _config(model.config.model),
-        marian.GENERATION_FILE: {**SPECIAL_IDS, **search, "max_length": MARIAN_POSITIONS // 2},
+        marian.GENERATION_FILE: {**SPECIAL_IDS, **search, "max_length": MARIAN_POSITIONS},
         **_vocabularies(model),
     }
     for name, value in descriptions.items():

@@ -6,7 +6,7 @@ decode(encode(text)) may differ from the text.
 
 from collections.abc import Container, Sequence
 
-from transduce.config.schema import UNK
+from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span, piece_spans
 from transduce.tokens.tokenizer import LANGUAGE_TAG
 from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, open_model, pack
@@ -18,7 +18,6 @@ class ImportedVocabulary(Vocabulary):
     """A vocabulary that begins with PAD, BOS, EOS and UNK; raises ValueError for a damaged model or list of pieces."""
 
     listed: Sequence[str]
-    has_placeholder_tokens = False
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
         self.model, self.threads, self.listed = model, threads, pieces
@@ -28,11 +27,11 @@ class ImportedVocabulary(Vocabulary):
         self.tags = {piece: token for piece, token in self._ids.items() if is_code(piece)}
         if self.size <= UNK or len(self._ids) < self.size:
             raise ValueError("the list of pieces is too short or has a piece twice")
+        self.has_placeholder_tokens = self._ids.keys() >= {*PLACEHOLDER_TOKENS}
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of texts, with UNK for unknown pieces."""
-        plain = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        rows = self.processor.encode(plain, out_type=str, num_threads=self.threads)
+        rows = self.processor.encode([*map(_readable, texts)], out_type=str, num_threads=self.threads)
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in rows])
 
     def encode_behind(self, text: str) -> list[int]:
@@ -47,17 +46,29 @@ class ImportedVocabulary(Vocabulary):
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """Each id's span in the text that the pieces form."""
-        surfaces = ["" if token <= UNK else piece for token, piece in zip(ids, self.pieces(ids), strict=True)]
-        first = next((place for place, surface in enumerate(surfaces) if surface), 0)
-        return piece_spans([s.removeprefix(SPACE) if place == first else s for place, s in enumerate(surfaces)])
+        surfaces: list[str | int] = ["" if token <= UNK else self._surface(self.listed[token]) for token in ids]
+        first = next((place for place, surface in enumerate(surfaces) if surface != ""), 0)
+        if surfaces and isinstance(piece := surfaces[first], str):
+            surfaces[first] = piece.removeprefix(SPACE)
+        return piece_spans(surfaces)
 
-    def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Each id's span in `text`, correct only if encoding has not changed the text."""
-        return [(min(begin, len(text)), min(end, len(text))) for begin, end in self.spans(ids)]
+    def _surface(self, piece: str) -> str | int:
+        """A piece as a part of a text: a string or a byte."""
+        return int(piece[3:-1], 16) if self.processor.is_byte(self.processor.piece_to_id(piece)) else piece
+
+    def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:  # noqa: ARG002
+        """The span in `text` of each of the `ids` that encode `text`. Normalisation may leave gaps."""
+        spans: list[Span] = self.processor.encode(_readable(text), out_type="offset_mapping")["offsets"]
+        return spans
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces with these ids."""
         return [self.listed[int(token)] for token in ids]
+
+
+def _readable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def is_code(piece: str) -> bool:

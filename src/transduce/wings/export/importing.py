@@ -11,7 +11,7 @@ from transduce.model.build import build, count_parameters, load_weights
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.card import card, code, translate_command
 from transduce.wings.export import huggingface
@@ -56,9 +56,9 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
     forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
-    german = theirs.config.data.source.startswith("de")
-    texts = pairs or [pair._replace(source=pair.target) if german else pair for pair in phrases(MAX_COMPARED_SENTENCES)]
-    if (directions := theirs.config.data.directions) and not texts[0].direction:
+    data, count = theirs.config.data, MAX_COMPARED_SENTENCES
+    texts = first_of_each_direction(pairs, count) or phrases(data, count)
+    if (directions := data.directions) and not texts[0].direction:
         texts = [pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)]
     try:
         return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)

@@ -94,7 +94,10 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     for code in wanted:
         if tags and code not in {tag for _, tag in pairs}:
             raise UserError(f"The model has no target language '{code}'. It has {', '.join(tags)}.", option="target")
-    return [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
+    directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
+    if tags and not directions:
+        raise UserError(f"The source language '{source}' is the only target language. Name another.", option="target")
+    return directions
 
 
 def _check(file: Path, config: Mapping[str, Any]) -> None:

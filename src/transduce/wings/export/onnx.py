@@ -4,6 +4,7 @@ The folder contains encoder.onnx, decoder.onnx, config.toml and the tokenizer (s
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)
     (folder / model_folder.CONFIG).write_text(to_toml(model.config), encoding="utf-8")
+    if (model.folder / model_folder.CONFIDENCE).exists():
+        shutil.copy(model.folder / model_folder.CONFIDENCE, folder)
     if model.config.data.directions and (model.folder / model_folder.METRICS).exists():  # routes and pivots need them
         metrics = model_folder.read_metrics(model.folder)
         kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}

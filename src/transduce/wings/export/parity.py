@@ -20,6 +20,7 @@ from transduce.system.errors import UserError
 from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
+from transduce.tokens.vocabulary import SPACE
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000
@@ -28,10 +29,9 @@ MAX_TIE_NATS = 1e-3  # difference of log-probability below which rounding may de
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
 MAX_BLEU_LOSS = 0.3  # of an export in a type other than float32
 MAX_P_VALUE = 0.05  # a loss with a smaller p-value is significant
-# Characters that exports read differently from our tokenizer, for which they are ordinary text: SentencePiece reads
-# U+2581 as a space, and transformers reads the others as special pieces.
-READ_DIFFERENTLY = re.compile("\u2581|</?s>|<pad>|<unk>")
-TAGGED = re.compile(">>.*<<")  # exports read this at the start of a text as a tag, for us it is text
+# Parts of a text that exports read differently from our tokenizers, for which they are ordinary text:
+READ_DIFFERENTLY = re.compile("</?s>|<pad>|<unk>")  # special pieces for transformers
+TAGGED = re.compile(">>.*<<")  # a tag at the start of a text
 
 
 class Output(NamedTuple):
@@ -120,14 +120,14 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs whose sources both programs can translate; raises UserError if there is no such pair."""
     sources = encode_sources(translator.tokenizer, pairs)
     max_tokens = min(MAX_SOURCE_TOKENS, translator.engine.max_positions or MAX_SOURCE_TOKENS)
-    imported = translator.tokenizer.is_imported  # and so reads special pieces as transformers does
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
         if pair.source.strip()
         and len(ids) < max_tokens
         and not TAGGED.match(pair.source)
-        and (imported or not READ_DIFFERENTLY.search(pair.source))
+        and not READ_DIFFERENTLY.search(pair.source)
+        and (translator.tokenizer.is_imported or SPACE not in pair.source)  # SentencePiece reads it as a space
     ]
     if not fitting:
         raise UserError(

@@ -5,12 +5,13 @@ The validation and test examples contain word combinations that do not occur in 
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce import model_folder
-from transduce.preparation.prepared import VALID_FILE, read_valid
+from transduce.config.schema import DataConfig
+from transduce.model_folder import DATA, Bundle
+from transduce.preparation.prepared import VALID_FILE, read_valid, training_data
 from transduce.text.pairs import Origin, Pair, first_of_each_direction
 from transduce.text.plain import read_lines
 
@@ -34,17 +35,18 @@ def examples(part: str, count: int | None = None) -> Iterator[Example]:
         yield Example(NO_SPACE_BEFORE.sub(r"\1", " ".join(LEAF.findall(tree))), german, tree)
 
 
-def held_out(folder: Path, count: int) -> list[Pair]:
-    """The first `count` validation pairs of a model folder, or else training pairs of the phrasebook."""
-    file = folder / model_folder.DATA / VALID_FILE
-    if file.is_file() and file.stat().st_size:
-        return first_of_each_direction(read_valid(file.parent), count)
-    return phrases(count)
+def held_out(model: Bundle, count: int) -> list[Pair]:
+    """The first `count` validation pairs of a model, or else training pairs of the phrasebook."""
+    data, own = model.config.data, model.folder / DATA
+    place = own if (own / VALID_FILE).is_file() else training_data(own, data, model.tokenizer)
+    pairs = read_valid(place) if place else []
+    return first_of_each_direction(pairs, count) or phrases(data, count)
 
 
-def phrases(count: int) -> list[Pair]:
-    """The first `count` training examples of the phrasebook, as English-German pairs."""
+def phrases(data: DataConfig, count: int) -> list[Pair]:
+    """The first `count` training examples of the phrasebook, with German or English sources, in all directions."""
+    is_german, directions = data.source.startswith("de"), cycle(data.directions or [""])
     return [
-        Pair(example.english, example.german, Origin(PHRASEBOOK, line))
-        for line, example in enumerate(examples("train", count), 1)
+        Pair(*((each.german, each.english) if is_german else each[:2]), Origin(PHRASEBOOK, line), direction)
+        for line, (each, direction) in enumerate(zip(examples("train", count), directions, strict=False), 1)
     ]
