@@ -115,14 +115,6 @@ def is_prepared(files: Sequence[str]) -> bool:
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
 
 
-def training_data(folder: Path, data: DataConfig, tokenizer: Tokenizer) -> Path | None:
-    """The prepared corpus from which a model was trained, or None if it is missing or another one has its place."""
-    for place in (folder, *(Path(corpus.files[0]) for corpus in data.corpora)):
-        if is_prepared([str(place)]) and Tokenizer.load(place).same_pieces(tokenizer):
-            return place
-    return None
-
-
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     """Open a prepared corpus. Raises UserError if a file is missing or damaged.
 

@@ -17,7 +17,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Sentences, length_penalty
 from transduce.model_folder import Bundle
-from transduce.preparation.prepared import open_prepared, training_data
+from transduce.preparation.prepared import open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
@@ -34,7 +34,7 @@ from transduce.wings.ct2.engine import (
 )
 from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
-from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out
+from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, training_data
 
 CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.model_folder import DATA, Bundle
-from transduce.preparation.prepared import VALID_FILE, read_valid, training_data
+from transduce.preparation.prepared import VALID_FILE, is_prepared, read_valid
 from transduce.text.pairs import Origin, Pair, first_of_each_direction
 from transduce.text.plain import read_lines
+from transduce.tokens.tokenizer import Tokenizer
 
 PHRASEBOOK = "the phrasebook"
 LEAF = re.compile(r" ([^ ()]+)\)")  # a word of a tree in brackets
@@ -41,6 +42,14 @@ def held_out(model: Bundle, count: int) -> list[Pair]:
     place = own if (own / VALID_FILE).is_file() else training_data(own, data, model.tokenizer)
     pairs = read_valid(place) if place else []
     return first_of_each_direction(pairs, count) or phrases(data, count)
+
+
+def training_data(folder: Path, data: DataConfig, tokenizer: Tokenizer) -> Path | None:
+    """The prepared corpus from which a model was trained, or None if it is missing or another one has its place."""
+    for place in (folder, *(Path(corpus.files[0]) for corpus in data.corpora)):
+        if is_prepared([str(place)]) and Tokenizer.load(place).same_pieces(tokenizer):
+            return place
+    return None
 
 
 def phrases(data: DataConfig, count: int) -> list[Pair]:
