@@ -185,6 +185,9 @@ def test_texts_in_another_language_than_their_label_are_refused(tmp_path, capsys
     status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *names)
     assert status == 2 and "% of the texts in en look like another language of the model" in error
     assert f"{names[2]} + {names[3]}: " in error and not (tmp_path / "out").exists()
+    swapped = [str(tmp_path / name) for name in ("a.en", "b.en")]
+    status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *swapped, "--from=de", "--to=en")
+    assert status == 2 and "% of the texts in de look like another language of the model" in error
 
 
 @pytest.mark.parametrize("direction", ["de-en", "en-de", "de-fr", "fr-de"])

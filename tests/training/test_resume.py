@@ -172,6 +172,17 @@ def test_a_training_that_cannot_begin_leaves_nothing(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_corpus_that_changed_since_the_training_began_is_named(corpus, tmp_path, capsys):
+    files = [shutil.copy(file, tmp_path) for file in corpus[1:3]]
+    command = arguments(["--train", *files, *corpus[3:]], tmp_path / "out", train__steps=2)
+    assert run(capsys, command)[0] == 0
+    assert "changed after this training began" not in run(capsys, command)[1]
+    with Path(files[0]).open("a") as source, Path(files[1]).open("a") as target:
+        source.write("ka lo\n"), target.write("fe zu\n")
+    status, said = run(capsys, command)
+    assert status == 0 and f"{files[0]} and {files[1]} changed after this training began" in said
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
     for steps in (9, 18):

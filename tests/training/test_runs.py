@@ -321,6 +321,15 @@ def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
     assert same(tmp_path / "out/model.safetensors", checkpoint / "model.safetensors")
 
 
+def test_a_training_that_spoils_its_model_gives_the_best_checkpoint(place, tmp_path):
+    changes = {"train__learning_rate": 20.0, "train__warmup": 4, "train__validate_every": 1}
+    result = train(options(place, **changes), tmp_path / "out")
+    events = [event for event in read_events(tmp_path / "out/journal.jsonl") if event["event"] == "validation"]
+    best = min(events, key=lambda event: event["perplexity"])
+    assert result.metrics["validation"]["perplexity"] == pytest.approx(best["perplexity"])
+    assert result.metrics["averaged_steps"] == [best["step"]]
+
+
 def test_the_moving_average_is_the_model_if_it_is_better(place, tmp_path):
     common = {"train__ema": 0.95, "train__patience": 0, "train__keep_last": 1, "train__average": 1}
     noisy = {"train__steps": 60, "train__learning_rate": 8.0, "train__warmup": 20}

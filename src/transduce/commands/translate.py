@@ -47,6 +47,8 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
+TABLE_SUFFIXES = (".tsv", ".tab", ".csv", ".jsonl", ".xls", ".xlsx", ".ods")
+CAT_SUFFIXES = (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz")
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -180,7 +182,7 @@ def translate(
 def _check_texts(texts: Sequence[str], input: str) -> None:
     """Raise UserError if there is also a file, or if a text is the name of a file."""
     if texts and input != "-":
-        raise UserError("Give either texts or --input, not both.")
+        raise UserError("Give either texts or --input, not both. A file name with spaces needs quotation marks.")
     for text in texts:
         if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
             raise UserError(
@@ -191,7 +193,12 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
 
 def _job(call: Call) -> Callable[[Call], None]:
     """The function that translates the input; raises UserError for options that don't apply to this input."""
-    is_document = suffixes(call.input)[0] in DOCUMENT_SUFFIXES
+    suffix = suffixes(call.input)[0]
+    is_document = suffix in DOCUMENT_SUFFIXES
+    if suffix in TABLE_SUFFIXES:
+        raise UserError(f"{call.input} is a table. Save the column to translate as a text file, with a text per line.")
+    if suffix in CAT_SUFFIXES:
+        raise UserError(f"{call.input} is a file of a translation tool. Save or export it as .xlf or .tmx.")
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:

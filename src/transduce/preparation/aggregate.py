@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
-from transduce.preparation.passes import directed, rules_of
+from transduce.preparation.passes import directed, languages_in, rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
@@ -56,8 +56,7 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    if data.directions:
-        _check_languages(data, corpora)
+    _check_languages(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
     pairs = sum(part.count() for part in chain.from_iterable(corpora))
     if not pairs:
@@ -67,9 +66,10 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
 
 def _check_languages(data: DataConfig, corpora: Corpora) -> None:
     """Raise UserError if nearly all texts of a corpus look like another language of the model than their own."""
-    codes = {code for corpus in data.corpora for code in (corpus.source, corpus.target)}
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for column, code in enumerate((corpus.source, corpus.target)):
+    languages = [languages_in(data, corpus) for corpus in data.corpora]
+    codes = set(chain.from_iterable(languages))
+    for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
+        for column, code in enumerate(its):
             first = islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS)
             texts = list(islice((text for text in first if len(text) > MIN_IDENTIFIED_CHARACTERS), IDENTIFIED_TEXTS))
             share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, code, codes)

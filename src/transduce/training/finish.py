@@ -123,10 +123,9 @@ class Candidate(NamedTuple):
 
 
 def choose(training: Training) -> Candidate:
-    """The best of the last checkpoint, an average of several checkpoints, and two moving averages, by train.select_by.
+    """The best of the last and the best checkpoint, an average of several, and two moving averages, by train.select_by.
 
-    The moving averages are those at the last and at the best checkpoint. If train.average is 1, the best checkpoint
-    replaces the average of several.
+    The moving averages are those at the last and at the best checkpoint.
     """
 
     def measured(paths: Sequence[Path], *, moving: bool = False) -> Candidate:
@@ -140,8 +139,8 @@ def choose(training: Training) -> Candidate:
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
     if state.best is None or not best.exists():
         best = last
-    first = [best] if config.average == 1 else regular[-config.average :]
-    candidates = [*map(measured, [first] if first == [last] else [first, [last]])]
+    last_few = () if config.average == 1 else (tuple(regular[-config.average :]),)
+    candidates = [*map(measured, dict.fromkeys((*last_few, (best,), (last,))))]
     if config.ema:
         candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
     return min(candidates, key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0)

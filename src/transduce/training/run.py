@@ -26,7 +26,7 @@ from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
-from transduce.training.run_card import add_session, current_session
+from transduce.training.run_card import add_session, current_session, warn_of_changed_text
 from transduce.training.start import Fit, start
 
 REASON_LINES: dict[Reason, str] = {
@@ -101,6 +101,8 @@ def lead(
         )
     for folder in (out, out / model_folder.CHECKPOINTS) if is_begun else ():
         remove_leftovers(folder, sole_writer=True)
+    if is_begun:
+        warn_of_changed_text(out)
     going = continued(settings, out) if is_begun else None
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")

@@ -67,6 +67,21 @@ def read_run_card(folder: Path) -> RunCard | None:
         return None
 
 
+def warn_of_changed_text(out: Path) -> None:
+    """Print the files of the corpus and of the validation set whose content has changed since the training began."""
+    card = read_run_card(out)
+    files = {
+        file: known
+        for name in ("data.corpora", "data.valid")
+        for file, known in (card.inputs if card else {}).get(name, {}).items()
+    }
+    if changed := [file for file, known in files.items() if Path(file).exists() and fingerprint(file) != known]:
+        log(
+            f"Warning: {' and '.join(changed)} changed after this training began. The training goes on with the old "
+            "text. To learn from the new text, train in another folder; you can continue from this model there."
+        )
+
+
 def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimizer: bool) -> None:
     """Write the run card of a new training with the user's `settings`. The card has no sessions yet."""
     data = settings.config().data

@@ -489,6 +489,19 @@ def test_an_xliff_target_without_text_is_no_translation(empty: str) -> None:
     assert [*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")] == []
 
 
+def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
+    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+    <source>One. Two. Three.</source><seg-source><mrk mtype="seg" mid="0">One.</mrk>
+    <mrk mtype="seg" mid="1">Two.</mrk> <mrk mtype="seg" mid="2">Three.</mrk></seg-source>
+    <target><mrk mtype="seg" mid="0">Eins.</mrk> <mrk mid="2" mtype="seg"></mrk> <mrk mtype="seg" mid="1"/></target>
+    </trans-unit></body></file></xliff>"""
+    document = read("a.xlf", unit)
+    assert document.texts == ["Three.", "Two."]
+    filled = written(document, str.upper)
+    assert filled == unit.replace('mtype="seg"></mrk>', 'mtype="seg">THREE.</mrk>').replace('"1"/>', '"1">TWO.</mrk>')
+    assert [pair[:2] for pair in read_translated_xliff([unit.encode()], "a.xlf", "en", "de")] == [("One.", "Eins.")]
+
+
 def test_what_a_page_shows_is_translated_unless_it_says_no() -> None:
     page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
     <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
@@ -822,6 +835,14 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert polib.pofile(translated.read_text()).percent_translated() == 80  # but for the fuzzy one
     assert run(capsys, *arguments, "--json")[0] == 2
     assert "Decompress it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
+    made = translated.read_text()
+    assert run(capsys, *arguments, "--output", translated)[0] == 0 and not translated.with_name("out.po.bak").exists()
+    translated.write_text(made.replace('msgstr "', 'msgstr "Corrected ', 2))
+    status, _, said = run(capsys, *arguments, "--output", translated)
+    assert "out.po is now" in said and "Corrected" in translated.with_name("out.po.bak").read_text()
+    for name in ("a.sdlxliff", "a.mqxliff", "a.tsv", "a.csv.gz"):
+        status, _, refused = run(capsys, "translate", model, "--input", name)
+        assert status == 2 and ("is a table" in refused or "is a file of a translation tool" in refused)
     status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", translated)
     assert "Every text in the document has a translation" in said
 

@@ -1,9 +1,11 @@
 """`transduce translate` for documents."""
 
+from pathlib import Path
+
 from transduce.commands.translate import Call, Flags
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
-from transduce.text.plain import read_bytes, suffixes, write_bytes
+from transduce.text.plain import STANDARD_OUTPUT, read_bytes, suffixes, write_bytes
 from transduce.wings.documents.document import translate_document
 
 
@@ -24,6 +26,7 @@ def run(call: Call) -> None:
             redo=call.redo,
             glossary=terms,
         )
+        _keep_earlier(call.output, document.content)
         write_bytes(call.output, document.content)
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
@@ -32,3 +35,11 @@ def run(call: Call) -> None:
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)
     flags.log()
+
+
+def _keep_earlier(output: Path, content: bytes) -> None:
+    """Rename a file with other content that has the output's place: a person may have corrected it."""
+    if output != STANDARD_OUTPUT and output.is_file() and output.read_bytes() != content:
+        kept = output.with_name(f"{output.name}.bak")
+        output.replace(kept)
+        log(f"The earlier {output} is now {kept}.")

@@ -30,6 +30,7 @@ class _Segment(NamedTuple):
     before_target: Element  # the element after which a new target is inserted
     text: str  # of the source
     kind: TextKind
+    states: set[str | None]  # of the unit and its target
 
     @property
     def translation(self) -> str:
@@ -37,8 +38,7 @@ class _Segment(NamedTuple):
 
     @property
     def is_translated(self) -> bool:
-        states = {element.attributes.get("state") for element in (self.target, self.unit) if element}
-        return has_text(self.translation) and states.isdisjoint(UNTRANSLATED_STATES)
+        return has_text(self.translation) and self.states.isdisjoint(UNTRANSLATED_STATES)
 
 
 def read_xliff(file: DocumentFile) -> Document:
@@ -82,17 +82,29 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for unit in UnitReader(name, UNIT_NAMES, 1, start).read(content):
+    for unit in UnitReader(name, UNIT_NAMES, 2, start).read(content):
         children = {child.name: child for child in unit.children}
         spoken = children.get("source")
         if spoken is None or unit.attributes.get("translate") == "no":
             continue
-        text, kind = source_text(unit.text(spoken), preserve=unit.attributes.get("xml:space") == "preserve")
-        before_target = children.get("seg-source", spoken)
-        if text.strip():
-            yield _Segment(unit, spoken, children.get("target"), before_target, text, kind)
+        before_target, written = children.get("seg-source", spoken), children.get("target")
+        states = {element.attributes.get("state") for element in (unit, written) if element}
+        parts, translated = _marked(before_target), _marked(written)
+        pairs: list[tuple[Element, Element | None]] = [(spoken, written)]
+        if parts and parts.keys() == translated.keys():
+            pairs = [(parts[number], element) for number, element in translated.items()]
+        for own, other in pairs:
+            text, kind = source_text(unit.text(own), preserve=unit.attributes.get("xml:space") == "preserve")
+            if text.strip():
+                yield _Segment(unit, own, other, before_target, text, kind, states)
     if not is_xliff:
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
+
+
+def _marked(element: Element | None) -> dict[str, Element]:
+    """The segments in an element, by their numbers, as XLIFF 1.2 marks them for translation tools."""
+    children = element.children if element else []
+    return {each.attributes.get("mid", ""): each for each in children if each.attributes.get("mtype") == "seg"}
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
