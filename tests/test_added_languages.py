@@ -202,6 +202,19 @@ def test_without_the_old_corpus_or_a_joint_vocabulary_nothing_is_added(place, tm
     files = [place / "new.en", place / "new.fr"]
     status, _, said = run(capsys, "train", "--init", tmp_path / "old", "--out", tmp_path / "out", "--train", *files)
     assert status and f"{tmp_path / 'old' / 'data'} is missing" in said and "Traceback" not in said
+    status, _, said = run(
+        capsys,
+        "train",
+        "--init",
+        place / "old",
+        "--out",
+        tmp_path / "x",
+        "--train",
+        place / "old.en",
+        place / "old.de",
+        f"data.replay={place / 'old' / 'data'}",
+    )
+    assert status == 2 and "this corpus has none. Leave data.replay out" in said and "Traceback" not in said
     train(place, "two", "old.en", "old.de", options=TINY | SHAPE | STEPS | {"data.joint": False})
     status, _, said = run(capsys, "train", "--init", place / "two", "--out", tmp_path / "out", "--train", *files)
     assert status and "one vocabulary" in said and not (tmp_path / "out" / "config.toml").exists()
@@ -239,6 +252,18 @@ def test_a_training_resumes_without_the_first_model(place, tmp_path):
     for step, again in ((14, ()), (16, more)):
         train(place, "alone", "new.en", "new.fr", more=again, options={"train.steps": step, "train.cooldown": 0})
     assert model_folder.read_metrics(place / "alone")["training"]["steps"] == 16
+
+
+def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
+    text = {name: value for name, value in TINY.items() if name.startswith("data.vocab_size")}
+    files = [str(place / "old.en"), str(place / "old.de")]
+    transduce.cli.main(
+        ["prepare", "--train", *files, "--out", str(place / "prepared"), "data.holdout=20", *spelt(text)]
+    )
+    others = {name: value for name, value in (TINY | SHAPE | STEPS).items() if name not in (*text, "data.holdout")}
+    train(place, "of-prepared", "prepared", options=others)
+    train(place, "more", "new.en", "new.fr", more=("--init", str(place / "of-prepared")))
+    assert {"en-de", "en-fr"} <= {*model_folder.read_config(place / "more").data.directions}
 
 
 def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):

@@ -24,7 +24,7 @@ from transduce.model.build import build
 from transduce.preparation.prepare import prepare
 from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
-from transduce.training.distributed import ALONE, Ranks, init_distributed, wrap
+from transduce.training.distributed import ALONE, Ranks, init_distributed, place_on_machine, wrap
 from transduce.training.update import dropout_seed
 from transduce.wings.comparing.runs import carry_out
 from waiting import wait_for
@@ -318,3 +318,17 @@ def test_two_nodes(corpus, tmp_path):
 def test_dropout_is_drawn_by_the_place_and_not_by_the_rank():
     seeds = {dropout_seed(1, 5, slot.index) for rank in range(3) for slot in Ranks(rank, 3).slots(6)}
     assert seeds == {dropout_seed(1, 5, place) for place in range(6)}
+
+
+def test_without_local_ranks_processes_count_those_of_their_machine(monkeypatch):
+    """As in Kubernetes, where each pod is a machine."""
+
+    def gather(hosts: list[str], *_: str, **__: object) -> None:
+        hosts[:] = ["a", "b", "a", "c"]
+
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.setattr(torch.distributed, "all_gather_object", gather)
+    assert [place_on_machine(rank, 4, None) for rank in range(4)] == [(0, 2), (0, 1), (1, 2), (0, 1)]
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert place_on_machine(3, 4, None) == (1, 2)

@@ -234,6 +234,16 @@ def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, mon
     assert run(capsys, arguments(elsewhere, out, train__steps=12))[0] == 0
 
 
+def test_a_training_goes_on_without_its_test_set_and_says_what_ends_it(corpus, tmp_path, capsys):
+    out, test = tmp_path / "out", write_texts(tmp_path, "test", 5, seed=5)
+    first = arguments([*corpus, "--test", *test], out, train__steps=4, train__minutes=10)
+    assert run(capsys, first)[0] == 0
+    Path(test[0]).unlink()
+    status, said = run(capsys, arguments([], out, train__steps=6, train__minutes=20))
+    assert status == 0 and "Warning: the model will not be tested" in said and "still ends at 6 updates" in said
+    assert run(capsys, arguments(["--test", *test], out, train__steps=8))[0] == 2
+
+
 @pytest.mark.parametrize("gone", ["data", "checkpoints"])
 def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, capsys):
     out = tmp_path / "out"
@@ -267,8 +277,15 @@ def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
     assert run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=6))[0] == 0
     (tmp_path / "data").rename(moved)
     monkeypatch.chdir(tmp_path)
+    status, said = run(capsys, arguments([], out, train__steps=9))
+    assert status == 2 and "If you have moved it, name its new folder as the corpus; otherwise train a new" in said
     status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
     assert status == 0
+    other = write_texts(tmp_path, "other", 200, seed=9)
+    prepare = ["prepare", "--train", *other, "--vocabulary", "moved", "--out", "rebuilt", "data.holdout=12"]
+    assert run(capsys, prepare)[0] == 0
+    status, said = run(capsys, arguments(["--train", "rebuilt"], out, train__steps=12))
+    assert status == 2 and "rebuilt is not the corpus with which the training of" in said
     assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
     status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
     assert status == 2 and f"The vocabulary of {tmp_path / 'data'} differs from that of {out}" in said

@@ -122,10 +122,11 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
-    replay = init / model_folder.DATA
-    if not is_prepared([str(replay)]):
+    places = [str(init / model_folder.DATA), *(corpus.files[0] for corpus in trained.corpora)]
+    replay = next((Path(place) for place in places if is_prepared([place])), None)
+    if not replay:
         raise UserError(
-            f"{replay} is missing. The prepared corpus of the model is repeated when a language is added "
+            f"{places[0]} is missing. The prepared corpus of the model is repeated when a language is added "
             f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose the folder of its training.",
             option="init",
         )

@@ -95,7 +95,9 @@ class CorpusConfig:
     """A training corpus and its weight."""
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
-    weight: float = option(1.0, "how often an epoch contains each pair; 0.5: half of the pairs; 2: all pairs twice")
+    weight: float = option(
+        1.0, "how often an epoch has each pair; 2: twice (before data.temperature); 0.5: half of the pairs"
+    )
     synthetic: bool = option(False, "the sources are machine translations: they get a tag, and are never held out")
     source: str = option("", "language code of the first text of each pair; empty: data.source")
     target: str = option("", "language code of the second text of each pair; empty: data.target")
@@ -135,7 +137,7 @@ class DataConfig:
     )
     synthetic_ratio: float = option(
         4.0,
-        "highest ratio of back-translated to other pairs in an epoch; above it, the other pairs are repeated",
+        "with monolingual text: highest ratio of its pairs to the others; above it, the others are repeated",
         least=0.01,
     )
     holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")

@@ -17,6 +17,7 @@ from transduce.preparation.passes import (
     check_tags,
     data_of,
     encode_part,
+    languages_in,
     read_corpus,
     read_part,
     with_placeholders,
@@ -33,6 +34,7 @@ from transduce.preparation.replay import Replay
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
+from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.tokens.store import write_store
 from transduce.tokens.tokenizer import Tokenizer
@@ -59,6 +61,10 @@ def prepare(
     """
     began = time.monotonic()
     replay = Replay.open(data) if data.replay else None
+    languages = {code for each in data.corpora for code in Direction(*languages_in(data, each)).as_codes}
+    if replay and languages <= replay.languages:
+        cause = "data.replay is for a corpus with a new language, and this corpus has none."
+        raise UserError(f"{cause} Leave data.replay out.", option="data.replay")
     check_corpora(data, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)

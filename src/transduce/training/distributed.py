@@ -9,6 +9,8 @@ A single process uses the model without a wrapper and without torch.distributed.
 import copy
 import datetime
 import json
+import os
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -121,8 +123,7 @@ def init_distributed() -> Iterator[Ranks]:
     rank = environment_number("RANK")
     detector = meet(rank, world)
     agree_group = dist.new_group(backend="gloo", timeout=AGREE_TIMEOUT)
-    local_rank, local_world = environment_number("LOCAL_RANK", rank), environment_number("LOCAL_WORLD_SIZE", world)
-    ranks = Ranks(rank, world, local_rank, local_world, agree_group)
+    ranks = Ranks(rank, world, *place_on_machine(rank, world, agree_group), agree_group)
     silence(not ranks.first)
     try:
         yield ranks
@@ -132,6 +133,18 @@ def init_distributed() -> Iterator[Ranks]:
         raise
     detector.close()
     dist.destroy_process_group()
+
+
+def place_on_machine(rank: int, world: int, group: Any) -> tuple[int, int]:
+    """The rank of this process among the processes on its machine, and the number of these processes.
+
+    Kubernetes sets no LOCAL_RANK and LOCAL_WORLD_SIZE, so the processes tell each other the names of their machines.
+    """
+    if "LOCAL_WORLD_SIZE" in os.environ:
+        return environment_number("LOCAL_RANK", rank), environment_number("LOCAL_WORLD_SIZE", world)
+    hosts = [""] * world
+    dist.all_gather_object(hosts, socket.gethostname(), group=group)
+    return hosts[:rank].count(hosts[rank]), hosts.count(hosts[rank])
 
 
 def is_first() -> bool:

@@ -26,6 +26,7 @@ from transduce.training.announce import device_name
 from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
+from transduce.training.run_card import fingerprint, read_run_card
 from transduce.training.start import check_vocabulary
 from transduce.training.update import forget_average, make_optimizer
 
@@ -159,7 +160,7 @@ def _text(data: DataConfig, name: str) -> Any:
     """The value of the option `name`, with absolute paths for comparison."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
-        return [(*map(os.path.abspath, corpus.files), corpus.weight, corpus.source, corpus.target) for corpus in value]
+        return [(*map(os.path.abspath, corpus.files), *dataclasses.astuple(corpus)[1:]) for corpus in value]
     return [*map(os.path.abspath, value)] if name == "data.valid" else value
 
 
@@ -174,11 +175,15 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
         raise UserError(
-            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}; {_alternative(out)}.", option="init"
+            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}. If you have moved it, name its new "
+            f"folder as the corpus; otherwise {_alternative(out)}.",
+            option="init" if (out / MANIFEST).exists() else "",
         )
     prepared = open_prepared(Path(files[0]), hashes=hashes)
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
+    if (card := read_run_card(out)) and fingerprint(files[0]) not in card.inputs.get("data.corpora", {}).values():
+        raise UserError(f"{files[0]} is not the corpus with which the training of {out} began; {_alternative(out)}.")
     return prepared
 
 

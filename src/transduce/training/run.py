@@ -107,6 +107,9 @@ def lead(
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")
         return result
+    was, now = going.changes.get("train.minutes", (0, 0)) if going else (0, 0)
+    if going and now > was > 0:
+        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
     if going and init:
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
     config = going.config if going else settings.config()
@@ -115,7 +118,8 @@ def lead(
         raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
     with phase("start", whole=True):
         check_tokenisation(config.data.bleu_tokenize)
-        test, routes = read_test(config), read_routes(config)
+        test = read_test(config) if not is_begun or "data.test" in settings else _earlier_test(config)
+        routes = read_routes(config)
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
@@ -177,6 +181,15 @@ def read_routes(config: RunConfig) -> list[Pair]:
     except UserError:  # a resumed training does not need the files
         return []
     return [pair for pair in pairs if pair.direction not in config.data.directions]
+
+
+def _earlier_test(config: RunConfig) -> list[Pair]:
+    """The test set of a training that resumes, or nothing with a warning if its files are missing."""
+    try:
+        return read_test(config)
+    except UserError as error:
+        log(f"Warning: the model will not be tested. {error}")
+        return []
 
 
 def read_test(config: RunConfig) -> list[Pair]:

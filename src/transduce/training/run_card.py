@@ -75,11 +75,15 @@ def warn_of_changed_text(out: Path) -> None:
         for name in ("data.corpora", "data.valid")
         for file, known in (card.inputs if card else {}).get(name, {}).items()
     }
-    if changed := [file for file, known in files.items() if Path(file).exists() and fingerprint(file) != known]:
+    if changed := [file for file, known in files.items() if _is_text(file) and fingerprint(file) != known]:
         log(
             f"Warning: {' and '.join(changed)} changed after this training began. The training goes on with the old "
             "text. To learn from the new text, train in another folder; you can continue from this model there."
         )
+
+
+def _is_text(file: str) -> bool:
+    return Path(file).exists() and not (Path(file) / MANIFEST).exists()
 
 
 def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimizer: bool) -> None:

@@ -56,13 +56,14 @@ def start(
         inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
         values = flatten(origin.config)
         settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
-    threads = ranks.threads(settings.config().train.threads)
+    wanted = settings.config().train.threads
+    threads = ranks.threads(wanted)
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
     if not origin:
         check_size(settings, prepared.facts.pairs)
     settings = _with_corpus(settings, prepared, out, has_origin=origin is not None)
-    machine: dict[str, Any] = {"train.threads": threads}
+    machine: dict[str, Any] = {"train.threads": wanted or threads * ranks.local_world}  # of all processes together
     if settings.config().train.precision == "auto":
         machine["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
     settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))

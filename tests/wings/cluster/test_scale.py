@@ -44,7 +44,7 @@ from transduce.wings.cluster.preparing import (
 )
 from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
-from transduce.wings.cluster.translating import Job
+from transduce.wings.cluster.translating import Job, unit_for
 from waiting import PATIENCE, wait_for
 
 SIZES = {
@@ -394,6 +394,11 @@ def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
         assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
 
 
+@pytest.mark.parametrize(("lines", "workers"), [(5000, 2), (4097, 1), (16_385, 2), (100_000, 16), (1_000_000, 100)])
+def test_shards_on_ray_begin_where_one_process_begins_its_chunks(lines, workers):
+    assert unit_for(lines, shards_for(lines, workers)) == CHUNK_LINES
+
+
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
     data = corpus_files(tmp_path)
     files = data.corpora[0].files
@@ -404,6 +409,8 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
     run(capsys, *command, "--shard", "2/2")
     assert "is already complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
+    assert status == 0 and "run transduce prepare again for every shard" in said
+    status, _, said = run(capsys, "join", tmp_path / "shards")  # again
     assert status == 0 and "run transduce prepare again for every shard" in said
     assert "The second round of shard 2/2 is complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards", "--output", tmp_path / "data")
@@ -431,6 +438,8 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Standard input can't be split into shards",
+    "prepare --train /dev/null /dev/null --out x --shard 1/2": "/dev/null is not a regular file",
+    "prepare --train TEXT TEXT --out x --shard 1/2 data.replay=y": "data.replay can't be used with shards",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
     "prepare --out x --shard 1/2": "There is nothing to train on",
     "join MODEL": "holds no shards",

@@ -23,12 +23,13 @@ def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
         shards: The folder of the shards.
         output: The file to write translations to, or the folder to write a prepared corpus to.
     """
-    from transduce.wings.cluster.preparing import aggregate_shards, merge_prepared
+    from transduce.wings.cluster.preparing import ENCODED_ROUND, aggregate_shards, merge_prepared, missing
     from transduce.wings.cluster.shards import read_plan
     from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations
 
     plan = read_plan(shards)
-    if plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan):
+    is_new = plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan)
+    if is_new or (plan.kind != TRANSLATION_PLAN and output == STANDARD_OUTPUT and missing(shards, plan, ENCODED_ROUND)):
         log("The first of two rounds is complete. For the second round, run transduce prepare again for every shard.")
         return
     if output == STANDARD_OUTPUT:

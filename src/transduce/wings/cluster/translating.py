@@ -144,8 +144,8 @@ def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> P
 
 
 def unit_for(lines: int, shards: int) -> int:
-    """CHUNK_LINES if shards have at least that many lines on average, otherwise 1."""
-    return CHUNK_LINES if lines >= CHUNK_LINES * shards else 1
+    """CHUNK_LINES if there are enough chunks of that many lines for all shards, otherwise 1."""
+    return CHUNK_LINES if -(-lines // CHUNK_LINES) >= shards else 1
 
 
 def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
