@@ -101,15 +101,10 @@ def lead(
         )
     for folder in (out, out / model_folder.CHECKPOINTS) if is_begun else ():
         remove_leftovers(folder, sole_writer=True)
-    if is_begun:
-        warn_of_changed_text(out)
-    going = continued(settings, out) if is_begun else None
+    going = _continued(settings, out) if is_begun else None
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")
         return result
-    was, now = going.changes.get("train.minutes", (0, 0)) if going else (0, 0)
-    if going and now > was > 0:
-        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
     if going and init:
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
     config = going.config if going else settings.config()
@@ -139,6 +134,16 @@ def lead(
             metrics = finish(training, prepared, test, routes, out, reason)
     ranks.agree(None)
     return Result(out, reason, metrics)
+
+
+def _continued(settings: Settings, out: Path) -> Continued:
+    """The training to resume. Prints what will have no effect: changed text, and more minutes than the updates need."""
+    warn_of_changed_text(out)
+    going = continued(settings, out)
+    was, now = going.changes.get("train.minutes", (0, 0))
+    if now > was > 0:
+        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
+    return going
 
 
 def follow(
