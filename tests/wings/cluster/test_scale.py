@@ -438,7 +438,7 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --on ray --workers 0": "0 workers are too few",
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "prepare --train - --out x --shard 1/2": "Standard input can't be split into shards",
-    "prepare --train /dev/null /dev/null --out x --shard 1/2": "/dev/null is not a regular file",
+    "prepare --train /dev/null /dev/null --out x --shard 1/2": "/dev/null can't be split into shards",
     "prepare --train TEXT TEXT --out x --shard 1/2 data.replay=y": "data.replay can't be used with shards",
     "prepare --train none.tsv --out x --shard 1/2": "none.tsv does not exist",
     "prepare --out x --shard 1/2": "There is nothing to train on",

@@ -60,6 +60,8 @@ def prepare_in_shards(
     from transduce.wings.cluster.ray_cluster import read_address
     from transduce.wings.cluster.shards import read_shard
 
+    if data.replay:
+        raise UserError("data.replay can't be used with shards.")
     if on:
         address = read_address(on)
         print_prepared(

@@ -66,17 +66,14 @@ def plan_preparation(
 
     If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
-    if data.replay:
-        raise UserError("data.replay can't be used with shards: prepare the corpus in one process.")
     passes.check_corpora(data)
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     passes.check_tags(data, tokenizer)
     data = passes.with_placeholders(data, tokenizer)
     for file in (file for corpus in data.corpora for file in corpus.files):
-        if file in STANDARD_INPUT:
-            raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
-        if Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir()):
-            raise UserError(f"{file} is not a regular file. Save its content to a file, and name that file.")
+        if file in STANDARD_INPUT or (Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())):
+            name = "Standard input" if file in STANDARD_INPUT else file
+            raise UserError(f"{name} can't be split into shards. Save the input to a file, and name the file.")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
