@@ -95,9 +95,7 @@ class CorpusConfig:
     """A training corpus and its weight."""
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
-    weight: float = option(
-        1.0, "how often an epoch has each pair; 2: twice (before data.temperature); 0.5: half of the pairs"
-    )
+    weight: float = option(1.0, "how often an epoch has each pair (before data.temperature); 0.5: half of the pairs")
     synthetic: bool = option(False, "the sources are machine translations: they get a tag, and are never held out")
     source: str = option("", "language code of the first text of each pair; empty: data.source")
     target: str = option("", "language code of the second text of each pair; empty: data.target")
