@@ -845,6 +845,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate none": "There is no model folder none",
     "translate data": "data is not a model folder: data/config.toml is missing",
     "translate one test.src": "test.src is a file. To translate the file, put --input before it.",
+    "translate test.src one": "one is a folder. Name the model first, and the file to translate with --input.",
     "translate one test.src --input test.src": "Give either texts or --input, not both.",
     "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",

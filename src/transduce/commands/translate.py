@@ -184,6 +184,8 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
     if texts and input != "-":
         raise UserError("Give either texts or --input, not both. A file name with spaces needs quotation marks.")
     for text in texts:
+        if os.path.isdir(text):  # noqa: PTH112
+            raise UserError(f"{text} is a folder. Name the model first, and the file to translate with --input.")
         if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
             raise UserError(
                 f"{text} is a file. To translate the file, put --input before it. To translate this text, send it "

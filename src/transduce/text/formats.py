@@ -60,6 +60,11 @@ class Format(NamedTuple):
     plain: bool = False  # whether two files with this suffix are line-aligned plain text
 
     @property
+    def is_bilingual(self) -> bool:
+        """Whether files of this format hold both languages."""
+        return bool(self.pairs) and not self.plain
+
+    @property
     def is_document(self) -> bool:
         """Whether files of this format can be translated and are not plain text."""
         return bool(self.document) and not self.plain
@@ -103,7 +108,7 @@ def format_of(file: str) -> Format:
 
 def combinable_suffixes() -> list[str]:
     """The suffixes of bilingual files that can be combined into one corpus."""
-    return [suffix for suffix, form in FILE_FORMATS.items() if form.pairs and not form.plain and not form.one_at_a_time]
+    return [suffix for suffix, form in FILE_FORMATS.items() if form.is_bilingual and not form.one_at_a_time]
 
 
 def document_suffixes() -> list[str]:

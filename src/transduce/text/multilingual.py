@@ -63,7 +63,7 @@ def is_multilingual(files: Sequence[str]) -> bool:
     """Whether file names need `bilingual_corpora`: they have labels, or name more than two texts of known languages."""
     if any(map(LABEL.fullmatch, files)):
         return True
-    return len(files) > 2 and all(_split_name(file)[1] and not _is_bilingual(file) for file in files)
+    return len(files) > 2 and all(_split_name(file)[1] and not format_of(file).is_bilingual for file in files)
 
 
 def in_direction(files: Sequence[str], direction: Direction) -> list[tuple[str, ...]] | None:
@@ -99,11 +99,6 @@ def directions_in(
     if not chosen:
         raise UserError(f"No corpus has a pair from {', '.join(wanted[0])} to {', '.join(wanted[1])}.")
     return list(dict.fromkeys(chosen))
-
-
-def _is_bilingual(file: str) -> bool:
-    form = format_of(file)
-    return bool(form.pairs) and not form.plain
 
 
 def _code(text: str) -> str:

@@ -95,13 +95,7 @@ def read_pairs(
     """
     files = expand_folders(files)
     formats = [format_of(file) for file in files]
-    named = None if all(form.pairs and not form.plain for form in formats) else languages_of(files)
-    if named and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
-        raise UserError(
-            f"{files[0]} and {files[1]} are read as {languages[0]} and {languages[1]}, but their names say the "
-            "opposite. Exchange the files, or the languages.",
-            option="data.source data.target",
-        )
+    check_file_names(files, languages)
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
         read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))
         return _pairs(files[0], read_parallel(*files), join_lines=True)
@@ -117,17 +111,27 @@ def read_pairs(
             f"({', '.join(combinable_suffixes())})."
         )
     for file, form in zip(files, formats, strict=True):
-        if form.pairs and not form.plain:
+        if form.is_bilingual:
             raise UserError(f"{file} has the suffix of a bilingual file. Give only this file, or rename it.")
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
+
+
+def check_file_names(files: Sequence[str], languages: tuple[str, str]) -> None:
+    """Raise UserError if the names of two text files say that their languages are in the opposite order."""
+    named = None if all(format_of(file).is_bilingual for file in files) else languages_of(files)
+    if named and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
+        raise UserError(
+            f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, but their names say the opposite. "
+            "Exchange the files, or the languages.",
+            option="data.source data.target",
+        )
 
 
 def are_line_aligned(files: Sequence[str]) -> bool:
     """Whether a corpus consists of two line-aligned text files."""
     formats = [format_of(file) for file in files]
     return len(files) == 2 and not any(
-        Path(file).is_dir() or form.parallel or (form.pairs and not form.plain)
-        for file, form in zip(files, formats, strict=True)
+        Path(file).is_dir() or form.parallel or form.is_bilingual for file, form in zip(files, formats, strict=True)
     )
 
 

@@ -704,6 +704,10 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is also the input"),
         (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "are the same"),
+        (
+            ["a.en", "a.de", "--fix", "b.de", "b.en"],
+            "b.de and b.en are for en and de, but their names say the opposite",
+        ),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),
         (["empty"], "not a model folder"),
@@ -712,6 +716,8 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
 def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
     Path("empty").mkdir()
+    for name in ("a.en", "a.de"):
+        Path(name).write_text("a\n")
     status, out, complaint = run(capsys, "doctor", *arguments)
     assert (status, out) == (2, "") and said in complaint
 

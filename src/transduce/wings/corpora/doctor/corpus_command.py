@@ -13,7 +13,8 @@ from transduce.config.schema import UNK
 from transduce.system.console import count, log, print_table, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
-from transduce.text.pairs import read_pairs
+from transduce.text.languages import languages_of
+from transduce.text.pairs import check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines
 from transduce.text.rules import (
     DUPLICATE,
@@ -61,6 +62,7 @@ def check_corpus(
         raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
         check_form(files, fix)
+        check_file_names(fix, languages_of(files) or rules.languages)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
     began = time.monotonic()
     pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
