@@ -188,6 +188,9 @@ def test_texts_in_another_language_than_their_label_are_refused(tmp_path, capsys
     swapped = [str(tmp_path / name) for name in ("a.en", "b.en")]
     status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *swapped, "--from=de", "--to=en")
     assert status == 2 and "% of the texts in de look like another language of the model" in error
+    both = [str(tmp_path / name) for name in ("a.en", "b.fr")]  # both are English
+    status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *both, "--from=en", "--to=de")
+    assert status == 0 and "Warning: " in error and "100% of the texts in de look like another" in error
 
 
 @pytest.mark.parametrize("direction", ["de-en", "en-de", "de-fr", "fr-de"])

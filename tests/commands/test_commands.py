@@ -111,8 +111,7 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         assert status == 0
         assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
         assert (
-            "\nCorpus      300 pairs src-tgt, " in said
-            and "\nLanguages   unknown; set data.source and data.target " in said
+            "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   unknown, and can't be named later: " in said
         )
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.preparation.aggregate import StagedTexts
-from transduce.preparation.staging import StagedPairs, StagingWriter
+from transduce.preparation.staging import StagedPairs, StagedTexts, StagingWriter
 from transduce.text.holdout import Part
 from transduce.text.holdout import sentences as hashes_of
 from transduce.text.pairs import Origin, Pair

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import DOCUMENT_SUFFIXES
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
@@ -49,6 +51,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
 }
 TABLE_SUFFIXES = (".tsv", ".tab", ".csv", ".jsonl", ".xls", ".xlsx", ".ods")
 CAT_SUFFIXES = (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz")
+EXAMINED_LINES, MIN_IDENTIFIED_LINES, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 100, 20, 20, 0.9
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -224,7 +227,21 @@ def translate_lines(call: Call) -> None:
         if call.input == "-" and not call.texts and sys.stdin.isatty():
             log("Type lines to translate; end with Ctrl-D.")
         lines = call.texts or without_byte_order_mark(read_lines(call.input))
+        if call.input != "-":
+            lines = _checked(lines, *translator.require_direction())
         write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
+
+
+def _checked(lines: Iterable[str], source: str, target: str) -> Iterator[str]:
+    """The lines of a file, after a warning if nearly all of the first ones look like the target language."""
+    lines = iter(lines)
+    first = list(islice(lines, EXAMINED_LINES))
+    texts = [line for line in first if len(line) > MIN_IDENTIFIED_CHARACTERS]
+    if len(texts) >= MIN_IDENTIFIED_LINES:
+        share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, source, {source, target})
+        if share is not None and share > MAX_OTHER_SHARE:
+            log(f"Warning: {share:.0%} of the lines look like {target}, but the translation is from {source}.")
+    return chain(first, lines)
 
 
 def _written_lines(translations: Iterable[Translation], line_format: LineFormat) -> Iterator[str]:

@@ -2,23 +2,23 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, islice
-from pkgutil import resolve_name
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
-from transduce.preparation.passes import directed, languages_in, rules_of
+from transduce.preparation.check_languages import check_languages
+from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
-from transduce.preparation.staging import StagedPairs
+from transduce.preparation.staging import Column, StagedPairs, StagedTexts
 from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, target_of
+from transduce.text.languages import Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
 from transduce.text.pairs import Pair, mask_pair, read_pairs
 from transduce.text.plain import suffixes
@@ -28,13 +28,9 @@ from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
 
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
-SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
-
-EXAMINED_TEXTS, IDENTIFIED_TEXTS, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 10_000, 500, 20, 0.9
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
-Column = tuple[Sequence[StagedPairs], int]  # the sources (0) or the targets (1) of the parts of a corpus
 Numbers = NDArray[np.int64]
 
 
@@ -56,28 +52,12 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
     cleaning = Cleaning()
     for parts in corpora:
         leave_out(parts, data, cleaning)
-    _check_languages(data, corpora)
+    check_languages(data, corpora)
     held_out, dropped = _hold_out(data, corpora, cleaning, replayed)
     pairs = sum(part.count() for part in chain.from_iterable(corpora))
     if not pairs:
         raise nothing_left(data, cleaning)
     return Aggregate(cleaning, held_out, dropped, pairs)
-
-
-def _check_languages(data: DataConfig, corpora: Corpora) -> None:
-    """Raise UserError if nearly all texts of a corpus look like another language of the model than their own."""
-    languages = [languages_in(data, corpus) for corpus in data.corpora]
-    codes = set(chain.from_iterable(languages))
-    for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
-        for column, code in enumerate(its):
-            first = islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS)
-            texts = list(islice((text for text in first if len(text) > MIN_IDENTIFIED_CHARACTERS), IDENTIFIED_TEXTS))
-            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, code, codes)
-            if share is not None and share > MAX_OTHER_SHARE:
-                raise UserError(
-                    f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
-                    "model. Check the files and their language codes."
-                )
 
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
@@ -149,42 +129,6 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
             numbers, first = np.unique(files[block][staged.parts[block] <= Part.DROPPED], return_index=True)
             names |= dict.fromkeys(staged.files[number] for number in numbers[np.argsort(first)].tolist())
     return list(names)
-
-
-class StagedTexts(Collection[str]):
-    """The texts of a sample of the training pairs.
-
-    The sample contains every n-th block of SAMPLE_BLOCK consecutive pairs of a corpus, where n is `every`.
-    """
-
-    def __init__(self, columns: Sequence[Column], every: int = 1) -> None:
-        self._columns, self._every = columns, every
-
-    def __len__(self) -> int:
-        return sum(int(np.count_nonzero(chosen)) for *_, chosen in self._blocks())
-
-    def __iter__(self) -> Iterator[str]:
-        for column, staged, number, chosen in self._blocks():
-            if chosen.any():
-                yield from compress(staged.read_block(number)[column], chosen.tolist())
-
-    def __contains__(self, text: object) -> bool:
-        return any(text == other for other in self)
-
-    def _blocks(self) -> Iterator[tuple[int, StagedPairs, int, NDArray[np.bool_]]]:
-        """For each block, yield its column, its StagedPairs, its index there and a mask of the sampled pairs."""
-        for parts, column in self._columns:
-            kept_before = 0
-            for staged in parts:
-                for number, block in enumerate(staged.block_parts()):
-                    kept = kept_before + np.cumsum(block <= Part.DROPPED)
-                    kept_before = int(kept[-1])
-                    yield (
-                        column,
-                        staged,
-                        number,
-                        (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0),
-                    )
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:

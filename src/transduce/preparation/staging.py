@@ -10,7 +10,7 @@ folder/   texts           two lines for every pair, the source and the target
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import compress
@@ -28,6 +28,7 @@ from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE
 from transduce.tokens.packed import map_file
 
 INDEX = "staged.json"
+SAMPLE_BLOCK = 2000  # consecutive pairs that the sample takes or skips together
 STAGED_BLOCK_PAIRS = 2000  # maximum number of pairs that are written, read and encoded together
 COLUMNS = ("texts", "files", "lines", DUPLICATE, NEAR_DUPLICATE, "sentences", "parts")
 
@@ -191,3 +192,42 @@ class StagingWriter:
         index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
         return StagedPairs.open(self._folder)
+
+
+Column = tuple[Sequence[StagedPairs], int]  # the sources (0) or the targets (1) of the parts of a corpus
+
+
+class StagedTexts(Collection[str]):
+    """The texts of a sample of the training pairs.
+
+    The sample contains every n-th block of SAMPLE_BLOCK consecutive pairs of a corpus, where n is `every`.
+    """
+
+    def __init__(self, columns: Sequence[Column], every: int = 1) -> None:
+        self._columns, self._every = columns, every
+
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(chosen)) for *_, chosen in self._blocks())
+
+    def __iter__(self) -> Iterator[str]:
+        for column, staged, number, chosen in self._blocks():
+            if chosen.any():
+                yield from compress(staged.read_block(number)[column], chosen.tolist())
+
+    def __contains__(self, text: object) -> bool:
+        return any(text == other for other in self)
+
+    def _blocks(self) -> Iterator[tuple[int, StagedPairs, int, NDArray[np.bool_]]]:
+        """For each block, yield its column, its StagedPairs, its index there and a mask of the sampled pairs."""
+        for parts, column in self._columns:
+            kept_before = 0
+            for staged in parts:
+                for number, block in enumerate(staged.block_parts()):
+                    kept = kept_before + np.cumsum(block <= Part.DROPPED)
+                    kept_before = int(kept[-1])
+                    yield (
+                        column,
+                        staged,
+                        number,
+                        (block == Part.TRAIN) & ((kept - 1) // SAMPLE_BLOCK % self._every == 0),
+                    )

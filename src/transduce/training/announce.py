@@ -40,7 +40,7 @@ def announcement(
     left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
     left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
     named = data.symbols or data.directions or (data.source, data.target) != (default.source, default.target)
-    languages = "unknown; set data.source and data.target (such as en and de): servers, documents and exports use them"
+    languages = "unknown, and can't be named later: servers, documents and exports need data.source and data.target"
     names = ", ".join(data.directions) or f"{data.source}-{data.target}"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
     budget = f", at most {train.minutes:g} minutes" if train.minutes else ""

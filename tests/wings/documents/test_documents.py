@@ -28,6 +28,7 @@ from transduce.wings.documents.po import read_translated_po
 from transduce.wings.documents.xliff import read_translated_xliff
 from transduce.wings.inline.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.wings.inline.segments import split
+from transduce.wings.phrasebook.examples import examples
 
 PO = r"""# A comment. äöü
 msgid ""
@@ -857,4 +858,7 @@ def test_the_command_translates_lines_of_several_sentences(
     assert status == 0 and len(lines) == 4 and not lines[1]
     assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
     assert "1 translation with other numbers than the source: line 3" in said
+    (tmp_path / "b.txt").write_text("".join(f"{each.german}\n" for each in examples("valid", 30)))
+    said = run(capsys, *arguments[:-1], tmp_path / "b.txt")[2]
+    assert "Warning: 100% of the lines look like de, but the translation is from en." in said
     assert run(capsys, *arguments, "--redo")[0] == 2
