@@ -262,8 +262,8 @@ def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
     )
     others = {name: value for name, value in (TINY | SHAPE | STEPS).items() if name not in (*text, "data.holdout")}
     train(place, "of-prepared", "prepared", options=others)
-    train(place, "more", "new.en", "new.fr", more=("--init", str(place / "of-prepared")))
-    assert {"en-de", "en-fr"} <= {*model_folder.read_config(place / "more").data.directions}
+    train(place, "of-prepared-fr", "new.en", "new.fr", more=("--init", str(place / "of-prepared")))
+    assert {"en-de", "en-fr"} <= {*model_folder.read_config(place / "of-prepared-fr").data.directions}
 
 
 def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):

@@ -280,7 +280,9 @@ def test_metrics_are_those_of_the_model(model, place):
     ]
 
 
-def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is_better(place, tmp_path, capfd):
+def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_or_the_best_if_that_is_better(
+    place, tmp_path, capfd
+):
     noisy = {"train__learning_rate": 8.0, "train__warmup": 20, "train__steps": 70, "train__save_every": 10}
     noisy["train__keep_last"] = 8  # more than are averaged
     learning = {"train__learning_rate": 1.0, "train__warmup": 60, "train__steps": 120, "train__save_every": 60}
@@ -290,21 +292,25 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_if_that_is
         metrics = train(options(place, **changes, train__patience=0), out).metrics
         found = regular(out / "checkpoints", changes["train__save_every"])
         paths = [path for path in found if model_folder.step_of(path)][-5:]
-        average, last = model_folder.average(paths), model_folder.average(paths[-1:])
+        events = [event for event in read_events(out / "journal.jsonl") if event["event"] == "validation"]
+        best = min(events, key=lambda event: event["perplexity"])["step"]
+        best_path = out / "checkpoints" / f"step-{best:08d}"
+        candidates = [model_folder.average(each) for each in (paths, [best_path], paths[-1:])]
         measure = validation(
             Tokenizer.load(out), list(read_pairs(files(place, "valid"))), model_folder.read_config(out)
         )
         perplexities = []
-        for weights in (average, last):
+        for weights in candidates:
             model = build(model_folder.read_config(out).model)
             model.load_state_dict(weights)
             perplexities.append(measure(model.eval()).perplexity)
-        averaged = perplexities[0] <= perplexities[1]
+        averaged = perplexities[0] == min(perplexities)
+        expected = candidates[perplexities.index(min(perplexities))]
         written = load_file(out / "model.safetensors")
-        assert all(torch.equal(written[key], weight) for key, weight in (average if averaged else last).items())
+        assert all(torch.equal(written[key], weight) for key, weight in expected.items())
         assert len(metrics["averaged_steps"]) == (len(paths) if averaged else 1)
         said = capfd.readouterr().err
-        chosen = f"the average of {len(paths)} checkpoints" if averaged else f"checkpoint {changes['train__steps']}"
+        chosen = f"the average of {len(paths)} checkpoints" if averaged else f"checkpoint {best}"
         assert f"The model is {chosen}" in said
         averages.append(averaged)
     assert averages == [True, False], "a test in which one of them always wins shows little"

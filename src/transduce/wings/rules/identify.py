@@ -53,11 +53,11 @@ class Identifier:
 def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:
     """The share of the texts, without blank ones, that look more like another language of `codes` than like `code`.
 
-    Returns None if py3langid is not installed or does not know a language.
+    Returns None if py3langid is not installed, does not know a language, or has no room for its temporary file.
     """
     try:
         labels = {each: identifier().label(each) for each in codes}
-    except UserError:
+    except (UserError, OSError):
         return None
     texts = [text for text in texts if text.strip()]
     if not all(labels.values()) or not texts:
