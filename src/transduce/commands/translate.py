@@ -49,7 +49,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
-TABLE_SUFFIXES = (".tsv", ".tab", ".csv", ".jsonl", ".xls", ".xlsx", ".ods")
+TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".xls", ".xlsx", ".ods")
 CAT_SUFFIXES = (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz")
 EXAMINED_LINES, MIN_IDENTIFIED_LINES, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 100, 20, 20, 0.9
 MAX_FLAGGED_LINES = 10  # printed for each flag

@@ -841,6 +841,9 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     translated.write_text(made.replace('msgstr "', 'msgstr "Corrected ', 2))
     status, _, said = run(capsys, *arguments, "--output", translated)
     assert "out.po is now" in said and "Corrected" in translated.with_name("out.po.bak").read_text()
+    translated.write_text("Corrected again")
+    status, _, said = run(capsys, *arguments, "--output", translated)
+    assert "Corrected again" in translated.with_name("out.po.bak1").read_text()
     for name in ("a.sdlxliff", "a.mqxliff", "a.tsv", "a.csv.gz"):
         status, _, refused = run(capsys, "translate", model, "--input", name)
         assert status == 2 and ("is a table" in refused or "is a file of a translation tool" in refused)

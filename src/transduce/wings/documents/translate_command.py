@@ -1,5 +1,6 @@
 """`transduce translate` for documents."""
 
+from itertools import count as count_from
 from pathlib import Path
 
 from transduce.commands.translate import Call, Flags
@@ -40,6 +41,7 @@ def run(call: Call) -> None:
 def _keep_earlier(output: Path, content: bytes) -> None:
     """Rename a file with other content that has the output's place: a person may have corrected it."""
     if output != STANDARD_OUTPUT and output.is_file() and output.read_bytes() != content:
-        kept = output.with_name(f"{output.name}.bak")
-        output.replace(kept)
+        names = (f"{output.name}.bak{number or ''}" for number in count_from(0))
+        kept = next(path for path in map(output.with_name, names) if not path.exists())
+        output.rename(kept)
         log(f"The earlier {output} is now {kept}.")
