@@ -325,9 +325,10 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
     lines = capsys.readouterr().out.split("\n")
     assert lines[1:3] == ["", ""] and len(lines) == 8 and all(lines[3:7])
     del lines[1:3]
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    exec(program, {})
-    assert not capsys.readouterr().out
+    if name == "post":
+        monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+        exec(program, {})
+        assert not capsys.readouterr().out
     if form == "onnx":  # which searches greedily, and ends as ours does
         assert lines[:5] == [each.text for each in greedy(model_folder.load(models(name)), texts)]
     if (form, name) == ("ctranslate2", "post"):  # with the model's own beam and length penalty
