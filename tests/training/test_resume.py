@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import transduce
-from corpora import TINY, changed, spelt, write_texts
+from corpora import TINY, changed, reverse_texts, spelt, write_texts
 from forked import COMMAND, Forked, killed
 from transduce import cli, model_folder
 from transduce.config.settings import Settings
@@ -181,6 +181,16 @@ def test_a_corpus_that_changed_since_the_training_began_is_named(corpus, tmp_pat
         source.write("ka lo\n"), target.write("fe zu\n")
     status, said = run(capsys, command)
     assert status == 0 and f"{files[0]} and {files[1]} changed after this training began" in said
+
+
+def test_a_training_goes_on_when_its_folder_of_files_is_emptied(tmp_path, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(200, 1), strict=True)))
+    command = ["--train", str(folder), "data.holdout=20"]
+    assert run(capsys, arguments(command, tmp_path / "out", train__steps=2))[0] == 0
+    (folder / "a.tsv").unlink()
+    assert run(capsys, arguments(command, tmp_path / "out", train__steps=4))[0] == 0
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

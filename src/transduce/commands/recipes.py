@@ -110,7 +110,7 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
     """
     from transduce import model_folder  # too slow for --help
     from transduce.decoding.directions import directions_of
-    from transduce.preparation.prepared import is_prepared
+    from transduce.preparation.prepared import prepared_corpora
 
     known = [direction.as_codes for direction in directions_of(trained)]
     languages = {code for direction in known for code in direction}
@@ -122,18 +122,17 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
-    places = [str(init / model_folder.DATA), *(corpus.files[0] for corpus in trained.corpora)]
-    replay = next((Path(place) for place in places if is_prepared([place])), None)
-    if not replay:
+    places = prepared_corpora(own_data := init / model_folder.DATA, trained)
+    if not places:
         raise UserError(
-            f"{places[0]} is missing. The prepared corpus of the model is repeated when a language is added "
+            f"{own_data} is missing. The prepared corpus of the model is repeated when a language is added "
             f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose the folder of its training.",
             option="init",
         )
     log(f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}.")
     directions = tuple(dict.fromkeys([*map(str, known), *named]))
     own = Direction(trained.source, trained.target).as_codes
-    begun = dataclasses.replace(trained, directions=directions, replay=str(replay.resolve()), **own._asdict())
+    begun = dataclasses.replace(trained, directions=directions, replay=str(places[0].resolve()), **own._asdict())
     return as_begun(settings, train, begun)
 
 

@@ -20,8 +20,8 @@ from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
-from transduce.text.formats import DOCUMENT_SUFFIXES
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES
+from transduce.text.formats import DOCUMENT_SUFFIXES, SPREADSHEET_SUFFIXES, format_of
+from transduce.text.languages import SHARE_OF_WRONG_TEXTS
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
@@ -49,9 +49,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
-TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".xls", ".xlsx", ".ods")
-CAT_SUFFIXES = (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz")
-EXAMINED_LINES, MIN_IDENTIFIED_LINES, MIN_IDENTIFIED_CHARACTERS, MAX_OTHER_SHARE = 100, 20, 20, 0.9
+MANY_LINES = 2000  # fewer are translated in seconds, so that it does not pay to identify their language
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -200,10 +198,8 @@ def _job(call: Call) -> Callable[[Call], None]:
     """The function that translates the input; raises UserError for options that don't apply to this input."""
     suffix = suffixes(call.input)[0]
     is_document = suffix in DOCUMENT_SUFFIXES
-    if suffix in TABLE_SUFFIXES:
-        raise UserError(f"{call.input} is a table. Save the column to translate as a text file, with a text per line.")
-    if suffix in CAT_SUFFIXES:
-        raise UserError(f"{call.input} is a file of a translation tool. Save or export it as .xlf or .tmx.")
+    if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
+        raise UserError(f"{call.input} is a table. Save the texts to translate as a text file, with a text per line.")
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:
@@ -226,21 +222,17 @@ def translate_lines(call: Call) -> None:
     with call.translator() as translator:
         if call.input == "-" and not call.texts and sys.stdin.isatty():
             log("Type lines to translate; end with Ctrl-D.")
-        lines = call.texts or without_byte_order_mark(read_lines(call.input))
+        lines = iter(call.texts) if call.texts else without_byte_order_mark(read_lines(call.input))
         if call.input != "-":
             lines = _checked(lines, *translator.require_direction())
         write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
 
 
-def _checked(lines: Iterable[str], source: str, target: str) -> Iterator[str]:
-    """The lines of a file, after a warning if nearly all of the first ones look like the target language."""
-    lines = iter(lines)
-    first = list(islice(lines, EXAMINED_LINES))
-    texts = [line for line in first if len(line) > MIN_IDENTIFIED_CHARACTERS]
-    if len(texts) >= MIN_IDENTIFIED_LINES:
-        share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, source, {source, target})
-        if share is not None and share > MAX_OTHER_SHARE:
-            log(f"Warning: {share:.0%} of the lines look like {target}, but the translation is from {source}.")
+def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
+    """The lines of a file. If they are many, warns if nearly all of the first ones look like the target language."""
+    first = list(islice(lines, MANY_LINES))
+    if len(first) == MANY_LINES and (share := resolve_name(SHARE_OF_WRONG_TEXTS)(first, source, {source, target})):
+        log(f"Warning: {share:.0%} of the first lines look like {target}, but the translation is from {source}.")
     return chain(first, lines)
 
 

@@ -115,6 +115,12 @@ def is_prepared(files: Sequence[str]) -> bool:
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
 
 
+def prepared_corpora(own: Path, data: DataConfig) -> list[Path]:
+    """Where the prepared corpus of a training is: in its folder `own`, or where `data` says."""
+    places = [str(own), *(corpus.files[0] for corpus in data.corpora)]
+    return [Path(place) for place in places if is_prepared([place])]
+
+
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     """Open a prepared corpus. Raises UserError if a file is missing or damaged.
 

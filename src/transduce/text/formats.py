@@ -71,6 +71,7 @@ class Format(NamedTuple):
 
 
 TREES = ".mrg"
+SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
 
 _TSV = "transduce.text.tsv:read_tsv"
 _DOCUMENTS = "transduce.wings.documents"

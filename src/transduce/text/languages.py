@@ -23,6 +23,7 @@ ISO_639_3 = (
     "tha tir tpi tsn tso tuk tur tzm udm uig ukr urd uzb uzn vec vie vls vol wol wuu xho yid yor yue zgh zho zsm zul"
 )
 SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"  # texts, code, codes -> share
+SHARE_OF_WRONG_TEXTS = "transduce.wings.rules.identify:share_of_wrong_texts"  # texts, code, codes -> share
 # The code may be followed by a region or a script: pt, pt-BR, es-419, zh_Hans.
 _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
 LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_](?:[A-Za-z]{{2,4}}|[0-9]{{3}}))?")

@@ -13,6 +13,7 @@ from transduce.system.files import MANIFEST
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import (
     FILE_FORMATS,
+    SPREADSHEET_SUFFIXES,
     TREES,
     CorpusFile,
     ReadPairs,
@@ -26,7 +27,6 @@ from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffi
 
 __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
 
-SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
 MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"

@@ -26,7 +26,10 @@ PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; furt
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
-OFFICE_SUFFIXES = (".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp")
+OFFICE = "Save the text as .txt, or as .html to keep the formatting."
+TOOLS = "Export it from your translation tool as .xlf or .tmx."
+UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)
+UNREADABLE |= dict.fromkeys((".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS)
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
     b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
     b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
@@ -46,11 +49,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. Raises UserError if
     the file is missing, damaged or not UTF-8.
     """
-    if (suffix := suffixes(file)[0]) in OFFICE_SUFFIXES:
-        raise UserError(
-            f"{display_name(file)}: transduce can't read {suffix} files. Save the text as .txt, or as .html to keep "
-            "the formatting."
-        )
+    if advice := UNREADABLE.get(suffix := suffixes(file)[0]):
+        raise UserError(f"{display_name(file)}: transduce can't read {suffix} files. {advice}")
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
     for block in blocks:

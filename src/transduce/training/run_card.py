@@ -18,9 +18,11 @@ import torch
 from transduce import model_folder
 from transduce.config.schema import DataConfig, RunConfig
 from transduce.config.settings import Settings
+from transduce.preparation.prepared import is_prepared
 from transduce.system.cache import remembered_digest
 from transduce.system.command_line import command_line
 from transduce.system.console import log
+from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, read_manifest, to_json, write_text
 from transduce.system.machine import cores, processor
 from transduce.system.revision import code_hash, revision
@@ -68,22 +70,22 @@ def read_run_card(folder: Path) -> RunCard | None:
 
 
 def warn_of_changed_text(out: Path) -> None:
-    """Print the files of the corpus and of the validation set whose content has changed since the training began."""
-    card = read_run_card(out)
-    files = {
-        file: known
-        for name in ("data.corpora", "data.valid")
-        for file, known in (card.inputs if card else {}).get(name, {}).items()
-    }
-    if changed := [file for file, known in files.items() if _is_text(file) and fingerprint(file) != known]:
+    """Print which files of the corpus and the validation set are different from those of the first start."""
+    inputs = card.inputs if (card := read_run_card(out)) else {}
+    files = inputs.get("data.corpora", {}) | inputs.get("data.valid", {})
+    if changed := [file for file, known in files.items() if _has_changed(file, known)]:
         log(
-            f"Warning: {' and '.join(changed)} changed after this training began. The training goes on with the old "
-            "text. To learn from the new text, train in another folder; you can continue from this model there."
+            f"Warning: {' and '.join(changed)} changed after this training began. The training uses the earlier text. "
+            "To learn from the new text, train in another folder; you can continue from this model there."
         )
 
 
-def _is_text(file: str) -> bool:
-    return Path(file).exists() and not (Path(file) / MANIFEST).exists()
+def _has_changed(file: str, known: str | None) -> bool:
+    """Whether a file of text has other content. A training does not need its files, so they may be missing."""
+    try:
+        return not is_prepared([file]) and fingerprint(file) not in (None, known)
+    except (UserError, OSError):
+        return False
 
 
 def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimizer: bool) -> None:

@@ -40,7 +40,7 @@ MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
 # What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
-CACHE_FORMAT = 3  # engines in another format are rebuilt
+CACHE_FORMAT = 4  # engines in another format are rebuilt
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
 BUILD = "transduce.wings.ct2.build:build_and_open"  # imported only to build an engine, because it needs torch
 WORSE = Refusal("its translations are worse than those of our own search")

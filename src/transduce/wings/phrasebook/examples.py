@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.model_folder import DATA, Bundle
-from transduce.preparation.prepared import VALID_FILE, is_prepared, read_valid
+from transduce.preparation.prepared import VALID_FILE, prepared_corpora, read_valid
 from transduce.text.pairs import Origin, Pair, first_of_each_direction
 from transduce.text.plain import read_lines
 from transduce.tokens.tokenizer import Tokenizer
@@ -46,10 +46,8 @@ def held_out(model: Bundle, count: int) -> list[Pair]:
 
 def training_data(folder: Path, data: DataConfig, tokenizer: Tokenizer) -> Path | None:
     """The prepared corpus from which a model was trained, or None if it is missing or another one has its place."""
-    for place in (folder, *(Path(corpus.files[0]) for corpus in data.corpora)):
-        if is_prepared([str(place)]) and Tokenizer.load(place).same_pieces(tokenizer):
-            return place
-    return None
+    places = prepared_corpora(folder, data)
+    return next((place for place in places if Tokenizer.load(place).same_pieces(tokenizer)), None)
 
 
 def phrases(data: DataConfig, count: int) -> list[Pair]:

@@ -1,7 +1,8 @@
 """Language identification with py3langid."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from transduce.system.errors import UserError
 
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
+SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = 20, 20, 500, 0.9  # of `share_of_wrong_texts`
 
 
 class Identifier:
@@ -63,6 +65,16 @@ def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[
     if not all(labels.values()) or not texts:
         return None
     return float(np.mean([label != labels[code] for label in identifier().among(texts, labels.values())]))
+
+
+def share_of_wrong_texts(texts: Iterable[str], code: str, codes: Collection[str]) -> float:
+    """The share of texts in other languages of `codes` than `code` if nearly all are, otherwise 0.
+
+    Reads at most IDENTIFIED_TEXTS long texts. Returns 0 if there are few, or if nothing can be identified.
+    """
+    long = list(islice((text for text in texts if len(text) > SHORT_TEXT), IDENTIFIED_TEXTS))
+    share = share_in_other_languages(long, code, codes) if len(long) >= MIN_IDENTIFIED_TEXTS else None
+    return share if share is not None and share > MAX_OTHER_SHARE else 0.0
 
 
 @cache
