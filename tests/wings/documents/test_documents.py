@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
-from transduce.commands.translate import MANY_LINES
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
@@ -856,6 +855,17 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert "Every text in the document has a translation" in said
 
 
+@pytest.mark.parametrize("count", [29, 30])
+def test_a_long_file_in_the_target_language_is_named(
+    count: int, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transduce.commands.translate.MANY_LINES", 30)
+    (tmp_path / "b.txt").write_text("".join(f"{each.german}\n" for each in examples("train", count)))
+    status, out, said = run(capsys, "translate", model, "--engine", "torch", "--input", tmp_path / "b.txt")
+    assert status == 0 and out.count("\n") == count
+    assert ("% of the first lines look like de, but the translation is from en." in said) == (count == 30)
+
+
 def test_the_command_translates_lines_of_several_sentences(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -866,7 +876,4 @@ def test_the_command_translates_lines_of_several_sentences(
     assert status == 0 and len(lines) == 4 and not lines[1]
     assert all(lines[2].count(each) == 1 for each in ("<b>", "</b>", "{0}"))
     assert "1 translation with other numbers than the source: line 3" in said
-    (tmp_path / "b.txt").write_text("".join(f"{each.german}\n" for each in examples("train", MANY_LINES)))
-    said = run(capsys, *arguments[:-1], tmp_path / "b.txt")[2]
-    assert "% of the first lines look like de, but the translation is from en." in said
     assert run(capsys, *arguments, "--redo")[0] == 2
