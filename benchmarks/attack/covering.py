@@ -101,9 +101,9 @@ def run_tests(source: Path, tests: Sequence[str], output: Path, seconds: float, 
     def work() -> int:
         sys.dont_write_bytecode = True
         os.environ.update(PYTHONPATH=str(source), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(output.parent / "hypothesis")
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(output.with_suffix(".hypothesis"))
         sys.path.insert(0, str(source))
-        return int(pytest.main([*OPTIONS, "--basetemp", str(output.parent / "pytest"), *tests], plugins))
+        return int(pytest.main([*OPTIONS, "--basetemp", str(output.with_suffix(".temporary")), *tests], plugins))
 
     return run_forked(work, output, seconds)
 

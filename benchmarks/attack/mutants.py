@@ -1,7 +1,7 @@
 """Plants faults in the source, one at a time, and runs the fast tests that run the changed lines.
 
     pip install coverage
-    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--folder build/mutants]
+    python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--processes 2]
 
 First, the script records which lines of the package each fast test runs. Then it plants the faults of faults.toml, and
 `--count` random small changes (mutations.py), evenly over the areas, and only on lines that a test runs. It runs the
@@ -10,14 +10,15 @@ little else. The outcome is
   failed     a test failed: the fault is noticed
   hung       the tests took too long: the fault is noticed
   survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
-`--folder` keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can be interrupted
-and resumed. `--again` runs the survivors again. The exit status is 1 if faults survived for which no reason is given,
-or if tests fail without a fault.
+`--folder` (build/mutants) keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can
+be interrupted and resumed. `--again` runs the survivors again. The exit status is 1 if faults survived for which no
+reason is given, or if tests fail without a fault.
 """
 
 import argparse
 import compileall
 import json
+import multiprocessing
 import os
 import py_compile
 import random
@@ -27,10 +28,11 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from covering import TIMEOUT, Test, duration, preload, read_tests, record, run_tests
 from mutations import mutations
@@ -76,9 +78,14 @@ class Fault(NamedTuple):
         return f"{self.file}: {' '.join(self.old.split())} -> {' '.join(self.new.split())}"
 
 
+def listed(table: str) -> list[dict[str, str]]:
+    """A table of faults.toml."""
+    return tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8"))[table]
+
+
 def planted(source: Path) -> Iterator[Fault]:
     """The faults of faults.toml. Each `old` must occur once in its file."""
-    for each in tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8"))["planted"]:
+    for each in listed("planted"):
         text = (source / each["file"]).read_text(encoding="utf-8")
         if text.count(each["old"]) != 1:
             sys.exit(f"faults.toml: {each['old']!r} occurs {text.count(each['old'])} times in {each['file']}.")
@@ -113,33 +120,32 @@ class Campaign:
     """The tests, the copy of the source, and the outcomes of a campaign."""
 
     def __init__(self, folder: Path, end: float):
-        self.folder, self.source, self.end = folder.resolve(), folder.resolve() / "src", end
-        self.results = folder / "results.jsonl"
+        self.folder, self.source, self.end = folder.resolve(), folder.resolve() / "original", end
+        self.results = self.folder / "results.jsonl"
         (folder / "lines").mkdir(parents=True, exist_ok=True)
-        original = folder / "original"
-        if not original.exists():
-            shutil.copytree(ROOT / "src", original, ignore=shutil.ignore_patterns("__pycache__"))
+        if not self.source.exists():
+            shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
             by_content = py_compile.PycInvalidationMode.CHECKED_HASH  # a fault may keep the size and the second
-            compileall.compile_dir(original, quiet=2, invalidation_mode=by_content)
-        shutil.rmtree(self.source, ignore_errors=True)  # it may hold the fault of a killed campaign
-        shutil.copytree(original, self.source)
-        written = self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
-        self.outcomes = {each["name"]: each for each in map(json.loads, written)}
+            compileall.compile_dir(self.source, quiet=2, invalidation_mode=by_content)
+        self.outcomes = self.read_outcomes()
         self.tests: list[Test] = []
 
-    def record_lines(self) -> None:
+    def read_outcomes(self) -> dict[str, dict[str, Any]]:
+        """The last outcome of each fault."""
+        written = self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
+        return {each["name"]: each for each in map(json.loads, written)}
+
+    def record_lines(self, pool: ProcessPoolExecutor) -> None:
         """Record the lines of test files that have changed since their lines were recorded."""
         paths = [ROOT / "tests" / name for name in TESTS]
-        for path in chain.from_iterable(sorted(path.rglob("test_*.py")) if path.is_dir() else [path] for path in paths):
-            name = path.relative_to(ROOT).as_posix()
-            place = self.folder / "lines" / (name.replace("/", ".") + ".json")
-            if path.name in BROWSER_TESTS:
-                continue
-            if (not place.exists() or place.stat().st_mtime < path.stat().st_mtime) and time.monotonic() < self.end:
-                record(self.source, name, place)
-                print(f"{name}: {len(read_tests(place))} tests", flush=True)
-            if place.exists():
-                self.tests += read_tests(place)
+        files = [path for each in paths for path in (sorted(each.rglob("test_*.py")) if each.is_dir() else [each])]
+        files = [path for path in files if path.name not in BROWSER_TESTS]
+        places = [self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json" for path in files]
+        for path, place in zip(files, places, strict=True):
+            if not place.exists() or place.stat().st_mtime < path.stat().st_mtime:
+                pool.submit(record, self.source, path.relative_to(ROOT).as_posix(), place)
+        pool.shutdown()
+        self.tests = [test for place in places if place.exists() for test in read_tests(place)]
         self.tests.sort(key=lambda test: test.alone)
 
     def lines(self) -> dict[str, set[int]]:
@@ -150,8 +156,17 @@ class Campaign:
                 lines[file] |= numbers
         return lines
 
-    def run(self, fault: Fault) -> None:
-        """Run the tests of a fault's lines, and write down the outcome."""
+    def run_all(self, faults: list[Fault], process: int) -> None:
+        """Run faults that have no outcome yet, in a copy of the source for this process."""
+        place = self.folder / f"process-{process}"
+        shutil.rmtree(place, ignore_errors=True)  # it may hold the fault of a killed campaign
+        shutil.copytree(self.source, place / "src")
+        for number, fault in enumerate(faults):
+            if time.monotonic() < self.end:
+                self.run(fault, place, number % CONTROL_EVERY == 0)
+
+    def run(self, fault: Fault, place: Path, control: bool) -> None:
+        """Run the tests of a fault's lines, and write down the outcome. `control`: first run them without the fault."""
         changed = set(range(fault.line, fault.last_line + 1))
         covering = [test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))]
         if not covering:
@@ -166,34 +181,34 @@ class Campaign:
             if test not in first and duration([*more, test]) < MORE_SECONDS:
                 more.append(test)
         others = [name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)]
-        path = self.source / fault.file
+        path = place / "src" / fault.file
         original = path.read_bytes()
-        if len(self.outcomes) % CONTROL_EVERY == 0 and self.status([*names(first)], duration(first)) != PASSED:
-            sys.exit(f"Without a fault, tests fail: {self.folder / 'output.txt'}")
+        if control and status(place, [*names(first)], duration(first)) != PASSED:
+            sys.exit(f"Without a fault, tests fail: {place / 'output.txt'}")
         began, outcome, ran = time.monotonic(), "survived", 0
         try:
             path.write_bytes(fault.content)
             for tests in filter(None, ([*names(first)], [*names(more)], others)):
                 ran += len(tests)
-                if (status := self.status(tests, duration([*first, *more]))) != PASSED:
-                    outcome = "hung" if status == TIMEOUT else "failed"
+                if (ended := status(place, tests, duration([*first, *more]))) != PASSED:
+                    outcome = "hung" if ended == TIMEOUT else "failed"
                     break
         finally:
             path.write_bytes(original)
         result = {"name": fault.name, "area": fault.area, "line": fault.line, "outcome": outcome, "tests": ran}
         result["of"], result["seconds"] = len(covering), round(time.monotonic() - began, 1)
-        self.outcomes[fault.name] = result
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
             print(f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}", flush=True)
 
-    def status(self, tests: list[str], seconds: float) -> int:
-        """Run tests until one fails. Returns pytest's exit status, or TIMEOUT."""
-        status = run_tests(self.source, ["-x", *tests], self.folder / "output.txt", 60 + 5 * seconds)
-        if status in BROKEN:
-            sys.exit(f"pytest can't run the tests: {self.folder / 'output.txt'}")
-        return status
+
+def status(place: Path, tests: list[str], seconds: float) -> int:
+    """Run tests of the source in `place` until one fails. Returns pytest's exit status, or TIMEOUT."""
+    ended = run_tests(place / "src", ["-x", *tests], place / "output.txt", 60 + 5 * seconds)
+    if ended in BROKEN:
+        sys.exit(f"pytest can't run the tests: {place / 'output.txt'}")
+    return ended
 
 
 def names(tests: Iterable[Test]) -> Iterator[str]:
@@ -202,8 +217,7 @@ def names(tests: Iterable[Test]) -> Iterator[str]:
 
 def report(campaign: Campaign) -> list[str]:
     """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
-    listed = tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8")).get("excused", [])
-    excused = {f"{each['file']}: {each['old']} -> {each['new']}" for each in listed}
+    excused = {f"{each['file']}: {each['old']} -> {each['new']}" for each in listed("excused")}
     counts, left = Counter[tuple[str, str]](), []
     for name, result in campaign.outcomes.items():
         outcome = "excused" if result["outcome"] == "survived" and name in excused else result["outcome"]
@@ -225,21 +239,26 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
     arguments = parser.parse_args()
     if find_spec("coverage") is None:
         sys.exit("The lines of tests can't be recorded: pip install coverage.")
     os.chdir(ROOT)
     preload()
+    pools = (ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) for _ in range(2))
     campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes)
-    campaign.record_lines()
+    campaign.record_lines(next(pools))
     lines = campaign.lines()
     areas = [mutants(campaign.source, area, lines, random.Random(arguments.seed)) for area in AREAS]
     drawn = [fault for turn in zip_longest(*areas) for fault in turn if fault][: arguments.count]
-    for fault in [*planted(campaign.source), *drawn]:
-        known = campaign.outcomes.get(fault.name)
-        if time.monotonic() < campaign.end and (known is None or (arguments.again and known["outcome"] == "survived")):
-            campaign.run(fault)
+    known = {name for name, each in campaign.outcomes.items() if not arguments.again or each["outcome"] != "survived"}
+    faults = [fault for fault in [*planted(campaign.source), *drawn] if fault.name not in known]
+    with next(pools) as pool:
+        parts = [(faults[i :: arguments.processes], i) for i in range(arguments.processes)]
+        for running in [pool.submit(campaign.run_all, *part) for part in parts]:
+            running.result()
+    campaign.outcomes = campaign.read_outcomes()
     left = report(campaign)
     print(f"seed {arguments.seed}, {len(campaign.outcomes)} faults, {len(left)} survivors")
     sys.exit(bool(left))
