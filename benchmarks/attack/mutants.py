@@ -11,8 +11,8 @@ little else. The outcome is
   hung       the tests took too long: the fault is noticed
   survived   all these tests passed: a test is missing, unless faults.toml says why no test can fail
 `--folder` (build/mutants) keeps the copy of the source, the recorded lines, and an outcome per fault, so a campaign can
-be interrupted and resumed. `--again` runs the survivors again. The exit status is 1 if faults survived for which no
-reason is given, or if tests fail without a fault.
+be interrupted and resumed. `--again` runs all tests of the lines of the survivors. The exit status is 1 if faults
+survived for which no reason is given, or if tests fail without a fault.
 """
 
 import argparse
@@ -57,7 +57,7 @@ TESTS = [
 SUBPROCESS_TESTS = {"transduce/wings/serving/": "tests/wings/serving/test_serving.py"}
 BROWSER_TESTS = ("test_page.py",)
 QUICKEST = 10  # tests of the first run
-MORE_SECONDS = 90.0  # of the tests of the second run
+MORE_SECONDS = 90.0  # of the tests of the second run, unless --again
 CONTROL_EVERY = 20  # faults between runs without a fault
 PASSED, FAILED, BROKEN = 0, (1, 2), (4, 5, 70)  # exit statuses: 2 is an error while collecting, 4 and 5 are ours
 
@@ -119,8 +119,9 @@ def mutants(source: Path, area: str, lines: dict[str, set[int]], draw: random.Ra
 class Campaign:
     """The tests, the copy of the source, and the outcomes of a campaign."""
 
-    def __init__(self, folder: Path, end: float):
-        self.folder, self.source, self.end = folder.resolve(), folder.resolve() / "original", end
+    def __init__(self, folder: Path, end: float, again: bool):
+        self.folder, self.source = folder.resolve(), folder.resolve() / "original"
+        self.end, self.again = end, again
         self.results = self.folder / "results.jsonl"
         (folder / "lines").mkdir(parents=True, exist_ok=True)
         if not self.source.exists():
@@ -178,7 +179,7 @@ class Campaign:
         for test in sorted(
             covering, key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values()))
         ):
-            if test not in first and duration([*more, test]) < MORE_SECONDS:
+            if test not in first and (self.again or duration([*more, test]) < MORE_SECONDS):
                 more.append(test)
         others = [name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)]
         path = place / "src" / fault.file
@@ -247,7 +248,7 @@ def main() -> None:
     os.chdir(ROOT)
     preload()
     pools = (ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) for _ in range(2))
-    campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes)
+    campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again)
     campaign.record_lines(next(pools))
     lines = campaign.lines()
     areas = [mutants(campaign.source, area, lines, random.Random(arguments.seed)) for area in AREAS]

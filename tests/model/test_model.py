@@ -95,6 +95,17 @@ def test_stepwise_equals_whole(kind):
     close(torch.cat(steps, dim=1), model(SRC, TGT))
 
 
+@pytest.mark.parametrize("kind", [k for k, each in KINDS.items() if each.kind == "transformer" and not each.experts])
+@torch.no_grad()
+def test_all_tensors_are_on_the_device_of_the_model(kind):
+    """The device "meta", which computes shapes only, refuses tensors of other devices, as a GPU does."""
+    model, src, tgt = tiny(kind).to("meta"), SRC.to("meta"), TGT.to("meta")
+    memory, state = model.encode(src), None
+    for token in tgt.split(1, dim=1):
+        logits, state = model.decode(token, memory, state)
+    assert logits.shape == (2, 1, SMALL.vocab_size) and model(src, tgt).device.type == "meta"
+
+
 @every_kind
 @pytest.mark.parametrize("cuts", [[2, 4], [1, 5], [3, 1, 2]])
 @torch.no_grad()

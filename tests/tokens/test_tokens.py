@@ -15,6 +15,7 @@ from transduce.system.errors import UserError
 from transduce.tokens.batching import micro_batches, padding_share
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import WordCache, pack
 
 ENGLISH = [
     "A dog runs over the grass.",
@@ -104,6 +105,21 @@ def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
     for text, row in zip(texts, rows, strict=True):
         if "\u2581" not in text:  # which SentencePiece takes for a space
             assert row == processor.encode(text)
+
+
+@given(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=9), st.integers(1, 9))
+def test_a_word_is_encoded_again_only_if_the_cache_was_full(words, most):
+    encoded = []
+    cache = WordCache(lambda new: encoded.append(sorted(new)) or pack([[len(word)] for word in new]))
+    with patch("transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", most):
+        expected, kept = [], set()
+        for word in words:
+            assert cache.encode([word]).lists() == [[len(word)]]
+            if kept and sum(map(len, {*kept, word})) > most:
+                kept = set()
+            expected += [] if word in kept else [[word]]
+            kept.add(word)
+    assert encoded == expected
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

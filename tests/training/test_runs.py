@@ -20,7 +20,7 @@ from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure, read_recipe
-from transduce.config.schema import RunConfig
+from transduce.config.schema import ModelConfig, RunConfig
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
@@ -29,6 +29,7 @@ from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.training import autobatch
 from transduce.training.announce import time_lines
 from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
@@ -654,6 +655,16 @@ def test_a_model_that_no_memory_holds_is_refused(place, tmp_path, capsys):
     check_sentence(
         status, said, r"d_ff 1000000000.* needs at least \d.* TB of memory, and .* are free\. Choose smaller"
     )
+
+
+def test_training_needs_sixteen_bytes_for_each_weight(monkeypatch):
+    config = RunConfig(model=ModelConfig(vocab_size=300))
+    needed = 16 * sum(weight.numel() for weight in build(config.model).parameters())
+    monkeypatch.setattr(autobatch, "free_memory", lambda: needed)
+    autobatch.check_memory(config, torch.device("cpu"))
+    monkeypatch.setattr(autobatch, "free_memory", lambda: needed - 1)
+    with pytest.raises(UserError, match="needs at least"):
+        autobatch.check_memory(config, torch.device("cpu"))
 
 
 def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):

@@ -235,6 +235,14 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
             assert answer.status_code == status, answer.text
 
 
+@pytest.mark.parametrize(("name", "content"), [("a.txt", b""), ("a.txt", b"\n"), ("a.html", b"<br>")])
+def test_a_document_without_text_comes_back(tokenizer: Tokenizer, engine: Echo, name: str, content: bytes) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        answer = asking.post("/translate_file", data=WORDED, files={"file": (name, content)})
+        assert answer.status_code == 200, answer.text
+        assert asking.get(answer.json()["translatedFileUrl"]).content == content
+
+
 def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         plain = asking.post("/translate", json=WORDED).json()
