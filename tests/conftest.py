@@ -7,10 +7,13 @@ from pathlib import Path
 import hypothesis
 import torch
 
+from forked import measure_quickly
+
 os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 torch.set_num_threads(1)
+measure_quickly()
 hypothesis.settings.register_profile(
     "transduce",
     deadline=None,

@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 
 from transduce import cli
+from transduce.training import autobatch
 
 MODULES = ("torch._dynamo", "transduce.training.run", "transduce.wings.serving.api", "transduce.wings.serving.network")
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
 COMMAND = "from transduce import cli; cli.main()"
+
+
+def measure_quickly() -> None:
+    """Let trainings measure the time of one update only: they are too short to need a reliable estimate."""
+    autobatch.MAX_TIMED_UPDATES = 1
 
 
 def _forks() -> multiprocessing.context.ForkServerContext:
@@ -78,6 +84,7 @@ def _run(code: str, arguments: list[str], log: Path, folder: Path, environment: 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    measure_quickly()
     sys.argv = ["transduce", *arguments]
     exec(code, {"__name__": "__main__"})
 
@@ -104,6 +111,7 @@ def _die(change: int, arguments: list[str], folder: Path, pattern: str, code: st
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
+    measure_quickly()
     exec(code)
     os.environ["no_proxy"] = "*"
     sys.addaudithook(watch)

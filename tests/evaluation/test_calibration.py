@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.decoding.confidence import Confidence, Regression, features, word_features
-from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit
+from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit, regression
 from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 
@@ -41,6 +41,14 @@ def test_features_that_say_nothing_give_a_half():
     confidence = fit(RANDOM.normal(size=(2000, 3)), chrf)
     assert confidence.area == pytest.approx(0.5, abs=0.05) and confidence.calibration_error < 0.05
     assert confidence.probability((0.0, 0.0, 0.0)) == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_mean_probability_is_the_share_of_good_translations():
+    """As in every logistic regression whose bias is not penalised."""
+    chosen = np.concatenate((np.flatnonzero(GOOD)[:1000], np.flatnonzero(~GOOD)[:50]))
+    inputs = np.column_stack((VALUES[chosen], np.ones(len(chosen))))
+    weights = regression(inputs, GOOD[chosen])
+    assert np.mean(1 / (1 + np.exp(-inputs @ weights))) == pytest.approx(1000 / 1050, abs=1e-6)
 
 
 def test_equal_translations_have_no_confidence():

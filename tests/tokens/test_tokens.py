@@ -13,6 +13,7 @@ from corpora import blocks
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.batching import micro_batches, padding_share
+from transduce.tokens.packed import map_file
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import WordCache, pack
@@ -105,6 +106,13 @@ def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
     for text, row in zip(texts, rows, strict=True):
         if "\u2581" not in text:  # which SentencePiece takes for a space
             assert row == processor.encode(text)
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 2]])
+def test_a_file_keeps_its_type(numbers, tmp_path):
+    (tmp_path / "numbers").write_bytes(np.array(numbers, dtype="<u2").tobytes())
+    found = map_file(tmp_path / "numbers", "<u2")
+    assert (found.dtype, found.tolist()) == (np.dtype("<u2"), numbers)
 
 
 @given(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=9), st.integers(1, 9))

@@ -1,5 +1,6 @@
 """From files to a model folder: what a training leaves, what it chooses, and what it says of bad input."""
 
+import itertools
 import json
 import math
 import os
@@ -20,7 +21,7 @@ from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure, read_recipe
-from transduce.config.schema import ModelConfig, RunConfig
+from transduce.config.schema import RunConfig
 from transduce.evaluation.evaluate import evaluate, validation
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
@@ -29,7 +30,7 @@ from transduce.system.files import read_manifest, verify, write_folder
 from transduce.system.journal import read_events
 from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.training import autobatch
+from transduce.training import loop
 from transduce.training.announce import time_lines
 from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
@@ -235,6 +236,26 @@ def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd):
         assert "pairs is too small to learn a language from" in capfd.readouterr().err
     train(given(1200), tmp_path / "enough", stop=at_once)
     assert "too small" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("accumulate", "words"), [(1, "in one micro-batch"), (3, "in 3 micro-batches")])
+def test_micro_batches_are_on_the_screen(accumulate, words, place, tmp_path, capfd):
+    train(options(place, train__accumulate=accumulate), tmp_path / "out", stop=at_once)
+    assert words in capfd.readouterr().err
+
+
+def test_reports_are_means_over_their_updates(place, tmp_path, monkeypatch):
+    reports = []
+    for every in (1, 4):
+        monkeypatch.setattr(loop, "REPORT_EVERY", every)
+        train(options(place), tmp_path / str(every))
+        reports.append([event for event in read_events(tmp_path / str(every) / "journal.jsonl") if "nll" in event])
+    seen = [0, *(event["tokens_seen"] for event in reports[0])]
+    tokens = [end - begin for begin, end in itertools.pairwise(seen)]
+    for first, event in zip(range(0, 8, 4), reports[1], strict=True):
+        for name in ("loss", "nll", "accuracy"):
+            total = sum(reports[0][i][name] * tokens[i] for i in range(first, first + 4))
+            assert event[name] == pytest.approx(total / sum(tokens[first : first + 4]))
 
 
 @pytest.mark.parametrize(("seconds", "minutes", "offered"), [(1.0, 0, True), (1.0, 300, False), (0.5, 0, False)])
@@ -655,16 +676,6 @@ def test_a_model_that_no_memory_holds_is_refused(place, tmp_path, capsys):
     check_sentence(
         status, said, r"d_ff 1000000000.* needs at least \d.* TB of memory, and .* are free\. Choose smaller"
     )
-
-
-def test_training_needs_sixteen_bytes_for_each_weight(monkeypatch):
-    config = RunConfig(model=ModelConfig(vocab_size=300))
-    needed = 16 * sum(weight.numel() for weight in build(config.model).parameters())
-    monkeypatch.setattr(autobatch, "free_memory", lambda: needed)
-    autobatch.check_memory(config, torch.device("cpu"))
-    monkeypatch.setattr(autobatch, "free_memory", lambda: needed - 1)
-    with pytest.raises(UserError, match="needs at least"):
-        autobatch.check_memory(config, torch.device("cpu"))
 
 
 def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):

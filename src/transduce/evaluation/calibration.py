@@ -99,9 +99,9 @@ def _fit(values: Floats, is_good: NDArray[np.bool_], folds: NDArray[np.int_]) ->
     inputs = np.column_stack(((values - means) / scales, np.ones(len(values))))
     held_out = np.empty(len(values))
     for fold in range(FOLDS):
-        weights = _regression(inputs[folds != fold], is_good[folds != fold])
+        weights = regression(inputs[folds != fold], is_good[folds != fold])
         held_out[folds == fold] = _logistic(inputs[folds == fold] @ weights)
-    *weights, bias = _regression(inputs, is_good).tolist()
+    *weights, bias = regression(inputs, is_good).tolist()
     return {
         "means": tuple(means.tolist()),
         "scales": tuple(scales.tolist()),
@@ -130,7 +130,7 @@ def _logistic(logits: Floats) -> Floats:
     return 1 / (1 + np.exp(-logits.clip(-50, 50)))
 
 
-def _regression(inputs: Floats, is_good: NDArray[np.bool_]) -> Floats:
+def regression(inputs: Floats, is_good: NDArray[np.bool_]) -> Floats:
     """The weights of a logistic regression by Newton's method. The last input, the bias, is not penalised."""
     penalty = np.full(inputs.shape[1], PENALTY * len(inputs))
     penalty[-1] = 1e-9
