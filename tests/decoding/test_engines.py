@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 import transduce
 from corpora import reverse_texts, write_texts
 from transduce.config.schema import CorpusConfig, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.torch_engine import MAX_WORKERS, MIN_REQUEST_TOKENS, SLACK, TorchEngine
 from transduce.decoding.types import Engine, Hypothesis, Request, Sentences, length_penalty
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -73,6 +74,17 @@ def search(engine: Engine, sources: list[list[int]], limit: int, **options: floa
     config = replace(DecodeConfig(), **options)
     [found] = engine.search([Request([""] * len(sources), sources, [limit] * len(sources))], config, 1)
     return [(best.score, best.tokens) for [best] in found]
+
+
+@given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 12))
+def test_requests_keep_all_threads_of_our_own_search_busy(total, max_tokens, beam_size, threads):
+    """The fewest rounds in which every thread has a request of at most max_tokens."""
+    engine, config = TorchEngine([build(SMALL)]), DecodeConfig(beam_size=beam_size, max_tokens=max_tokens)
+    with patch("torch.get_num_threads", lambda: threads):
+        budget = engine.budget(config, total)
+    limit, workers = max(1, max_tokens // beam_size), min(threads, MAX_WORKERS)
+    share = total / (workers * math.ceil(total / (workers * limit)))
+    assert share <= budget <= min(limit, max(MIN_REQUEST_TOKENS, SLACK * share + 1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
