@@ -2,7 +2,8 @@
 # make test       format, lint, types and the tests that take seconds
 # make test-all   the same with the tests that take minutes
 # make lint       format, lint and types only
-# make attack     damage files, kill commands, and send hostile texts, documents and requests, for MINUTES=10 each
+# make attack     damage files, kill commands, send hostile texts, documents and requests, fuzz all readers, and plant
+#                 faults in the source, for MINUTES=10 each
 # make audit      look up known vulnerabilities and licences of what is installed, and list it in build/sbom.json
 # make docs       build the documentation: site/index.html
 #
@@ -40,8 +41,8 @@ lint: .venv/installed-dev
 pytest: .venv/installed-dev | lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile $(FAST)
 
-attack: .venv/installed-dev
-	for attack in damage kills texts documents server; do \
+attack: .venv/installed-attack
+	for attack in damage kills texts documents server fuzz mutants; do \
 		OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/$$attack.py --minutes $(MINUTES) || exit 1; done
 
 audit: .venv/installed-audit
@@ -71,6 +72,11 @@ clean:
 .venv/installed-docs: .venv/installed
 	@echo "Installing what the documentation needs ..."
 	@$(INSTALL) -e ".[docs]"
+	@touch $@
+
+.venv/installed-attack: .venv/installed-dev
+	@echo "Installing what the attacks need ..."
+	@$(INSTALL) -e ".[attack]"
 	@touch $@
 
 .venv/installed-audit: .venv/installed-dev

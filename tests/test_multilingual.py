@@ -609,6 +609,12 @@ def test_routes_are_measured_when_a_training_ends(model, place, tmp_path):
     sources, references = zip(*((pair.source, pair.target) for pair in pairs if pair.direction == "de-fr"), strict=True)
     outputs = [each.text for each in translator.translate(sources[:200])]
     assert routes["de-fr"]["direct"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
+    shouted = [pair._replace(source=pair.source.upper()) for pair in pairs if pair.direction == "de-fr"][:200]
+    plain = {"decode.beam_size": 1, "decode.capitals": False, "decode.retry_loops": False}
+    translator = transduce.load(model, engine="torch", options=plain).direct(Direction("de", "fr"))
+    outputs = [each.text for each in translator.translate([pair.source for pair in shouted])]
+    score = CHRF().corpus_score(outputs, [references[:200]]).score
+    assert measure_routes(bundle, shouted, {})["de-fr"]["direct"] == pytest.approx(score), "search is plain"
     out, english_centric = tmp_path / "out", [name for name in DIRECTIONS if "en" in name]
     config = {"data.directions": english_centric, "data.valid": files(place, "valid"), "train.steps": 6}
     corpora = [corpus for corpus in data(place).corpora if corpus.source == "en"]

@@ -1,6 +1,6 @@
 """Fuzzes every reader of files, requests and options, guided by coverage (atheris), and looks for slow inputs.
 
-    pip install atheris
+    pip install -e '.[attack]' -c constraints.txt
     python benchmarks/attack/fuzz.py --minutes 60 [--seed 1] [--targets po html]
 
 `fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own. In the
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", nargs="*", default=[])
-    parser.add_argument("--out", type=Path, default=Path("fuzz-defects"))
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz-defects"))
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -209,7 +209,7 @@ def main() -> None:
 
     signal.signal(signal.SIGPROF, _stop)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    arguments.out.mkdir(exist_ok=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
     names, count = arguments.targets or [*TARGETS], 0
     print("| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |", flush=True)
     rows, lines = list[tuple[int, float]](), list[str]()

@@ -1,6 +1,6 @@
 """Plants faults in the source, one at a time, and runs the fast tests that run the changed lines.
 
-    pip install coverage
+    pip install -e '.[attack]' -c constraints.txt
     python benchmarks/attack/mutants.py --minutes 60 [--seed 1] [--count 300] [--again] [--processes 2]
 
 First, the script records which lines of the package each fast test runs. Then it plants the faults of faults.toml, and
@@ -240,7 +240,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/mutants"))
     arguments = parser.parse_args()
     if find_spec("coverage") is None:
-        sys.exit("The lines of tests can't be recorded: pip install coverage.")
+        sys.exit("The lines of tests can't be recorded: pip install 'transduce[attack]'.")
     os.chdir(ROOT)
     preload()
     pools = (ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) for _ in range(2))

@@ -500,3 +500,22 @@ def test_a_replaced_version_is_freed_after_its_last_request(versions, tmp_path):
             wait_for(lambda: old() is None)
     finally:
         gc.enable()
+
+
+def test_a_replaced_version_counts_until_its_last_request(versions, tmp_path):
+    current = tmp_path / "current"
+    publish(current, versions[0])
+    store = ModelStore([Model.read("current", current)], lambda path: load(path, engine="torch"))
+    store.load_all()
+    route, size = Catalogue(store.models).route("ka", "zu"), store._weight_bytes()
+
+    async def replace() -> None:
+        async with store.open([route]):
+            async with store.open([route]):
+                publish(current, versions[1])
+                await store._replace(store.models[0], State.of(current))
+            assert store._weight_bytes() == size + store.models[0].version.weight_bytes
+        assert store._weight_bytes() == store.models[0].version.weight_bytes
+
+    with client(store) as asking:
+        asking.portal.call(replace)
