@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.evaluation.perplexity import perplexity
+from transduce.evaluation.perplexity import Validation, mean_validation, perplexity
 from transduce.evaluation.scores import _recommended, compare, score
 from transduce.system.errors import UserError
 
@@ -151,3 +151,10 @@ def test_perplexity_is_of_sums_and_not_of_sentences(sentences, random):
     random.shuffle(sentences)
     log_probs, counts = zip(*sentences, strict=True)
     assert perplexity(log_probs, counts, ["w"] * len(counts)) == whole
+
+
+def test_validations_of_several_directions_are_averaged():
+    results = [Validation(2.0, 10.0, 30.0), Validation(8.0, 20.0, 50.0)]
+    mean = mean_validation(results)
+    assert mean == pytest.approx((4.0, 15.0, 40.0)), "perplexity: the geometric mean"
+    assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
