@@ -28,6 +28,7 @@ def finished(tmp_path_factory) -> Path:
         write_texts(folder, name, count, seed)
     given = {"data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}]}
     given |= {"data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")), "train.steps": 4}
+    given |= {"decode.max_extra_tokens": 50}  # translations that differ, so that there is a confidence
     train(TINY | given, folder / "model")
     return folder / "model"
 
