@@ -199,6 +199,19 @@ def test_models_are_loaded_when_they_are_needed_and_the_least_recently_used_one_
     asyncio.run(body())
 
 
+def test_an_idle_model_is_dropped_if_another_one_has_grown():
+    """A model needs more memory if a request opens its second engine."""
+    store = Store("a", "b", limit=2)
+    with client(store) as asking:
+        for name in ("a", "b"):
+            assert asking.post("/translate", json=ASKED | {"model": name}).status_code == 200
+        assert store.in_memory == ["a", "b"]
+        store.models[1].version.loaded.engine.weight_bytes = 2
+        assert asking.post("/translate", json=ASKED | {"model": "b"}).status_code == 200
+        asking.portal.call(asyncio.sleep, 0)
+        assert store.in_memory == ["b"]
+
+
 def test_a_model_in_use_is_not_dropped():
     store = Store("a", "b", "c", limit=2)
 
