@@ -206,7 +206,14 @@ def test_an_idle_model_is_dropped_if_another_one_has_grown():
         for name in ("a", "b"):
             assert asking.post("/translate", json=ASKED | {"model": name}).status_code == 200
         assert store.in_memory == ["a", "b"]
-        store.models[1].version.loaded.engine.weight_bytes = 2
+        engine = store.models[1].version.loaded.engine
+        search = engine.search
+
+        def growing(*request):
+            engine.weight_bytes = 2
+            return search(*request)
+
+        engine.search = growing
         assert asking.post("/translate", json=ASKED | {"model": "b"}).status_code == 200
         asking.portal.call(asyncio.sleep, 0)
         assert store.in_memory == ["b"]
