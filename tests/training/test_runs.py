@@ -223,7 +223,7 @@ def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, c
     assert "There will be about 5 updates, but the learning rate falls over the last 9" in capfd.readouterr().err
 
 
-def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd):
+def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd, monkeypatch):
     def given(pairs: int) -> dict[str, object]:
         corpus = {"data.corpora": [{"files": list(write_texts(tmp_path, f"train-{pairs}", pairs, 0))}]}
         return TINY | corpus | {"data.holdout": 0}
@@ -234,7 +234,8 @@ def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd):
     for name, few in {"chosen": given(2) | {"train.steps": 2}, "more": given(300)}.items():
         train(few, tmp_path / name, stop=at_once)
         assert "pairs is too small to learn a language from" in capfd.readouterr().err
-    train(given(1200), tmp_path / "enough", stop=at_once)
+    monkeypatch.setattr(size_table, "FEW_PAIRS", 300)
+    train(given(300), tmp_path / "enough", stop=at_once)
     assert "too small" not in capfd.readouterr().err
 
 
