@@ -158,3 +158,10 @@ def test_validations_of_several_directions_are_averaged():
     mean = mean_validation(results)
     assert mean == pytest.approx((4.0, 15.0, 40.0)), "perplexity: the geometric mean"
     assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
+
+
+def test_a_better_validation_costs_less():
+    better, worse, begun = Validation(2.0, 20.0, 40.0), Validation(3.0, 10.0, 30.0), Validation(9.0, 0.5, 10.0)
+    for by in ("perplexity", "bleu", "chrf"):
+        assert better.cost(by) < worse.cost(by)
+        assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, "by perplexity while BLEU says little"
