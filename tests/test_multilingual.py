@@ -609,14 +609,15 @@ def test_routes_are_measured_when_a_training_ends(model, place, tmp_path):
     sources, references = zip(*((pair.source, pair.target) for pair in pairs if pair.direction == "de-fr"), strict=True)
     outputs = [each.text for each in translator.translate(sources[:200])]
     assert routes["de-fr"]["direct"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
-    english = transduce.load(model, engine="torch", options={"decode.beam_size": 1}).direct(Direction("de", "en"))
-    french = transduce.load(model, engine="torch", options={"decode.beam_size": 1}).direct(Direction("en", "fr"))
-    outputs = [each.text for each in french.translate([each.text for each in english.translate(sources[:200])])]
+    plain = {"decode.beam_size": 1, "decode.capitals": False, "decode.retry_loops": False}
+    translator = transduce.load(model, engine="torch", options=plain)
+    english = [each.text for each in translator.direct(Direction("de", "en")).translate(sources[:200])]
+    outputs = [each.text for each in translator.direct(Direction("en", "fr")).translate(english)]
     assert routes["de-fr"]["en"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
     shouted = [pair._replace(source=pair.source.upper()) for pair in pairs if pair.direction == "de-fr"][:200]
-    plain = {"decode.beam_size": 1, "decode.capitals": False, "decode.retry_loops": False}
-    translator = transduce.load(model, engine="torch", options=plain).direct(Direction("de", "fr"))
-    outputs = [each.text for each in translator.translate([pair.source for pair in shouted])]
+    outputs = [
+        each.text for each in translator.direct(Direction("de", "fr")).translate([each.source for each in shouted])
+    ]
     score = CHRF().corpus_score(outputs, [references[:200]]).score
     assert measure_routes(bundle, shouted, {})["de-fr"]["direct"] == pytest.approx(score), "search is plain"
     out, english_centric = tmp_path / "out", [name for name in DIRECTIONS if "en" in name]

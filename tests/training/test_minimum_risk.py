@@ -28,6 +28,7 @@ from transduce.training.update import (
     forward,
     learning_rate,
     make_optimizer,
+    risk_steps,
     update,
 )
 
@@ -203,3 +204,8 @@ def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     names = "model.safetensors", "checkpoints/step-00000006/optimizer.safetensors"
     for name in names:
         assert Path(straight / name).read_bytes() == Path(halves / name).read_bytes()
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(9, 0), (10, 10), (11, 10)])
+def test_a_training_cut_to_less_than_its_last_stage_has_none(steps, expected):
+    assert risk_steps(TrainConfig(steps=steps, risk_steps=10)) == expected
