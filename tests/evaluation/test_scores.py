@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.config.schema import DataConfig
+from transduce.evaluation.evaluate import _direction
 from transduce.evaluation.perplexity import Validation, mean_validation, perplexity
 from transduce.evaluation.scores import _recommended, compare, score
 from transduce.system.errors import UserError
+from transduce.text.languages import Direction
+from transduce.text.pairs import Origin, Pair
 
 REFERENCES = ["the cat sat on the mat", "a dog runs in the garden", "she reads a very long book"]
 GOOD = ["the cat sat on the mat", "a dog runs in a garden", "she reads a long book"]
@@ -165,3 +169,10 @@ def test_a_better_validation_costs_less():
     for by in ("perplexity", "bleu", "chrf"):
         assert better.cost(by) < worse.cost(by)
         assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, "by perplexity while BLEU says little"
+
+
+def test_pairs_have_their_own_direction_or_that_of_the_corpus():
+    """It decides how sacreBLEU tokenises the translations."""
+    corpus = DataConfig(source="en", target="de")
+    assert _direction([Pair("a", "b", Origin("", 1), "de-zh")], corpus) == Direction("de", "zh")
+    assert _direction([Pair("a", "b", Origin("", 1))], corpus) == _direction([], corpus) == Direction("en", "de")
