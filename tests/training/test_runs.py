@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -34,9 +35,9 @@ from transduce.training import loop
 from transduce.training.announce import time_lines
 from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
-from transduce.training.checkpoint import moving_average, regular
+from transduce.training.checkpoint import TrainState, moving_average, regular
 from transduce.training.run import train
-from transduce.training.update import AVERAGE
+from transduce.training.update import AVERAGE, Outcome
 
 OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
 ASSIGNMENTS = spelt(OPTIONS)
@@ -243,6 +244,18 @@ def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd, monkeypatc
 def test_micro_batches_are_on_the_screen(accumulate, words, place, tmp_path, capfd):
     train(options(place, train__accumulate=accumulate), tmp_path / "out", stop=at_once)
     assert words in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("minutes", "left"), [(0, "0:01:30"), (1, "0:00:50"), (9, "0:01:30")])
+def test_the_progress_line_knows_the_remaining_time(minutes, left):
+    """10 of 100 updates took 10 seconds, so 90 updates take 90, but no more than train.minutes allows."""
+    config = configure({"train.steps": 100, "train.minutes": minutes})
+    pace = loop.Pace(TrainState())
+    training = SimpleNamespace(config=config, state=TrainState(step=10, seconds=10.0))
+    line = pace.line(
+        training, Outcome(loss=20.0, nll=10.0, correct=1.0, num_tokens=10, gradient_norm=1.0, applied=True)
+    )
+    assert line.startswith(f"10/100  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
 
 
 def test_reports_are_means_over_their_updates(place, tmp_path, monkeypatch):
