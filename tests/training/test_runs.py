@@ -258,6 +258,12 @@ def test_the_progress_line_knows_the_remaining_time(minutes, left):
     assert line.startswith(f"10/100  {left} left  loss 2.000  ppl 2.718  1 tok/s  epoch 1")
 
 
+@pytest.mark.parametrize(("steps", "warned"), [(40, True), (41, False)])
+def test_a_warm_up_of_half_the_training_is_said(steps, warned, place, tmp_path, capfd):
+    train(options(place, train__warmup=20, train__steps=steps), tmp_path / "out", stop=at_once)
+    assert ("but the learning rate rises over the first 20:" in capfd.readouterr().err) is warned
+
+
 def test_reports_are_means_over_their_updates(place, tmp_path, monkeypatch):
     reports = []
     for every in (1, 4):
