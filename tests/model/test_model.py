@@ -260,6 +260,37 @@ def test_a_window_sees_its_neighbours_only():
     assert ((record.attention[0].weights[0] > 0) == near).all()
 
 
+@torch.no_grad()
+def test_a_window_of_the_decoder_sees_the_last_tokens_only():
+    """In each of two layers, a window of 2 sees the last token and the one before it."""
+    model, other = tiny("window"), TGT.clone()
+    other[:, 1] = 7
+    changed = (model(SRC, TGT) - model(SRC, other)).abs().amax(-1) > 1e-4
+    assert changed[0].tolist() == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize(("positions", "sees_order"), [("rotary", True), ("none", False)])
+@torch.no_grad()
+def test_rotary_positions_tell_decoder_and_encoder_the_order(positions, sees_order):
+    """With one layer and without positions, the last output depends on the set of tokens before it only."""
+    config = replace(KINDS["rotary"], num_encoder_layers=1, num_decoder_layers=1)
+    model = build(config).eval()
+    if positions == "none":
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.positions = None
+    outputs = [
+        model(torch.tensor([src]), torch.tensor([tgt]))[0, -1]
+        for src, tgt in (
+            ([4, 5, 6, EOS], [BOS, 4, 5, 6]),
+            ([5, 4, 6, EOS], [BOS, 4, 5, 6]),
+            ([4, 5, 6, EOS], [BOS, 5, 4, 6]),
+        )
+    ]
+    for output in outputs[1:]:
+        assert ((output - outputs[0]).abs().max() > 1e-4) == sees_order
+
+
 def test_sinusoids_by_hand():
     table = sinusoids(50, 512)
     assert table[0, :4].tolist() == [0.0, 1.0, 0.0, 1.0]
