@@ -76,7 +76,23 @@ def loaded_call(
     loaded: Translator, folder: Path, file: Path, output: Path, form: LineFormat = PLAIN_LINES, *, redo: bool = False
 ) -> LoadedCall:
     """A call of `transduce translate` for one file. `folder` is the model's."""
-    return LoadedCall((folder,), str(file), output, {}, "auto", form, None, redo, False, "", "", None, loaded)
+    return LoadedCall(
+        models=(folder,),
+        input=str(file),
+        output=output,
+        options={},
+        engine="auto",
+        format=form,
+        glossary=None,
+        redo=redo,
+        profile=False,
+        shard="",
+        on="",
+        workers=None,
+        direction=("", ""),
+        texts=(),
+        loaded=loaded,
+    )
 
 
 def attempt(run: Callable[[Any], None], call: LoadedCall, seconds: int) -> str | None:
