@@ -187,7 +187,9 @@ def campaign(name: str, seconds: float, seed: int, out: Path) -> tuple[dict[str,
             command = [sys.executable, __file__, *arguments]
             end = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
         path = folder / "result.json"
-        result = json.loads(path.read_text()) if path.exists() else {"runs": 0, "seconds": 0.0, "defects": []}
+        result: dict[str, Any] = (
+            json.loads(path.read_text()) if path.exists() else {"runs": 0, "seconds": 0.0, "defects": []}
+        )
         defects = [Defect(kind, what, bytes.fromhex(data)) for kind, what, data in result["defects"]]
         defects += [Defect("killed", f"status {end.returncode}", path.read_bytes()) for path in folder.glob("killed-*")]
         if end.returncode and not any(defect.kind == "killed" for defect in defects):

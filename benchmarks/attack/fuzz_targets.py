@@ -23,11 +23,10 @@ from transduce import model_folder
 from transduce.config.parse import configure, parse_assignments, read_recipe, to_toml
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.loading import load
-from transduce.decoding.translator import Translator
-from transduce.decoding.types import Translation
+from transduce.decoding.types import Term, Translation
 from transduce.preparation.prepared import read_facts
 from transduce.system.errors import UserError
-from transduce.system.files import read_manifest, verify
+from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
@@ -49,7 +48,7 @@ from transduce.wings.serving.limits import Limits, limits_from
 from transduce.wings.serving.models import Model
 from transduce.wings.serving.payload import Asked, Detection, Texts, check_limits, parse, validate
 from transduce.wings.serving.store import ModelStore
-from transduce.wings.synthetic.translations import begin
+from transduce.wings.synthetic.translations import Translate, begin
 from transduce.wings.synthetic.translations import translated as translated_pairs
 from transduce.wings.terms.glossary import Glossary, contains, read_glossary, segment
 
@@ -266,7 +265,7 @@ def request(data: bytes) -> None:
             json.dumps(asked.model_dump(), ensure_ascii=False).encode()
             if isinstance(asked, Texts):
                 check_limits(asked, [asked.q] if isinstance(asked.q, str) else asked.q, Limits())
-                Glossary([*asked.glossary.items()])
+                Glossary([Term(*entry) for entry in asked.glossary.items()])
 
 
 @cache
@@ -340,12 +339,12 @@ def interrupted(folder: Path) -> None:
     path = folder / "translations.jsonl"
     events = [*begin(path, {"model": "m"})]
     pairs = [Pair(event.get("source", ""), "", Origin("", 1)) for event in events]
-    for _, event in translated_pairs(iter(pairs), cast(Translator, None), iter(events), path, {}):
+    for _, event in translated_pairs(iter(pairs), cast(Translate, None), iter(events), path, {}):
         expect(isinstance(event["text"], str), "no translation")
 
 
 FOLDER_FILES: dict[str, Callable[[Path], object]] = {
-    "manifest.json": lambda folder: (read_manifest(folder), verify(folder)),
+    "manifest.json": verify,
     model_folder.SOURCES: config_with_sources,
     model_folder.CONFIDENCE: confidence,
     PIECES: Tokenizer.load,

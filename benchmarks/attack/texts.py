@@ -23,6 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from toy import TINY, WORDS, attempt, command, loaded_call, write_corpus
 
@@ -138,9 +139,9 @@ def check(translator: Translator, folder: Path, place: Path, data: bytes, draw: 
     assert message is None, f"refused: {message}"
     written = output.read_bytes().decode().split("\n")
     assert written.pop() == "" and len(written) == len(lines), f"{len(lines)} lines in, {len(written)} out"
-    results = [json.loads(line) if form.json else {"text": line} for line in written]
-    for number, (line, result) in enumerate(zip(lines, results, strict=True), 1):
-        assert line.strip() or not result["text"].strip(), f"line {number}, blank, became {result['text']!r}"
+    results: list[dict[str, Any]] = [json.loads(line) if form.json else {"text": line} for line in written]
+    for n, (text, result) in enumerate(zip(lines, results, strict=True), 1):
+        assert text.strip() or not result["text"].strip(), f"line {n}, blank, became {result['text']!r}"
     if lines and draw.random() < 0.4:
         i = draw.randrange(len(lines))
         [alone] = translator.translate_lines([lines[i]], TranslationOptions(sentences=form.sentences))
