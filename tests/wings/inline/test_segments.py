@@ -73,3 +73,12 @@ def test_a_part_that_is_never_short_enough_stays() -> None:
 )
 def test_examples(language: str, text: str, sentences: list[str]) -> None:
     assert cut(text, split(text, language))[0] == sentences
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2009", "\u3000", " \u00a0 "])
+@pytest.mark.parametrize("language", ["en", "fr", "ja"])
+def test_wide_blanks_before_a_full_stop(language, blank):
+    """Without a replacement, sentencex panics."""
+    text = f"Plan A{blank}. Then plan B{blank}."
+    sentences = (text[begin:end] for begin, end in split(text, language))
+    assert "".join("".join(sentences).split()) == "".join(text.split())

@@ -11,6 +11,7 @@ from transduce.tokens.spans import Span
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
+BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 SENTENCE_BLANKS = re.compile(r"\s+")
 
@@ -63,7 +64,8 @@ def _cut(paragraph: str, language: str) -> list[str]:
     except ImportError:
         raise UserError("Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'.") from None
     pieces, done = list[str](), 0
-    for piece in segment(language, SURROGATE.sub("\ufffd", paragraph)):
+    readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", paragraph))
+    for piece in segment(language, readable):
         pieces.append(paragraph[done : done + len(piece)])
         done += len(piece)
     return pieces if done == len(paragraph) else [paragraph]
