@@ -149,6 +149,7 @@ def xliff_unit(draw: Draw, style: Style, prefix: str, inner: Elements, pad: str,
     begin = f'<{prefix}unit id="{said.word}" {flag}>{notes}{draw.choice(["", data])}'
     begin += f"{pad}<{prefix}segment{state}>{source}"
     ending = f"{pad}</{prefix}segment>{draw.choice(['', ignorable])}</{prefix}unit>"
+    style = style._replace(redo=style.redo or "initial" in state)  # such a target is translated again
     return [begin, *target(draw, style, f"{prefix}target", said, inner, pad, stays), ending]
 
 
@@ -159,7 +160,7 @@ def tmx(draw: Draw, style: Style) -> list[Part]:
     doctype = draw.choice(["", f'<!DOCTYPE tmx SYSTEM "tmx14.dtd">{end}'])
     head = f'<tmx version="1.4"><header srclang="{draw.choice(["ka", "*all*"])}" datatype="xml"/>{end}<body>{end}'
     parts: list[Part] = [declaration(draw, style), doctype, head]
-    for _ in range(draw.randint(0, 7)):
+    for number in range(draw.randint(0, 7)):
         said = fragment(draw, style, TMX_INLINE)
         other = f'{pad}<tuv {key}="fr"><seg>{fragment(draw, style, TMX_INLINE).plain}</seg></tuv>'
         date = draw.choice(["", ' creationdate="20200101T000000Z"', " o='a > b'"])
@@ -167,9 +168,10 @@ def tmx(draw: Draw, style: Style) -> list[Part]:
         head = f'<tu tuid="{said.word}">{prop}{draw.choice(["", other])}'
         spoken = f'{pad}<tuv {key}="ka"{date}>{prop}<seg>{said.plain}</seg></tuv>'
         kind = draw.choice(["none", "none", "empty", "translated", "other"])
-        if kind == "other":
+        if kind == "other" and number:  # a file without the source language is refused
             parts.append(f"{head}{other}{end}</tu>{end}")
             continue
+        kind = "none" if kind == "other" else kind
         old = "" if kind == "empty" else fragment(draw, style, TMX_INLINE).plain
         is_place = kind == "empty" or style.redo
         seg = filled(draw, "seg", "", old, said) if is_place else [f"<seg>{old}</seg>"]
