@@ -67,8 +67,9 @@ WEIGHTS = st.floats(0, 1)
 
 @st.composite
 def links(draw: st.DrawFn, source: str, target: str) -> list[tuple[tuple[int, int], tuple[int, int], float]]:
-    """Any links between the words of two texts."""
-    words = [[found.span() for found in re.finditer(r"\S+", text)] for text in (source, target)]
+    """Any links between the words of two texts, or between words and signs, as engines split them."""
+    pattern = draw(st.sampled_from([r"\S+", r"\w+|[^\w\s]"]))
+    words = [[found.span() for found in re.finditer(pattern, text)] for text in (source, target)]
     if not all(words):
         return []
     return draw(st.lists(st.tuples(st.sampled_from(words[0]), st.sampled_from(words[1]), WEIGHTS), max_size=8))
@@ -131,6 +132,8 @@ def test_copied_words_keep_their_place(data: st.DataObject, text: str) -> None:
     assume(copied(masked, masked.text))  # not if it is part of a longer word
     restored = restore(masked, masked.text, data.draw(links(masked.text, masked.text)), speller(text))
     assert intact(text, restored.text, markup=True)
+    characters = [sorted("".join(each.split())) for each in (original(masked, speller(text)), restored.text)]
+    assert characters[0] == characters[1]
 
 
 @given(st.data(), PLAIN)
@@ -203,6 +206,14 @@ def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
     masked = mask(text, markup=True)
     words = [word.span() for word in re.finditer(r"\w+", masked.text)]
     assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
+
+
+def test_tags_around_a_placeholder_stay_there_whatever_links_its_signs() -> None:
+    text = "Press <x/> {0}<y/> now"
+    masked = mask(text, markup=True)
+    brace = masked.text.index("{"), masked.text.index("{") + 1
+    other = masked.text.index("}"), masked.text.index("}") + 1
+    assert restore(masked, masked.text, [(brace, other, 1.0)]).text == text
 
 
 def test_words_may_begin_and_end_with_lines() -> None:

@@ -54,7 +54,9 @@ def restore(
     """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true."""
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
-    placing = _Placing(masked.text, translation, [*links, *copies])
+    in_words = {place for mark, _ in words for place in range(mark.begin, mark.end)}
+    others = [link for link in links if in_words.isdisjoint(range(*link[0]))]
+    placing = _Placing(masked.text, translation, [*others, *copies])
     placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
     patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
     return Restored(
@@ -122,9 +124,9 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
             if 2 * patch.begin < begin + end:
                 patch = patch._replace(begin=begin, end=begin)
             else:
-                patch = patch._replace(begin=end, end=end)
                 merged.append(rest.popleft())
-        merged.append(patch)
+        done = max(patch.begin, merged[-1].end) if merged else patch.begin  # behind a word that it was inside
+        merged.append(patch._replace(begin=done, end=done))
     return [*merged, *rest]
 
 
