@@ -1,5 +1,7 @@
 """What holds for all tests: one thread, that none disturbs another, laws without a stopwatch, a cache of their own."""
 
+import contextlib
+import functools
 import os
 import tempfile
 from pathlib import Path
@@ -8,12 +10,18 @@ import hypothesis
 import torch
 
 from forked import measure_quickly
+from transduce.evaluation import scores
 
 os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 torch.set_num_threads(1)
 measure_quickly()
+scores.MAX_RESAMPLES = 200  # of the bootstrap, which is slow
+with contextlib.suppress(ImportError):  # the model of languages takes half a second to load
+    from py3langid.langid import LanguageIdentifier
+
+    LanguageIdentifier.from_model_file = functools.cache(LanguageIdentifier.from_model_file)
 hypothesis.settings.register_profile(
     "transduce",
     deadline=None,

@@ -20,8 +20,8 @@ LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic 
     "nested tags": ("markup", lambda: f"a {'<b>' * 1100}x{'</b>' * 1100}"),
     "blanks in a sentence": ("sentences", lambda: f"en\n=====\na{' ' * 2_000_000}b."),
     "lines of a cue": ("srt", lambda: "00:00:01,000 --> 00:00:02,000\n" + "Hello\n" * 100_000),
-    "nested formatting": ("tmx", lambda: UNIT.format("<it>" * 90_000 + "x" + "</it>" * 90_000)),
-    "tags of a sentence": ("html", lambda: "<p>" + "word " * 100 + "<wbr>" * 60_000),
+    "nested formatting": ("tmx", lambda: UNIT.format("<it>" * 30_000 + "x" + "</it>" * 30_000)),
+    "tags of a sentence": ("html", lambda: "<p>" + "word " * 100 + "<wbr>" * 20_000),
 }
 
 

@@ -46,8 +46,9 @@ FAMILIES = {
 SHAPE = [
     *("data.vocab_size=320", "data.max_tokens=1024", "model.num_encoder_layers=2", "model.num_decoder_layers=2"),
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=4", "train.warmup=200", "train.threads=1"),
-    *("train.learning_rate=1.0", "model.dropout=0"),
+    *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=8"),
 ]
+VARIANTS = ("dot products", "window", "recurrent, multiplicative", "separable", "recurrent, experts")
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -86,7 +87,9 @@ def test_minimum_risk_training(family):
     assert sum(not weight.equal(old) for weight, old in zip(model.parameters(), before, strict=True)) > len(before) / 2
 
 
-@every_family
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in FAMILIES]
+)
 def test_the_same_commands_serve_all(family, place, tmp_path, capsys):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     every = ["train.save_every=2", "train.validate_every=4", "train.average=2"]

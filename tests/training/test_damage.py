@@ -61,7 +61,9 @@ def corpus(folder: Path) -> object:
     return prepared.facts, prepared.valid(), [array.tolist() for column in columns for array in column]
 
 
-@pytest.mark.parametrize("damaged", [flipped, zeroed, cut_short])
+@pytest.mark.parametrize(
+    "damaged", [flipped, pytest.param(zeroed, marks=pytest.mark.slow), pytest.param(cut_short, marks=pytest.mark.slow)]
+)
 def test_damage_is_refused_or_harmless(finished, damaged: Callable[[bytes], bytes], tmp_path, capfd):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)

@@ -460,7 +460,7 @@ def perplexities(*values: float) -> Callable[[Seq2Seq], Validation]:
 def test_the_reverse_task_is_learnt(tmp_path):
     rows = reverse_rows(3000, seed=1)
     model = replace(MODEL, d_model=32, d_ff=64, num_heads=4, dropout=0.0)
-    train = replace(TRAIN, steps=700, warmup=150, learning_rate=1.0, save_every=1000, cooldown=200)
+    train = replace(TRAIN, steps=500, warmup=100, learning_rate=1.0, save_every=1000, cooldown=150)
     task = training(tmp_path, rows, model, train, perplexities())
     assert loop.train(task) == "steps"
     fresh = [row for row in reverse_rows(400, seed=2) if row not in rows]

@@ -18,6 +18,7 @@ from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.languages import main_language
 
+MAX_RESAMPLES = 1000  # of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all in memory
 AUTO = "auto"  # as a tokenisation: the one for the language of the references
 TOKENISATIONS = {  # that sacreBLEU recommends; for other languages: 13a
     **dict.fromkeys(("zh", "zho", "cmn"), "zh"),
@@ -118,8 +119,7 @@ def _bootstrap(
     """For each metric, the scores of one or two outputs, and the p-value of their difference."""
     for name, hypotheses in outputs.items():
         _check(hypotheses, references, name)
-    # sacreBLEU keeps all resamples in memory: 1,000 for up to 10,000 sentences; for more, fewer, but at least 100.
-    resamples = max(100, min(1000, 10_000_000 // len(references)))
+    resamples = max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
     test = PairedTest(list(outputs.items()), of_output, [references], test_type="bs", n_samples=resamples, n_jobs=1)
     signatures, results = test()

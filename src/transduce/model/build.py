@@ -1,6 +1,7 @@
 """Build, initialise and load models, and count their parameters."""
 
 import math
+from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -110,6 +111,7 @@ def load_weights(model: nn.Module, file: Path) -> None:
     model.load_state_dict(weights)
 
 
+@cache
 def count_parameters(config: ModelConfig) -> int:
     """Count the parameters of a model without allocating them."""
     with torch.device("meta"):

@@ -339,9 +339,9 @@ HOSTILE = ["<a ", "<!--", "<b>", "{{", "%(", "`", "``a", "*a ", "&#", "<code>", 
 @pytest.mark.parametrize("part", [*HOSTILE, "<br> ", ":a", ":a-", "1:11", '<a b="', "<a aaaa", "<p>a", "a. "])
 def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
     began = time.process_time()
-    for text in (part * 20_000, part * 5_000 + "</b>" * 5_000):
+    for text in (part * 8_000, part * 2_000 + "</b>" * 2_000):
         for markup in (False, True):
             without_words(mask(text, markup=markup))
         for name in ("a.html", "a.srt", "a.txt"):
             read_document(text.encode(), name, "en", "de")
-    assert time.process_time() - began < 60  # seconds of this process; what others take does not count
+    assert time.process_time() - began < 10  # seconds of this process; what others take does not count

@@ -55,13 +55,12 @@ def restore(
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     in_words = {place for mark, _ in words for place in range(mark.begin, mark.end)}
-    others = [link for link in links if in_words.isdisjoint(range(*link[0]))]
-    placing = _Placing(masked.text, translation, [*others, *copies])
+    links = [*(link for link in links if in_words.isdisjoint(range(*link[0]))), *copies]
+    placing = _Placing(masked.text, translation, links)
     placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
     patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
-    return Restored(
-        weave(translation, patches, spell), placing.guessed, partial(moved, translation, patches, spell=spell)
-    )
+    text = weave(translation, patches, spell)
+    return Restored(text, placing.guessed, partial(moved, translation, patches, spell=spell))
 
 
 def _occurrences(word: str, text: str) -> list[int]:
@@ -120,9 +119,8 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
         while rest and rest[0].end <= patch.begin:
             merged.append(rest.popleft())
         if rest and rest[0].begin < patch.begin:
-            begin, end, *_ = rest[0]
-            if 2 * patch.begin < begin + end:
-                patch = patch._replace(begin=begin, end=begin)
+            if 2 * patch.begin < rest[0].begin + rest[0].end:
+                patch = patch._replace(begin=rest[0].begin)
             else:
                 merged.append(rest.popleft())
         done = max(patch.begin, merged[-1].end) if merged else patch.begin  # behind a word that it was inside
@@ -227,8 +225,7 @@ class _Placing:
 
 def _without_punctuation(text: str, span: Span) -> Span:
     """Strip punctuation from the span of a word, unless the word is only punctuation."""
-    word = WITHIN_PUNCTUATION.search(text, *span)
-    return word.span() if word else span
+    return word.span() if (word := WITHIN_PUNCTUATION.search(text, *span)) else span
 
 
 def _around(place: int, pairs: Sequence[_Placed]) -> Span:
