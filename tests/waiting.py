@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE = 600.0  # seconds; what is waited for takes a fiftieth of it on an idle machine
-PAUSE = 0.01  # seconds between two looks
+PAUSE = 0.04  # seconds between two looks
 
 Found = TypeVar("Found")
 

@@ -100,24 +100,30 @@ def test_what_cannot_be_sharded_is_refused(tmp_path, capsys):
 
 
 JOINS = """
-import sys
+import os, pathlib, sys, waiting
 from transduce.training import distributed, rendezvous
-rendezvous.NOTICE_SECONDS, rendezvous.JOIN_SECONDS = 1.0, 3.0
+rendezvous.NOTICE_SECONDS, rendezvous.JOIN_SECONDS = 1.0, 5.0
+folder = pathlib.Path(sys.argv[1])
+(folder / os.environ["RANK"]).touch()
+waiting.wait_for((folder / "go").exists)
 with distributed.init_distributed():
     pass
 """
 
 
-def test_a_missing_rank_is_named_and_not_waited_for_for_ever():
-    processes = together.start(3, JOINS)
+def test_a_missing_rank_is_named_and_not_waited_for_for_ever(tmp_path):
+    processes = together.start(3, JOINS, tmp_path)
     processes[2].kill()
+    wait_for(lambda: all((tmp_path / str(rank)).exists() for rank in range(2)))
+    (tmp_path / "go").touch()
     for status, said in together.ends(processes)[:2]:
         assert status == 1 and "has not heard from rank 2: was it killed, or never started?" in said
-        assert "has not heard from rank 2 for 3 seconds; start all ranks together" in said
+        assert "has not heard from rank 2 for 5 seconds; start all ranks together" in said
 
 
-def test_two_processes_with_one_number_are_refused():
-    processes = together.start(2, JOINS, RANK="0")
+def test_two_processes_with_one_number_are_refused(tmp_path):
+    (tmp_path / "go").touch()
+    processes = together.start(2, JOINS, tmp_path, RANK="0")
     assert any(
         "have the same rank" in said or "can't connect to the others" in said for _, said in together.ends(processes)
     )
