@@ -34,7 +34,7 @@ TINY: dict[str, object] = {  # options of a training that takes a second or two
     "train.ema": 0.0,
     "train.select_by": "perplexity",
     "train.cooldown": 0,
-    "decode.max_extra_tokens": 8,  # a model that has learnt little ends few of its translations
+    "decode.max_extra_tokens": 2,  # a model that has learnt little ends few of its translations
 }
 Rows = Sequence[tuple[list[int], list[int]]]
 

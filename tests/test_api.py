@@ -24,7 +24,7 @@ SIZES = {
     "train.save_every": 10,
     "train.validate_every": 20,
     "train.threads": 1,
-    "decode.max_extra_tokens": 8,
+    "decode.max_extra_tokens": 2,
 }
 
 

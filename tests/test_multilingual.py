@@ -70,7 +70,7 @@ def files(place: Path, name: str, languages: tuple[str, ...] = LANGUAGES) -> lis
 
 SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0.0, "data.max_tokens": 1024}
 STEPS = {"train.steps": 900, "train.warmup": 120, "train.save_every": 450, "train.validate_every": 450}
-STEPS |= {"train.learning_rate": 0.3, "train.average": 1, "train.cooldown": 300}
+STEPS |= {"train.learning_rate": 0.3, "train.average": 1, "train.cooldown": 300, "decode.max_extra_tokens": 8}
 
 
 @pytest.fixture(scope="module")

@@ -267,7 +267,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train.validate_every": 150,
         "train.threads": 1,
         "train.precision": "float32",
-        "decode.max_extra_tokens": 8,
+        "decode.max_extra_tokens": 2,
     }
     files = write_texts(folder, "train", 300, seed=0)
     return transduce.train(folder / "model", train=files, options=options).folder

@@ -46,7 +46,7 @@ FAMILIES = {
 SHAPE = [
     *("data.vocab_size=320", "data.max_tokens=1024", "model.num_encoder_layers=2", "model.num_decoder_layers=2"),
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=4", "train.warmup=200", "train.threads=1"),
-    *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=8"),
+    *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=2"),
 ]
 VARIANTS = ("dot products", "window", "recurrent, multiplicative", "separable", "recurrent, experts")
 every_family = pytest.mark.parametrize("family", FAMILIES)
