@@ -192,6 +192,11 @@ def test_lines_are_told() -> None:
         ("a.po", b'\nmsgstr "a"', r"a\.po:2: this message has no msgid"),
         ("a.po", b'msgid "a"\nmsgid "b"\nmsgstr "c"\n', r"a\.po:2: this message has two msgid"),
         ("a.po", b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', r"a\.po:3: this message has two msgstr"),
+        (
+            "a.po",
+            b'msgid "a"\nmsgid_plural "b"\nmsgstr ""\n',
+            r"a\.po:3: this message has a msgid_plural, so .* 'msgstr\[0\]'",
+        ),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
         ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf:\d+: not well-formed XML"),
         ("a.xlf", XLIFF1.replace("<body>", "<body>\x01").encode(), r"a\.xlf:5: not well-formed XML"),

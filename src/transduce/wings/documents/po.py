@@ -103,8 +103,7 @@ def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tu
             declared = HEADER_LANGUAGE.search(header)
             check_language(name, "into", declared[1] if declared else "", language)
         elif not message.is_fuzzy:
-            has_plural = "msgid_plural" in message.strings
-            yield message, plurals(header, language, name) if has_plural else Plurals(1, 0)
+            yield message, plurals(header, language, name) if "msgid_plural" in message.strings else Plurals(1, 0)
 
 
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
@@ -147,6 +146,8 @@ def _begin_string(message: _Message, match: re.Match[str], begin: int, place: st
     """Begin a string of a message; raises UserError for a repeated keyword such as msgid."""
     string, number = _String([], begin, begin), int(match["number"] or 0)
     if match["keyword"] == "msgstr":
+        if "msgid_plural" in message.strings and not match["number"]:
+            raise UserError(f"{place}: this message has a msgid_plural, so its translation must be 'msgstr[0]'.")
         kept = message.translations.setdefault(number, string)
     else:
         kept = message.strings.setdefault(match["keyword"], string)
@@ -188,8 +189,7 @@ def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
         return
     if forms.singular in translations and forms.singular is not None:
         yield message.strings["msgid"].value, translations[forms.singular].value, message.line
-    others = [number for number in translations if number != forms.singular]
-    if others:
+    if others := [number for number in translations if number != forms.singular]:
         yield message.strings["msgid_plural"].value, translations[max(others)].value, message.line
 
 
