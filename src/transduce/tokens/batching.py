@@ -46,7 +46,7 @@ def _cells(lengths: ArrayLike) -> Indices:
     return np.asarray(lengths, dtype=np.int64) + 1
 
 
-def _by_length(source: Indices, target: Indices, random: np.random.Generator) -> Indices:
+def _by_length(source: Indices, target: Indices, random: "np.random.Generator") -> Indices:
     """Indices that sort pairs by the greater of their two lengths, then by source length minus target length.
 
     The second key ascends where the first key is even and descends where it is odd, or the reverse, at random.
