@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transduce.text.formats import read_document
 from transduce.wings.documents.markup import attribute, pieces, speller
-from transduce.wings.inline.events import events
+from transduce.wings.inline.events import IN_ALL, IN_PLAIN_TEXT, events
 from transduce.wings.inline.numbers import same_numbers
 from transduce.wings.inline.placeholder_removal import without_words
 from transduce.wings.inline.placeholders import (
@@ -78,6 +78,11 @@ def links(draw: st.DrawFn, source: str, target: str) -> list[tuple[tuple[int, in
 @given(st.text() | PLAIN | MARKUP, st.booleans())
 def test_events_are_the_text(text: str, markup: bool) -> None:
     assert "".join(event.raw for event in events(text, markup=markup)) == text
+
+
+@given(st.text(alphabet="<>/ab:.@{}%$#&;`*|[]_w 1") | PLAIN)
+def test_a_quick_look_misses_nothing(text: str) -> None:
+    assert IN_ALL.search(text) or not IN_PLAIN_TEXT.search(text)
 
 
 @given(st.text(alphabet="<>/ab!-=\"'[] c&;") | MARKUP, st.booleans())

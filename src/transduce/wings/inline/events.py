@@ -38,6 +38,7 @@ LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1
 STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
 IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {CUE_TIME} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
+IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
@@ -77,12 +78,11 @@ def _plain_events(text: str) -> Iterator[Event]:
                 names[tokens[partner].name] -= 1
             names[event.name] -= 1
             unpaired -= {partner, i}
-    for i, event in enumerate(tokens):
-        yield Event("word", event.raw, event.raw) if i in unpaired else event
+    yield from (Event("word", event.raw, event.raw) if i in unpaired else event for i, event in enumerate(tokens))
 
 
 def _plain_tokens(text: str) -> Iterator[Event]:
-    done, open_pairs, match = 0, list[re.Match[str]](), IN_PLAIN_TEXT.search(text)
+    done, open_pairs, match = 0, list[re.Match[str]](), IN_ALL.search(text) and IN_PLAIN_TEXT.search(text)
     while match or open_pairs:
         close = len(text)
         if open_pairs:
