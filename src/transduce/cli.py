@@ -19,7 +19,7 @@ from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTo
 from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
 from transduce.system.files import is_full
-from transduce.system.machine import sleep_soon
+from transduce.system.machine import let_segments_grow, sleep_soon
 
 
 class Command(NamedTuple):
@@ -80,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     The exit status is 2 after a printed error message, 130 after Ctrl-C, and 141 if the output pipe is closed.
     """
     sleep_soon()
+    let_segments_grow()
     arguments = sys.argv[1:] if arguments is None else arguments
     before = command_line.set(["transduce", *arguments])
     try:

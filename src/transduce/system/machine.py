@@ -56,6 +56,15 @@ def sleep_soon() -> None:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
+def let_segments_grow() -> None:
+    """Make torch enlarge blocks of GPU memory instead of adding new ones. This must be called before torch is imported.
+
+    Without this, batches of many shapes take twice as much memory. Does nothing if the user has set torch's options.
+    """
+    if "PYTORCH_ALLOC_CONF" not in os.environ:
+        os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+
+
 def keep_memory() -> None:
     """Make glibc reuse large blocks of memory instead of returning them to Linux.
 
