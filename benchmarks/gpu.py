@@ -3,6 +3,8 @@
     python benchmarks/gpu.py [--models base big] [--updates 30] [--vocabulary 37000] [--tokens 25000]
                              [--multi30k RECIPE TRAIN TRAIN VALID VALID TEST TEST]
 
+Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, as the command transduce does.
+
 Training: batches have up to --tokens source and target tokens, in random sentences with lengths like those of newspaper
 text (log-normal, 27 subwords on average). The first updates are not timed. tokens/s counts target tokens without
 padding. TFLOP/s counts the matrix products of forward and backward passes, and is compared with the measured speed of
