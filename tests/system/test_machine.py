@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from transduce.system.machine import cores, features, free_memory
+from transduce.system.machine import cores, features, free_memory, let_segments_grow
 from transduce.training.autobatch import has_fast_bfloat16
 
 PRODUCTS = """
@@ -67,3 +67,15 @@ def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
     assert "avx2" in features(tmp_path / "cpuinfo")
     assert "avx512f" not in features(tmp_path / "cpuinfo")
     assert not features(tmp_path / "none")
+
+
+@pytest.mark.parametrize("theirs", [{}, {"PYTORCH_ALLOC_CONF": "a:b"}, {"PYTORCH_CUDA_ALLOC_CONF": "a:b"}])
+def test_blocks_of_gpu_memory_grow_unless_the_user_says_otherwise(monkeypatch, theirs):
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
+    let_segments_grow()
+    said = {name: value for name, value in os.environ.items() if name.startswith("PYTORCH_")}
+    monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
+    assert said == (theirs or {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"})

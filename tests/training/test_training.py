@@ -38,6 +38,7 @@ from transduce.training.checkpoint import (
     remove_old,
     save_checkpoint,
 )
+from transduce.training.finish import choose
 from transduce.training.loop import Training
 from transduce.training.resume import load_newest
 from transduce.training.update import (
@@ -455,6 +456,25 @@ def perplexities(*values: float) -> Callable[[Seq2Seq], Validation]:
     """A validation that finds these, one after another."""
     left = iter(values)
     return lambda _: Validation(next(left), 0.0)
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_no_weights_are_validated_twice(tmp_path, ema):
+    measured: list[float] = []
+
+    def measure(model: Seq2Seq) -> Validation:
+        measured.append(sum(weight.double().abs().sum().item() for weight in model.parameters()))
+        return Validation(measured[-1], 0.0)
+
+    train = replace(TRAIN, steps=12, validate_every=4, save_every=4, average=3, ema=ema, patience=0)
+    task = training(tmp_path, reverse_rows(200, seed=1), MODEL, train, measure)
+    loop.train(task)
+    chosen = choose(task)
+    assert len(set(measured)) == len(measured) == (6 if ema else 4), "3 in the loop, an average, and with ema two more"
+    task.validations.clear()  # as after a resumption
+    again = choose(task)
+    assert (again.steps, again.validation, again.is_moving) == (chosen.steps, chosen.validation, chosen.is_moving)
+    assert same(again.weights, chosen.weights)
 
 
 def test_the_reverse_task_is_learnt(tmp_path):

@@ -130,8 +130,10 @@ def choose(training: Training) -> Candidate:
 
     def measured(paths: Sequence[Path], *, moving: bool = False) -> Candidate:
         weights = checkpoint.moving_average(paths[0]) if moving else model_folder.average(paths)
-        training.model.load_state_dict(weights)
         steps = [*map(model_folder.step_of, paths)]
+        if len(steps) == 1 and moving == bool(config.ema) and steps[0] in training.validations:
+            return Candidate(weights, steps, training.validations[steps[0]], moving)
+        training.model.load_state_dict(weights)
         return Candidate(weights, steps, training.validate(training.model.eval()), moving)
 
     config, state = training.config.train, training.state

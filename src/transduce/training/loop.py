@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ class Training:
     device: torch.device
     wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
+    validations: dict[int, Validation] = field(default_factory=dict)  # since the start or resumption, by step
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -170,7 +171,7 @@ def validate(training: Training) -> None:
     figures: list[Any] = training.ranks.agree(list(result) if result else [])
     if not figures:
         return
-    result = Validation(*figures)
+    result = training.validations[state.step] = Validation(*figures)
     cost = result.cost(training.config.train.select_by)
     if state.best is None or cost < state.best:
         state.best, state.best_step, state.stale = cost, state.step, 0

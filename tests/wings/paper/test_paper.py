@@ -298,7 +298,8 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     families = {name: table2.COMPARED_FAMILIES[name] | small for name in ("Transformer", "recurrent (GNMT)")}
     monkeypatch.setattr(table2, "COMPARED_FAMILIES", families)
     stage = {"train": {**table2.TABLE2["reinforcement"]["train"], "steps": 4, "risk_steps": 4}}
-    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "reinforcement": stage}
+    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "reinforced": ["Transformer"]}
+    parts["reinforcement"] = stage
     monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 2e8})
     own = {name: value for name, value in given.items() if name != "train.steps"}
     compared = replace(
