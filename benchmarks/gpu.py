@@ -30,6 +30,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
 from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.build import build
+from transduce.model.device import choose_device
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.tokens.batching import micro_batches
 from transduce.training.run import train as run_training
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     parser.add_argument("--multi30k", nargs=7, metavar="FILE")
     arguments = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "CPU"
     most = ceiling(device, torch.bfloat16)
     print(
@@ -111,7 +112,7 @@ def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tupl
 def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float, float]:
     """Output tokens a second in large batches, and the seconds for one sentence; EOS is made very unlikely."""
     model = build(config).to(device).eval()
-    engine, options = TorchEngine([model]), DecodeConfig(beam_size=4, max_tokens=65_536)
+    engine, options = TorchEngine([model]), DecodeConfig(beam_size=4)
     with torch.no_grad():
         model.embedding.weight[2] = 0.0  # EOS: its logit is 0, and many others are larger
     sources = np.random.default_rng(1).integers(4, config.vocab_size, (count, OUT)).tolist()

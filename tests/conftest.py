@@ -12,6 +12,8 @@ import torch
 from forked import measure_quickly
 from transduce.evaluation import scores
 
+if "TEST_GPU" not in os.environ:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # many tests compare bits with those of a CPU
 os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name

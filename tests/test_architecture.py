@@ -64,6 +64,7 @@ UNIX_ONLY = {"resource"}
 # Imports that would slow down --help.
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
+    ("decoding.loading", "model.device"),
     ("model_folder", "model.build"),
     ("wings.formats", "tokens.tokenizer"),
 }

@@ -97,6 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(f"transduce: The disk is full: {error}. Free some space and run the command again.", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's own class; this module does not import torch
+            raise
+        print("transduce: The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
     finally:

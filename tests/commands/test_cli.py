@@ -11,6 +11,7 @@ from pkgutil import resolve_name
 from typing import Annotated
 
 import pytest
+import torch
 from cyclopts import Parameter
 
 from transduce import cli
@@ -250,3 +251,16 @@ def test_options_lists_them_all_as_markdown(capsys):
     assert {len(row) for row in rows} == {6}
     names = [row[0].strip() for row in rows]
     assert [name for name in names if "." in name] == [option.name for option in config.options()]
+
+
+def fill_the_gpu() -> None:
+    """Use all memory of the GPU."""
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def test_a_full_gpu_is_a_sentence(monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "info", cli.Command(f"{__name__}:fill_the_gpu", "Use all memory."))
+    status, _, said = run(capsys, "info")
+    assert status == 2 and said == (
+        "transduce: The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens.\n"
+    )

@@ -4,8 +4,11 @@ import itertools
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -29,7 +32,7 @@ from transduce.model.embedding import (
 )
 from transduce.model.recording import attention_record, recording, routing_record
 from transduce.model.restricted import attend_nearby, window_mask
-from transduce.model.seq2seq import Seq2Seq, make_batch, select
+from transduce.model.seq2seq import Seq2Seq, make_batch, pad, select
 from transduce.model.transformer import FeedForward, make_norm
 from transduce.system.errors import UserError
 
@@ -82,6 +85,19 @@ def tiny(kind: str) -> Seq2Seq:
 
 def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-3)
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(4, 99), max_size=5), min_size=1, max_size=6),
+    ends=st.tuples(st.lists(st.integers(1, 3), max_size=2), st.lists(st.integers(1, 3), max_size=2)),
+)
+def test_rows_are_padded_to_the_longest(rows, ends):
+    before, after = ends
+    whole = [[*before, *row, *after] for row in rows]
+    longest = max(map(len, whole))
+    expected = [row + [PAD] * (longest - len(row)) for row in whole]
+    assert pad(rows, before=before, after=after).tolist() == expected
+    assert pad([np.array(row, dtype=np.uint16) for row in rows], before=before, after=after).tolist() == expected
 
 
 @every_kind

@@ -73,10 +73,9 @@ def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
 
 
 def _share(rate: float, dtype: "torch.dtype") -> str:
-    import torch
-
     from transduce.model.arithmetic import ceiling
+    from transduce.model.device import choose_device
 
-    limit = ceiling(torch.device("cuda" if torch.cuda.is_available() else "cpu"), dtype)
+    limit = ceiling(choose_device(), dtype)
     kind = str(dtype).removeprefix("torch.")
     return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} matrix products, {rate / limit:.0%}."

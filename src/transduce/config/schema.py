@@ -225,7 +225,7 @@ class DecodeConfig:
         50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
     )
     max_tokens: int = option(
-        4096, "maximum product of decode.beam_size and the number of source tokens in a batch", unit="tokens", least=1
+        4096, "maximum product of decode.beam_size and source tokens in a batch (GPU: 16 times)", unit="tokens", least=1
     )
     no_repeat_ngram: int = option(0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0")
     retry_loops: bool = option(

@@ -80,24 +80,24 @@ def beam_search(
         if on_step is not None:
             on_step(expansion)
         done = _done(beam, length, beam_size, length_penalty).tolist()  # the only wait for the device in a step
-        for i in range(b):
-            if done[i]:
-                results[sentences[i]] = _hypotheses(beam.scores[i], beam.complete[i])
-        if all(done):
+        ended = [i for i in range(b) if done[i]]
+        finished = zip(ended, beam.scores[ended].tolist(), beam.complete[ended].tolist(), strict=True) if ended else ()
+        for i, scores, complete in finished:
+            results[sentences[i]] = _hypotheses(scores, complete)
+        if len(ended) == b:
             break
-        going_on = torch.tensor([i for i in range(b) if not done[i]], device=step.device)
-        parents = expansion.parents.gather(1, expansion.kept)
-        rows = (going_on[:, None] * w + parents[going_on]).flatten()
-        if any(done):
+        rows = expansion.parents.gather(1, expansion.kept) + w * torch.arange(b, device=step.device)[:, None]
+        if ended:
+            going_on = torch.tensor([i for i in range(b) if not done[i]], device=step.device)
             sentences = [sentences[i] for i in range(b) if not done[i]]
             beam = select(beam, going_on)
             if token_filter is not None:
                 token_filter.select(going_on)
             if selector is not None:
                 selector.select(going_on)
-            step.reorder(rows, going_on)
+            step.reorder(rows[going_on].flatten(), going_on)
         elif beam_size > 1:  # in greedy search the rows keep their order
-            step.reorder(rows)
+            step.reorder(rows.flatten())
     return results
 
 
@@ -148,13 +148,14 @@ def _advance(
 
 def _forbid_repeats(tokens: Tensor, log_probs: Tensor, size: int) -> None:
     """Forbid tokens that would end a hypothesis (b, w, n) with an n-gram of `size` tokens that it already has."""
+    forbidden = list[tuple[int, int, int]]()
     for sentence, hypotheses in enumerate(tokens.tolist()):
         for beam, hypothesis in enumerate(hypotheses):
             last = hypothesis[len(hypothesis) - size + 1 :]
             ends = range(size - 1, len(hypothesis))
-            log_probs[
-                sentence, beam, [hypothesis[end] for end in ends if hypothesis[end - size + 1 : end] == last]
-            ] = -torch.inf
+            forbidden += [(sentence, beam, hypothesis[end]) for end in ends if hypothesis[end - size + 1 : end] == last]
+    if forbidden:
+        log_probs[tuple(torch.tensor(forbidden, device=log_probs.device).T)] = -torch.inf
 
 
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
@@ -175,7 +176,7 @@ def _pick(tokens: Tensor, index: Tensor) -> Tensor:
     return tokens.gather(1, index[..., None].expand(-1, -1, tokens.size(-1)))
 
 
-def _hypotheses(scores: Tensor, complete: Tensor) -> list[Hypothesis]:
-    """Make a sentence's hypotheses from scores (m,) and tokens (m, n), without those that score -inf."""
-    rows = zip(scores.tolist(), complete.tolist(), strict=True)
+def _hypotheses(scores: list[float], complete: list[list[int]]) -> list[Hypothesis]:
+    """Make a sentence's hypotheses from scores (m) and tokens (m, n), without those that score -inf."""
+    rows = zip(scores, complete, strict=True)
     return [Hypothesis(score, row[1 : row.index(EOS)]) for score, row in rows if score > -torch.inf]

@@ -171,8 +171,10 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
     """Load models from several folders, onto the GPU if there is one. Raises UserError if a model can't be read."""
     import torch
 
+    from transduce.model.device import choose_device
+
     keep_memory()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = choose_device()
     models = [model_folder.load(folder, device, torch.get_num_threads()) for folder in folders]
     check_directions([model.config.data for model in models], folders)
     return models

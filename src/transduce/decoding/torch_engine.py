@@ -14,6 +14,7 @@ from transduce.decoding.alignment_layer import alignment_layer, guess_layer, sou
 from transduce.decoding.beam import Watcher, beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request, TokenFilter
+from transduce.model.device import choose_device
 from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import Bundle, load_network
 from transduce.system.machine import keep_memory
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from transduce.decoding.types import Weights
 
 MAX_WORKERS = 8  # each worker needs its own memory
+GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
 MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
 SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
@@ -67,7 +69,8 @@ class TorchEngine:
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""
-        limit = max(1, config.max_tokens // config.beam_size)
+        tokens = config.max_tokens * (GPU_FACTOR if self.device.type == "cuda" else 1)
+        limit = max(1, tokens // config.beam_size)
         workers = self._workers()
         equal_share = total / (workers * max(1, math.ceil(total / (workers * limit))))
         return min(limit, max(MIN_REQUEST_TOKENS, math.ceil(SLACK * equal_share)))
@@ -124,7 +127,7 @@ def open_engine(
     model: ModelToOpen, *, name: str = "torch", transform: Callable[[Seq2Seq], Seq2Seq] | None = None
 ) -> TorchEngine:
     """Load the models, apply `transform` to each of them, and make an engine."""
-    device = model.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = model.device or choose_device()
     keep_memory()
     if model.threads:
         torch.set_num_threads(model.threads)

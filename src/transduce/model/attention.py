@@ -37,8 +37,6 @@ def attend(
     slow = (q.requires_grad and q.dtype != torch.float32) or (q.size(-2) == 1 and k.size(-2) >= SLOW_KEYS)
     if slow and q.device.type == "cpu" and not dropout:
         return attend_with_scores(dot_products(q, k, scale), v, mask, causal=causal)[0]
-    if q.device.type == "cuda":  # cuDNN compiles its kernel for each new shape, in 3/4 of the time of a training
-        torch.backends.cuda.enable_cudnn_sdp(False)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale)
 
 

@@ -81,10 +81,12 @@ class Batch(NamedTuple):
 
 def pad(rows: Sequence[Ids], *, before: Sequence[int] = (), after: Sequence[int] = ()) -> Tensor:
     """Put the ids `before` and `after` around each row, and pad the rows with PAD to a tensor (b, longest)."""
-    extra = len(before) + len(after)
-    padded = np.full((len(rows), max(map(len, rows)) + extra), PAD, dtype=np.int64)
-    for line, row in zip(padded, rows, strict=True):
-        line[: len(row) + extra] = np.concatenate((before, row, after))
+    ends = len(before) + np.fromiter(map(len, rows), dtype=np.int64)
+    padded = np.full((len(rows), ends.max() + len(after)), PAD, dtype=np.int64)
+    padded[:, : len(before)] = before
+    places = np.arange(padded.shape[1])
+    padded[(places >= len(before)) & (places < ends[:, None])] = np.concatenate(rows)
+    padded[np.arange(len(rows))[:, None], ends[:, None] + np.arange(len(after))] = after
     return torch.from_numpy(padded)
 
 

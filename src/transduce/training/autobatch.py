@@ -108,6 +108,7 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 def check_memory(config: RunConfig, device: torch.device) -> None:
     """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
     needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+    torch.cuda.empty_cache()  # of an earlier training in this process; does nothing without a GPU
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
     if needed > free:
         raise UserError(
@@ -119,6 +120,8 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
 def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: torch.device) -> bool:
     """Whether an update with the batch `worst` fits into memory and leaves some of it free."""
     if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)  # else the try before, which did not fit, would count
         try:
             learn([worst])
         except torch.OutOfMemoryError:

@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from transduce.model.device import choose_device
 from transduce.system.console import silence
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
@@ -61,10 +62,9 @@ class Ranks(NamedTuple):
 
     def device(self) -> torch.device:
         """The GPU of this process, or the CPU if there is no GPU. Raises UserError if processes outnumber GPUs."""
-        if not torch.cuda.is_available():
-            return torch.device("cpu")
-        if self.world == 1:
-            return torch.device("cuda")
+        device = choose_device()
+        if device.type == "cpu" or self.world == 1:
+            return device
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
             raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start one for each GPU.")

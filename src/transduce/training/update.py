@@ -1,6 +1,7 @@
 """Computes the loss of a batch and updates the weights (sections 5.3 and 5.4 of the paper)."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
@@ -102,7 +103,7 @@ def update(
     """
     number = risk_step(step, train)
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
-    sums = torch.zeros(3)
+    sums = torch.zeros(3, device=batches[0].src.device)
     for slot, batch in zip(slots, batches, strict=True):
         torch.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
@@ -111,15 +112,16 @@ def update(
                 weight = 0 if slot.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
                 (batch_sums.loss * weight / total).backward()
         if not slot.is_dummy:
-            sums += torch.stack(batch_sums).detach().cpu()
+            sums += torch.stack(batch_sums).detach()
             count("pairs", len(batch.src))
             count("source tokens", batch.src.numel())
             count("target tokens", batch.num_tokens)
-    loss, nll, correct = ranks.sum(sums).tolist()
+    loss, nll, correct = ranks.sum(sums.cpu()).tolist()
     with phase("optimiser"):
         gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
         norm = full_tensor(torch.nn.utils.get_total_norm(gradients))
-        applied = bool(torch.isfinite(norm)) and loss - loss == 0
+        size = norm.item()
+        applied = math.isfinite(size) and math.isfinite(loss)
         if applied:
             if train.clip_norm:
                 torch.nn.utils.clip_grads_with_norm_(model.parameters(), train.clip_norm, norm)
@@ -130,14 +132,17 @@ def update(
                 number = number if number > 0 else step
                 update_average(optimizer, min(train.ema, (1 + number) / (10 + number)))  # forgets the first weights
         optimizer.zero_grad(set_to_none=True)
-    return Outcome(loss, nll, correct, total, norm.item(), applied)
+    return Outcome(loss, nll, correct, total, size, applied)
 
 
 @torch.no_grad()
 def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
     """Update the moving average of the weights, which is part of the optimizer state, so that checkpoints have it."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"] if weight in optimizer.state]
-    averages = [optimizer.state[weight].setdefault(AVERAGE, weight.detach().clone()) for weight in weights]
+    for weight in weights:
+        if AVERAGE not in optimizer.state[weight]:
+            optimizer.state[weight][AVERAGE] = weight.detach().clone()
+    averages = [optimizer.state[weight][AVERAGE] for weight in weights]
     if weights:  # SGD without momentum has no state
         torch._foreach_lerp_(averages, weights, 1 - decay)
 
