@@ -358,6 +358,12 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_or_the_bes
     assert averages == [True, False], "a test in which one of them always wins shows little"
 
 
+def test_validation_files_without_pairs_are_refused(place, tmp_path):
+    (tmp_path / "empty").write_text("\n \n")
+    with pytest.raises(UserError, match="The validation files .* contain no pairs"):
+        train(options(place, data__valid=(str(tmp_path / "empty"),) * 2), tmp_path / "out")
+
+
 def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):
     changes = {"train__average": 1, "train__learning_rate": 20.0, "train__warmup": 4, "train__validate_every": 1}
     result = train(options(place, **changes), tmp_path / "out")

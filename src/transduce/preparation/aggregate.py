@@ -186,6 +186,8 @@ def _hold_out(
         dropped += sum(part.count(Part.DROPPED) for part in parts)
     if data.valid:
         held_out = list(masked_pairs(read_directed(data.valid, data), data, cleaning))
+        if not held_out:
+            raise UserError(f"The validation files {' and '.join(data.valid)} contain no pairs.", option="data.valid")
     return held_out, dropped
 
 

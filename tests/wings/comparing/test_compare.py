@@ -80,7 +80,7 @@ def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
     facts = json.loads((tmp_path / "out/table.json").read_text())
     assert [row["row"] for row in facts] == ["base", "slow", "both"]
     assert [len(row["scores"]["BLEU"]) for row in facts] == [2, 2, 2]
-    assert facts[1]["differences"]["perplexity"]["value"] > 0, "it hardly learns"
+    assert facts[1]["differences"]["log_perplexity"]["value"] > 0, "it hardly learns"
     page = (tmp_path / "out/table.md").read_text()
     assert page.startswith("# Rates") and "| slow | 2 |" in page and "seed-2" in page
     assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in ("table.png", "table-curves.png"))
@@ -98,6 +98,10 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
     for seed in (1, 2):
         card = read_run_card(tmp_path / f"out/more/seed-{seed}")
         assert card and str(tmp_path / f"out/base/seed-{seed}") in card.inputs["init"]
+    shutil.rmtree(tmp_path / "out/base/seed-1")
+    for budget in ("5", "0"):
+        status, _, said = run(capsys, *asked, "--budget", budget)
+        assert status == 2 and f"{tmp_path}/out/more/seed-1 continues the model {tmp_path}/out/base/seed-1" in said
 
 
 @pytest.mark.parametrize(
@@ -129,6 +133,10 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("judge = 'beauty'\n" + ROWS, "judge must be one of"),
         ("seeds = 0\n" + ROWS, "seeds must be"),
         ("seeds = 3\nmax_seeds = 2\n" + ROWS, "max_seeds must not be smaller"),
+        ("seeds = 1\nmax_seeds = 2\n" + ROWS, "max_seeds needs seeds = 2 or more"),
+        ("seeds = true\n" + ROWS, "seeds has the wrong type"),
+        (ROWS + "other = 'train.warmup=7 hello'\n", "table.toml, row 'other': "),
+        (ROWS + f"'{'名' * 60}' = 'train.warmup=7'\n", "a row can't be named"),
         ("updates = 0\n" + ROWS, "updates must be above 0"),
         ("operations = inf\n" + ROWS, "operations must be above 0 and finite"),
         ("notes = 5\n" + ROWS, "notes has the wrong type"),
@@ -187,7 +195,7 @@ def test_a_diverged_row_is_shown(value, shown):
 def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
     table = definition(tmp_path, "updates = 2\n" + ROWS, given)
     standings = train_rows(table, tmp_path, 0, "test")
-    made = {seed: runs.Result(Path(), "", seed, 1.0, 1.0, 1, 1) for seed in (1, 2, 3)}
+    made = {seed: runs.Result(Path(), "", "", seed, 1.0, 1.0, 1, 1) for seed in (1, 2, 3)}
     groups = standings._groups([[made[1], made[2]], [made[2], made[3]]])
     assert [[run.seed for run in group] for group in groups] == [[2, 2]]
 
@@ -204,11 +212,24 @@ def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(give
     assert TUNING_SEED < 1, "no row has this seed"
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
     for row in table.trained:
-        tried = [run.perplexity for run in table.tuned(row, tmp_path)]
+        tried = table.costs(row, tmp_path)
         chosen = table.experiment(row, tmp_path)
         assert chosen and chosen.options["train.warmup"] == (1, 1000)[tried.index(min(tried))]
         (trained,) = runs.results(chosen, tmp_path)
         assert trained.seed == 1, "the run of the grid is not counted"
+
+
+def test_a_point_of_a_grid_that_fails_is_not_chosen(given, tmp_path, capfd):
+    rows = "[rows]\nbase = ''\nother = 'train.warmup=9'\n"
+    table = definition(tmp_path, "seeds = 1\nupdates = 12\n[grid]\n'train.learning_rate' = [1e30, 1]\n" + rows, given)
+    standings = Standings(table, tmp_path, EvaluationText((), [], Direction("en", "de"), "13a"))
+    assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
+    for row in table.trained:
+        failed, tried = table.costs(row, tmp_path)
+        chosen = table.experiment(row, tmp_path)
+        assert tried < failed == math.inf and chosen and chosen.options["train.learning_rate"] == 1
+    capfd.readouterr()
+    assert runs.carry_out(planned_runs(standings), tmp_path, math.inf) and not capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("third", "next_row"), [(0.35, "third"), (0.25, "slow")])
@@ -221,7 +242,7 @@ def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_pa
 
     def results(experiment: Experiment, _: Path) -> list[runs.Result]:
         seeds = range(1, finished[experiment.row] + 1)
-        return [runs.Result(Path(experiment.row, str(seed)), "", seed, 1.0, 1.0, 1, 1) for seed in seeds]
+        return [runs.Result(Path(experiment.row, str(seed)), "", "", seed, 1.0, 1.0, 1, 1) for seed in seeds]
 
     def outcome(folders: list[Path], text: EvaluationText, _: Path) -> Outcome:
         name, sign = folders[0].parent.name, 1 if int(folders[0].name) % 2 else -1
@@ -300,15 +321,21 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
 def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
     one = Experiment("one", {**given, "train.steps": 2})
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+    real = runs.code_hash
     for module in (runs, run_card):
         monkeypatch.setattr(module, "code_hash", lambda: "another")
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf), "a finished run needs no code"
     assert len(runs.results(one, tmp_path)) == 1
+    with pytest.raises(UserError, match=r"seed-1 was made by .*, and this is other code"):
+        runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
+    assert not (tmp_path / "one/seed-2/config.toml").exists(), "it is refused before it is trained"
+    monkeypatch.setattr(runs, "code_hash", real)
     assert runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
     with pytest.raises(UserError, match=r"seed-1 and .*seed-2 were made by different versions of the code"):
         runs.results(one, tmp_path)
+    monkeypatch.setattr(runs, "code_hash", lambda: "another")
     (tmp_path / "one/seed-1/manifest.json").unlink()
-    with pytest.raises(UserError, match=r"was begun by .*, and this is other code"):
+    with pytest.raises(UserError, match=r"seed-1 was made by .*, and this is other code"):
         runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as ScreenTable
 
 from transduce.commands.options import PIPED_COLUMNS, Assignments
-from transduce.commands.recipes import Files, FromCode, ToCode, gather
+from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.system.console import log
 from transduce.system.errors import UserError
 
@@ -51,7 +51,8 @@ def compare(
     """
     if not 0 <= budget < math.inf:
         raise UserError("--budget must be 0 or more minutes.")
-    options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    options = with_languages(given, train)
     from transduce.wings.comparing import definition as definitions  # torch: too slow for --help
     from transduce.wings.comparing import report
 

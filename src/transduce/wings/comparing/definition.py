@@ -17,11 +17,10 @@ from transduce.config.parse import configure, parse_assignments, read_recipe
 from transduce.model.arithmetic import per_target_token
 from transduce.system.errors import UserError
 from transduce.wings.comparing.outcomes import MEASURES
-from transduce.wings.comparing.runs import Experiment, Result, results
+from transduce.wings.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
 from transduce.wings.comparing.statistics import LEVEL
 
 TUNING = "tuning"  # the folder of a row's grid
-TUNING_SEED = 0  # not a seed of the rows, because a chosen run would make its row look too good
 SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
 STAGE_OPTIONS = (  # of all rows, for a second stage too; its model and vocabulary are those of the first stage
@@ -32,7 +31,7 @@ BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "
 KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
 RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
-MAX_NAME = 100
+MAX_NAME_BYTES = 150
 SAME_VOCABULARY = ("data.max_tokens", "data.bleu_tokenize", "data.augment")  # other options data.* may change it
 
 
@@ -108,22 +107,22 @@ class Definition:
         name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
         return self._experiment(row, f"{self._folder(row)}/{TUNING}/{NOT_IN_FOLDERS.sub('-', name)}", point)
 
-    def tuned(self, row: RowDefinition, folder: Path) -> list[Result]:
-        """The finished runs of a row's grid, in the order of its points; [] while one is missing."""
-        found = [
-            next((run for run in results(self.tuning(row, point), folder) if run.seed == TUNING_SEED), None)
-            for point in self.points()
-        ]
-        finished = [run for run in found if run]
-        return finished if len(finished) == len(found) else []
+    def costs(self, row: RowDefinition, folder: Path) -> list[float]:
+        """The perplexity of each point of a row's grid, infinite if its training failed; [] while one is missing."""
+        costs = list[float]()
+        for experiment in (self.tuning(row, point) for point in self.points()):
+            found = [run.perplexity for run in results(experiment, folder) if run.seed == TUNING_SEED]
+            if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
+                return []
+            costs.append(math.inf if not found or math.isnan(found[0]) else found[0])
+        return costs
 
     def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
         """The experiment of a row, with the best point of its grid; None while the grid is not tried completely."""
         point: Mapping[str, Any] = {}
         if row in self.tuned_rows:
-            if not (tuned := self.tuned(row, folder)):
+            if not (costs := self.costs(row, folder)):
                 return None
-            costs = [math.inf if math.isnan(run.perplexity) else run.perplexity for run in tuned]
             point = self.points()[costs.index(min(costs))]
         return self._experiment(row, self._folder(row), point)
 
@@ -157,7 +156,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     if isinstance(table.get("notes"), str):
         table["notes"] = [table["notes"]]
     for key, value in table.items():
-        if key in kinds and not isinstance(value, kinds[key]):
+        if key in kinds and type(value) is not kinds[key]:  # true is an int, too
             raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
         if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise UserError(f"{path}: {key} must be a number.")
@@ -190,7 +189,10 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
 
 def _row(path: Path, name: str, value: Any) -> RowDefinition:
     if isinstance(value, str):
-        return RowDefinition(name, parse_assignments(value.split()))
+        try:
+            return RowDefinition(name, parse_assignments(value.split()))
+        except UserError as error:
+            raise UserError(f"{path}, row '{name}': {error}") from None
     if isinstance(value, dict) and value.keys() == {"ensemble"} and isinstance(value["ensemble"], list):
         return RowDefinition(name, {}, tuple(map(str, value["ensemble"])))
     if isinstance(value, dict) and value.keys() == {"init", "options"} and isinstance(value["options"], str):
@@ -219,6 +221,8 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: judge must be one of {', '.join(MEASURES)}.")
     if definition.seeds < 1:
         raise UserError(f"{file}: seeds must be a whole number from 1.")
+    if definition.seeds == 1 < definition.max_seeds:
+        raise UserError(f"{file}: max_seeds needs seeds = 2 or more, because nothing can be tested with one run.")
     if definition.max_seeds and definition.max_seeds < definition.seeds:
         raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
     if definition.budget and not 0 < definition.budget[1] < math.inf:
@@ -229,9 +233,9 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
             raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
     _check_options(definition, differing, file)
     for row in rows:
-        if len(row.name) > MAX_NAME or RESERVED_NAMES.fullmatch(row.folder):
+        if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
             raise UserError(
-                f"{file}: a row can't be named '{row.name[:MAX_NAME]}', because its folder could not. Rename it."
+                f"{file}: a row can't be named '{row.name[:100]}', because its folder could not. Rename it."
             )
         trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
         if row.init and row.init not in trained_above:
@@ -271,6 +275,11 @@ def _check_options(definition: Definition, differing: Set[str], file: str) -> No
             raise UserError(f"{file}: the grid can't have {name}, since perplexity does not compare vocabularies.")
 
 
+def passes(consistency: str) -> int:
+    """The number of passes over a batch in an update with the option train.consistency."""
+    return 1 if consistency == "none" else 2
+
+
 def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     """The number of updates whose matrix products have `operations` floating-point operations.
 
@@ -282,6 +291,7 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     shape = {name: value for name, value in options.items() if name.startswith("model.") and "dropout" not in name}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
     flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) * options["data.max_tokens"]
+    flops *= passes(options.get("train.consistency", "none"))
     if operations < flops:
         raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
     return max(1, round(operations / flops))

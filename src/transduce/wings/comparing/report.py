@@ -8,7 +8,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.model.arithmetic import per_target_token
 from transduce.system.journal import read_events
-from transduce.wings.comparing.definition import SENTENCE_TOKENS, Definition
+from transduce.wings.comparing.definition import SENTENCE_TOKENS, Definition, passes
 from transduce.wings.comparing.outcomes import MEASURES
 from transduce.wings.comparing.runs import Result
 from transduce.wings.comparing.schedule import Standing, Standings
@@ -66,8 +66,9 @@ def costs(row: Standing) -> tuple[int, float, float]:
 
 def flops(run: Result) -> float:
     """The floating-point operations of the matrix products of a training."""
-    model = model_folder.read_config(run.folder).model
-    return run.target_tokens * per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS)
+    config = model_folder.read_config(run.folder)
+    each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
+    return run.target_tokens * passes(config.train.consistency) * each
 
 
 def verdict(row: Standing, definition: Definition) -> str:
@@ -113,13 +114,20 @@ def data(row: Standing, definition: Definition) -> dict[str, Any]:
         "ensemble": list(row.definition.ensemble),
         "init": row.definition.init,
         "chosen": point,
-        "scores": row.row.scores,
+        "scores": {_logarithm(name): values for name, values in row.row.scores.items()},
         "length_ratio": row.row.length_ratio,
-        "differences": {name: {**each._asdict(), "interval": each.interval} for name, each in row.differences.items()},
+        "differences": {
+            _logarithm(name): {**each._asdict(), "interval": each.interval} for name, each in row.differences.items()
+        },
         "p_value_corrected": row.p_value,
         "verdict": verdict(row, definition),
         "runs": [run.as_json() for run in row.runs],
     }
+
+
+def _logarithm(measure: str) -> str:
+    """The name of a measure in the JSON file, whose perplexities are logarithms."""
+    return f"log_{measure}" if measure == MEASURES[0] else measure
 
 
 def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
@@ -156,8 +164,9 @@ def note(definition: Definition, standings: Standings) -> str:
 
 def code_notes(rows: Sequence[Standing]) -> list[str]:
     """A warning if the rows were made by different versions of the code."""
-    revisions = dict.fromkeys(run.revision for row in rows for run in row.runs)
-    return [f"The rows were made by different code: {', '.join(revisions)}."] if len(revisions) > 1 else []
+    codes = {run.code: run.revision for row in rows for run in row.runs}
+    names = ", ".join(f"{revision} [code {code}]" for code, revision in codes.items())
+    return [f"The rows were made by different code: {names}."] if len(codes) > 1 else []
 
 
 def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:

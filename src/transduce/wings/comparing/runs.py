@@ -24,6 +24,8 @@ from transduce.training.run import train
 from transduce.training.run_card import Session, fingerprint, read_run_card
 
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
+FAILURE = ".failed"  # why a point of a grid could not be trained; its row takes another point
+TUNING_SEED = 0  # of a grid; not a seed of the rows, because a chosen run would make its row look too good
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
 
@@ -50,6 +52,7 @@ class Result(NamedTuple):
 
     folder: Path
     revision: str
+    code: str  # code_hash()
     seed: int
     perplexity: float  # per token
     seconds: float
@@ -61,7 +64,8 @@ class Result(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dictionary for the JSON file of a table."""
-        return {**self._asdict(), "folder": str(self.folder)}
+        values = {**self._asdict(), "folder": str(self.folder)}
+        return {("validation_perplexity" if name == "perplexity" else name): each for name, each in values.items()}
 
 
 def all_runs(experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Run]:
@@ -113,6 +117,9 @@ def carry_out(
                     if str(error) in unstartable.values():
                         raise
                     unstartable[experiment.name] = str(error)
+                elif seed == TUNING_SEED:
+                    write_text(out / FAILURE, f"{error}\n")
+                    continue
                 log(str(error))
                 failures.append(out)
                 continue
@@ -126,13 +133,15 @@ def carry_out(
 
 
 def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
-    """Write the record of a new run, and return its options. Raises UserError if the run was begun by other code."""
-    record, sessions = _record(experiment, out), _sessions(out)
-    if record and sessions and sessions[-1].code != code_hash():
-        raise UserError(
-            f"{out} was begun by {sessions[-1].revision}, and this is other code ({revision()}). Continue it with the "
-            "code that began it, or delete the folder to begin again."
-        )
+    """Write the record of a new run, and return its options. Raises UserError if other code made runs of the row."""
+    record = _record(experiment, out)
+    for each in sorted(out.parent.glob("seed-*")):
+        sessions = _sessions(each) if (record and each == out) or (each / MANIFEST).exists() else []
+        if sessions and sessions[-1].code != code_hash():
+            raise UserError(
+                f"{each} was made by {sessions[-1].revision}, and this is other code ({revision()}). Continue with the "
+                "code that made it, or delete the folder to begin again."
+            )
     if not record:
         out.mkdir(parents=True, exist_ok=True)
         write_text(out / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
@@ -144,11 +153,11 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
 
 
 def is_finished(experiment: Experiment, out: Path) -> bool:
-    """Whether a run is finished. Raises UserError if it had other options, or if no table trained it."""
+    """Whether a run is finished, or failed in a grid. Raises UserError if it had other options or is no table's."""
     record, finished = _record(experiment, out), (out / MANIFEST).exists()
     if finished and record is None:
         raise UserError(f"{out} holds a model without {RECORD}, so this command did not train it. Move it away.")
-    return finished
+    return finished or (out / FAILURE).exists()
 
 
 def count(runs: Sequence[Run], folder: Path) -> str:
@@ -175,6 +184,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
             Result(
                 out,
                 training.get("revision", "unknown code"),
+                sessions[-1].code if (sessions := _sessions(out)) else "",
                 record["seed"],
                 validation.get("perplexity") or math.nan,
                 training["seconds"],
@@ -205,6 +215,10 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
         if was.get(name) != now.get(name):
             what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
             raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
+    if experiment.init:
+        first, card = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name, read_run_card(out)
+        if card and fingerprint(str(first)) not in card.inputs.get("init", {}).values():
+            raise UserError(f"{out} continues the model {first}, which is gone or has changed. Delete {out}, too.")
     return record
 
 

@@ -1,14 +1,14 @@
 """Plans the runs of a table, and collects what the finished runs of each row say."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.wings.comparing.definition import TUNING_SEED, Definition, RowDefinition
+from transduce.wings.comparing.definition import Definition, RowDefinition
 from transduce.wings.comparing.outcomes import MEASURES, OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
-from transduce.wings.comparing.runs import Experiment, Result, Run, results
+from transduce.wings.comparing.runs import TUNING_SEED, Experiment, Result, Run, results
 from transduce.wings.comparing.statistics import Difference, Spread, holm, seeds_needed
 
 ENSEMBLES = "ensembles"  # the folder of their results
@@ -115,28 +115,31 @@ def planned_runs(standings: Standings) -> Iterator[Run]:
             yield experiment, seed
     asked = set[tuple[str, int]]()
     while definition.max_seeds > definition.seeds:
-        run = _most_uncertain(standings.rows(), definition)
-        if run is None or (run[0].name, run[1]) in asked:
+        run = _most_uncertain(standings.rows(), definition, asked)
+        if run is None:
             return
         asked.add((run[0].name, run[1]))
         yield run
 
 
-def _most_uncertain(rows: Sequence[Standing], definition: Definition) -> Run | None:
-    """The next run of the row or of the base, whichever adds more to the largest standard error of an open row."""
+def _most_uncertain(rows: Sequence[Standing], definition: Definition, asked: Set[tuple[str, int]]) -> Run | None:
+    """The next run of the row or of the base, whichever adds more to the largest standard error of an open row.
+
+    Runs that were `asked` for before are left out: they failed, or another process trains them.
+    """
     judge, base = definition.judge, next(each for each in rows if each.definition == definition.base_row)
     open_rows = [each for each in rows if each.is_open and min(len(each.runs), len(base.runs)) < definition.max_seeds]
-    if not open_rows:
-        return None
-    widest = max(open_rows, key=lambda each: _or_infinity(each.differences[judge].error))
 
     def variance(each: Standing) -> float:
-        full = len(each.runs) >= definition.max_seeds
-        return -1.0 if full else _or_infinity(each.spreads[judge].deviation ** 2 / max(1, len(each.runs)))
+        return _or_infinity(each.spreads[judge].deviation ** 2 / max(1, len(each.runs)))
 
-    chosen = max((widest, base), key=variance)
-    seeds = {run.seed for run in chosen.runs}
-    return (chosen.experiment, next(seed for seed in count(1) if seed not in seeds)) if chosen.experiment else None
+    for widest in sorted(open_rows, key=lambda each: -_or_infinity(each.differences[judge].error)):
+        for chosen in sorted((widest, base), key=variance, reverse=True):
+            seeds = {run.seed for run in chosen.runs}
+            seed = next(seed for seed in count(1) if seed not in seeds)
+            if chosen.experiment and len(seeds) < definition.max_seeds and (chosen.experiment.name, seed) not in asked:
+                return chosen.experiment, seed
+    return None
 
 
 def _or_infinity(value: float) -> float:

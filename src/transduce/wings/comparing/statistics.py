@@ -53,8 +53,9 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
 
     `sentence_error` is the standard error over the test sentences, from a paired bootstrap of the rows' mean scores.
     The variances over the seeds of each row and over the sentences add up, with degrees of freedom after Welch and
-    Satterthwaite. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the
-    seeds of the row are not counted.
+    Satterthwaite, at most as many as the seeds have: else deviations that are small by chance would find too many
+    differences. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the seeds
+    of the row are not counted.
     """
     parts = [(each.deviation**2 / each.runs, each.runs - 1) for each in (row, base) if each.deviation != 0]
     parts.append((sentence_error**2, sentences - 1))
@@ -65,6 +66,7 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
     if not variance:
         return Difference(value, 0.0, MAX_DEGREES, 1.0 if not value else 0.0)
     degrees = variance**2 / sum(part**2 / max(1, freedom) for part, freedom in parts)
+    degrees = min(degrees, sum(freedom for _, freedom in parts[:-1]) or degrees)
     return Difference(value, math.sqrt(variance), degrees, p_value(value / math.sqrt(variance), degrees))
 
 
