@@ -360,7 +360,7 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_or_the_bes
 
 def test_validation_files_without_pairs_are_refused(place, tmp_path):
     (tmp_path / "empty").write_text("\n \n")
-    with pytest.raises(UserError, match="The validation files .* contain no pairs"):
+    with pytest.raises(UserError, match=r"The validation files .* contain no pairs"):
         train(options(place, data__valid=(str(tmp_path / "empty"),) * 2), tmp_path / "out")
 
 

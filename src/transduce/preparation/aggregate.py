@@ -186,7 +186,7 @@ def _hold_out(
         dropped += sum(part.count(Part.DROPPED) for part in parts)
     if data.valid:
         held_out = list(masked_pairs(read_directed(data.valid, data), data, cleaning))
-        if not held_out:
+        if not any(pair.source.strip() and pair.target.strip() for pair in held_out):
             raise UserError(f"The validation files {' and '.join(data.valid)} contain no pairs.", option="data.valid")
     return held_out, dropped
 
