@@ -28,10 +28,11 @@ MINUTES ?= 10
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
 
-test: lint pytest
+# Lint runs beside the tests, which leave some time of two cores unused.
+test test-all: .venv/installed-dev
+	$(MAKE) --no-print-directory -j2 lint pytest FAST='$(FAST)'
 
 test-all: FAST :=
-test-all: lint pytest
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
@@ -39,7 +40,7 @@ lint: .venv/installed-dev
 	$(BIN)/mypy --num-workers auto
 
 # Three workers also keep two cores busy, since tests wait for servers and pages; all share the compiled modules.
-pytest: .venv/installed-dev | lint
+pytest: .venv/installed-dev
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile $(FAST)
 
 attack: .venv/installed-attack

@@ -11,7 +11,6 @@ from transduce.training.update import learning_rate
 from transduce.wings.paper import table4
 from transduce.wings.phrasebook.examples import examples
 
-SMALL_TREEBANKS = {"craft-parsing": 18_951, "gum-parsing": 6_917, "ptb-sample-parsing": 3_396}  # recipe -> trees
 PEAK = 0.7 / math.sqrt(256 * 1000)
 
 
@@ -34,29 +33,18 @@ def planned(own: dict, tmp_path: Path) -> list:
     return table4.experiments(own, tmp_path / "out")[1:]  # without the phrasebook
 
 
-def test_the_peak_rate_is_the_same_for_every_share(treebank, tmp_path, monkeypatch):
+def test_every_share_has_the_options_of_the_recipe_or_of_the_user(treebank, tmp_path, monkeypatch):
     monkeypatch.setattr(table4, "TRAIN_TREES", 40)
-    monkeypatch.setattr(table4, "RECIPE_TREES", 40)
     runs = planned(treebank, tmp_path)
-    assert [run.options["train.warmup"] for run in runs] == [1000, 707, 500, 354]
-    assert runs[0].options["train.learning_rate"] == 0.7
-    assert [peak(run.options) for run in runs] == pytest.approx([PEAK] * 4)
+    assert len({run.options["data.corpora"][0]["files"][0] for run in runs}) == 4
+    assert {run.options["train.steps"] for run in runs} == {read_recipe(*read_text("craft-parsing"))["train.steps"]}
+    own = planned({**treebank, "train.learning_rate": 0.1, "train.steps": 40}, tmp_path)
+    assert {(run.options["train.learning_rate"], run.options["train.steps"]) for run in own} == {(0.1, 40)}
 
 
-def test_the_users_warm_up_and_rate_come_first(treebank, tmp_path, monkeypatch):
-    monkeypatch.setattr(table4, "TRAIN_TREES", 40)
-    longer = planned({**treebank, "train.warmup": 250, "train.steps": 400, "train.cooldown": 0}, tmp_path)
-    assert [peak(run.options) for run in longer] == pytest.approx([PEAK] * 4)
-    own = planned({**treebank, "train.learning_rate": 0.1}, tmp_path)
-    assert {run.options["train.learning_rate"] for run in own} == {0.1}
-
-
-@pytest.mark.parametrize("name", SMALL_TREEBANKS)
+@pytest.mark.parametrize("name", ["craft-parsing", "gum-parsing", "ptb-sample-parsing"])
 def test_recipes_for_small_treebanks_share_a_peak_rate(name):
-    options = read_recipe(*read_text(name))
-    assert peak(options) == pytest.approx(PEAK, rel=0.002)
-    share = math.sqrt(SMALL_TREEBANKS[name] / table4.RECIPE_TREES)
-    assert options["train.warmup"] == pytest.approx(1000 * share, rel=0.02)
+    assert peak(read_recipe(*read_text(name))) == pytest.approx(PEAK, rel=0.002)
 
 
 def test_the_trees_that_evalb_leaves_out_are_in_the_table(treebank, tmp_path, monkeypatch):

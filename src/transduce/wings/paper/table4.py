@@ -1,6 +1,5 @@
 """Makes table 4 (English constituency parsing) from the paper's scores and ours."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -25,7 +24,6 @@ from transduce.wings.phrasebook.examples import examples
 TABLE4 = definition("parsing")
 TRAIN_TREES = 20_000  # training trees from the phrasebook
 SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
-RECIPE_TREES = 18_951  # the number of training trees that the recipe's train.steps is for
 SCORES_FILE, SCORES = ".parses.json", ("f1_agreed", "f1", "f1_short", "complete", "left_out", "changed")
 
 
@@ -63,7 +61,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
             file = folder / f"{name}-{count}.mrg"
             # Every share-th tree: the first trees of a corpus come from only a few documents.
             write_text(file, "".join(f"{tree}\n" for tree, _ in islice(read_trees(corpus), 0, None, share)))
-            options = _shortened(recipe, count, others)
+            options = {**recipe, **others}
             row = f"{name}, {count:,} trees"
             planned.append(_experiment(f"{name}-{count}", row, str(file), validation, test, options))
     return planned
@@ -72,18 +70,6 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
 def _experiment(name: str, row: str, train: str, valid: str, test: str, options: Mapping[str, Any]) -> Experiment:
     files = {"data.corpora": [{"files": [train]}], "data.valid": (valid,)}
     return Experiment(f"parsing/{name}", {**PLAIN_OPTIONS, **options, **files}, row, test)
-
-
-def _shortened(recipe: Mapping[str, Any], trees: int, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Scale the recipe's numbers of updates with the square root of `trees`, and keep its peak learning rate.
-
-    The user's options `own` override the scaled options. By equation 3, the rate peaks at train.learning_rate /
-    sqrt(d_model * train.warmup), so train.learning_rate is scaled with the square root of train.warmup.
-    """
-    names = ("train.steps", "train.warmup", "train.cooldown")
-    options = {**recipe, **{name: round(recipe[name] * math.sqrt(trees / RECIPE_TREES)) for name in names}, **own}
-    rate = recipe["train.learning_rate"] * math.sqrt(options["train.warmup"] / recipe["train.warmup"])
-    return {**options, "train.learning_rate": own.get("train.learning_rate", rate)}
 
 
 def table(planned: Sequence[Experiment], folder: Path) -> Table:
