@@ -28,11 +28,10 @@ MINUTES ?= 10
 demo: .venv/installed
 	$(BIN)/transduce demo --out demo
 
-# Lint runs beside the tests, which leave some time of two cores unused.
-test test-all: .venv/installed-dev
-	$(MAKE) --no-print-directory -j2 lint pytest FAST='$(FAST)'
+test: lint pytest
 
 test-all: FAST :=
+test-all: lint pytest
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check
@@ -40,7 +39,7 @@ lint: .venv/installed-dev
 	$(BIN)/mypy --num-workers auto
 
 # Three workers also keep two cores busy, since tests wait for servers and pages; all share the compiled modules.
-pytest: .venv/installed-dev
+pytest: .venv/installed-dev | lint
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile $(FAST)
 
 attack: .venv/installed-attack
