@@ -105,6 +105,9 @@ def read_pairs(
         return _read_bilingual(files[0], languages, lenient)
     if files and all(suffixes(file)[0] in combinable_suffixes() for file in files):
         return chain.from_iterable(_read_bilingual(file, languages, lenient) for file in files)
+    if len(files) > 1 and all(suffixes(file)[0] == TREES for file in files):
+        names = [*files[:2], "…"] if len(files) > 2 else files
+        raise UserError(f"Join the files of trees to one file: cat {' '.join(names)} > train{TREES}")
     if len(files) != 2:
         raise UserError(
             f"{len(files)} files can't be read as a corpus. Give two text files, or only bilingual files "

@@ -1,9 +1,12 @@
 """Trees: read, written and simplified without losing a word."""
 
+import re
+
 import pytest
 from hypothesis import given
 
 from transduce.system.errors import UserError
+from transduce.text.pairs import read_pairs
 from transduce.wings.parsing.trees import (
     TRACE,
     MalformedTreeError,
@@ -125,3 +128,9 @@ def test_trees_know_the_line_that_they_begin_in(tmp_path):
         (5, ["b"]),
         (5, ["c"]),
     ]
+
+
+@pytest.mark.parametrize(("count", "names"), [(2, "0.mrg 1.mrg"), (3, "0.mrg 1.mrg …")])
+def test_several_files_of_trees_are_to_be_joined(count, names):
+    with pytest.raises(UserError, match=rf"cat {re.escape(names)} > train\.mrg"):
+        read_pairs([f"{number}.mrg" for number in range(count)])
