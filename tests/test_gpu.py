@@ -19,7 +19,8 @@ from transduce.training.checkpoint import TrainState, load_checkpoint, moving_av
 from transduce.training.update import Outcome, make_optimizer, update
 
 GPU = choose_device()
-pytestmark = pytest.mark.skipif(GPU.type == "cpu", reason="no GPU, or TEST_GPU is not set")
+if GPU.type == "cpu":
+    pytest.skip("no GPU, or TEST_GPU is not set", allow_module_level=True)
 CPU = torch.device("cpu")
 SMALL = ModelConfig(vocab_size=14, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2)
 KINDS = {

@@ -69,8 +69,7 @@ class TorchEngine:
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""
-        tokens = config.max_tokens * (GPU_FACTOR if self.device.type == "cuda" else 1)
-        limit = max(1, tokens // config.beam_size)
+        limit = max(1, config.max_tokens * (GPU_FACTOR if self.device.type == "cuda" else 1) // config.beam_size)
         workers = self._workers()
         equal_share = total / (workers * max(1, math.ceil(total / (workers * limit))))
         return min(limit, max(MIN_REQUEST_TOKENS, math.ceil(SLACK * equal_share)))

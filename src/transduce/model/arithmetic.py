@@ -12,7 +12,7 @@ from transduce.config.schema import ModelConfig
 from transduce.model.build import build
 from transduce.model.recording import recording
 
-MATRIX_SIZE = 2048  # rows and columns of the matrices that `ceiling` multiplies
+MATRIX_SIZE = {"cpu": 2048, "cuda": 8192}  # rows and columns of the matrices that `ceiling` multiplies
 MEASURING_SECONDS = 0.5
 
 
@@ -46,7 +46,8 @@ def per_target_token(model: ModelConfig, source_length: int, target_length: int)
 @torch.inference_mode()
 def ceiling(device: torch.device, dtype: torch.dtype) -> float:
     """Measure a device's maximum operations per second on large matrix products."""
-    a, b = (torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device).to(dtype) for _ in range(2))
+    size = MATRIX_SIZE[device.type]
+    a, b = (torch.rand(size, size, device=device).to(dtype) for _ in range(2))
     best = 0.0
     end = time.perf_counter() + MEASURING_SECONDS
     while time.perf_counter() < end:
@@ -54,5 +55,5 @@ def ceiling(device: torch.device, dtype: torch.dtype) -> float:
         torch.mm(a, b)
         if device.type == "cuda":
             torch.cuda.synchronize()
-        best = max(best, 2 * MATRIX_SIZE**3 / (time.perf_counter() - began))
+        best = max(best, 2 * size**3 / (time.perf_counter() - began))
     return best

@@ -117,10 +117,10 @@ def carry_out(
                     if str(error) in unstartable.values():
                         raise
                     unstartable[experiment.name] = str(error)
-                elif seed == TUNING_SEED:
+                log(str(error))
+                if seed == TUNING_SEED and experiment.name not in unstartable:
                     write_text(out / FAILURE, f"{error}\n")
                     continue
-                log(str(error))
                 failures.append(out)
                 continue
         if result.reason == "interrupted":
