@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -30,3 +31,8 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.load_profile("transduce")
+
+
+def pytest_collection_finish() -> None:
+    """Collect no garbage among what is imported, which takes 3 % of the time."""
+    gc.freeze()

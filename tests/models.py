@@ -45,6 +45,7 @@ def make_model(
     held_out: int = 40,
     placeholder_tokens: str = "",
     symbols: bool = False,
+    updates: int = 40,
 ) -> Path:
     """The folder of a model that has begun to learn to reverse words, with weights so large that everything matters."""
     sources, targets = texts_of(300, 0, placeholder_tokens[:3])
@@ -63,7 +64,7 @@ def make_model(
     for weight in model.parameters():
         weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
     some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
-    learn(model, make_batch(*some))
+    learn(model, make_batch(*some), updates)
     (folder / model_folder.DATA).mkdir(parents=True)
     lines = [
         json.dumps({"source": s, "target": t})
@@ -74,10 +75,10 @@ def make_model(
     return folder
 
 
-def learn(model: Seq2Seq, batch: Batch) -> None:
-    """Some updates, until the translations differ and end."""
+def learn(model: Seq2Seq, batch: Batch, updates: int) -> None:
+    """After some updates, the translations differ and end."""
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(40):
+    for _ in range(updates):
         loss = smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss / batch.num_tokens
         optimizer.zero_grad()
         loss.backward()

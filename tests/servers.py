@@ -29,7 +29,7 @@ TRAINING = [
     *("train.threads=1", "train.steps=150", "train.save_every=150", "train.validate_every=150"),
     # What so few pairs get by default is for more updates.
     *("train.precision=float32", "model.dropout=0.1", "train.label_smoothing=0.1", "train.word_dropout=0"),
-    *("train.ema=0", "train.select_by=perplexity", "train.cooldown=0"),
+    *("train.ema=0", "train.select_by=perplexity", "train.cooldown=0", "decode.max_extra_tokens=6"),
 ]
 
 

@@ -29,7 +29,7 @@ from transduce.training.start import _extended
 
 FRENCH = {german: f"{german}é" for german in WORDS.values()}
 SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "data.max_tokens": 512, "data.holdout": 20}
-STEPS = {"train.steps": 12, "train.warmup": 4, "train.average": 1}
+STEPS = {"train.steps": 12, "train.warmup": 4, "train.average": 1, "decode.max_extra_tokens": 2}
 
 
 def texts(count: int, seed: int) -> dict[str, list[str]]:

@@ -317,7 +317,7 @@ def test_sinusoids_by_hand():
 
 
 def test_the_table_of_positions_grows():
-    positions = SinusoidalPositions(16, length=4)
+    positions = SinusoidalPositions(16)
     with torch.inference_mode():
         grown = positions(2, 7)
     assert torch.equal(grown, sinusoids(9, 16)[2:])
@@ -333,7 +333,7 @@ def test_the_table_of_positions_may_be_replaced_by_another_thread():
             if name == "table":  # the moment after, another thread has a smaller one
                 super().__setattr__(name, sinusoids(4, 16))
 
-    positions = Contended(16, length=4)
+    positions = Contended(16)
     assert torch.equal(positions(2, 7), sinusoids(9, 16)[2:])
 
 
@@ -413,7 +413,7 @@ def test_equal_to_the_transformer_of_pytorch(kind):
 
 @torch.no_grad()
 def test_rotated_products_depend_on_the_distance_and_on_nothing_else():
-    positions, draw = RotaryPositions(6, length=4), torch.Generator().manual_seed(1)
+    positions, draw = RotaryPositions(6), torch.Generator().manual_seed(1)
     q, k = torch.randn(2, 1, 1, 1, 6, generator=draw)
 
     def product(of_query: int, of_key: int) -> float:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forked import Forked
 from transduce.system.errors import UserError
 from transduce.system.files import (
     publish,
@@ -218,7 +219,7 @@ def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tm
         if write == "publish":
             with write_folder(folder) as aside:
                 fill(aside, OLD)
-        returncode = python(KILLED_AT, folder, moment, write, NEW).returncode
+        returncode = Forked(IMPORTS + KILLED_AT, folder, moment, write, NEW).wait()
         try:
             verify(folder, hashes=True)
             seen.add("new" if content(folder) == NEW else "old" if content(folder) == OLD else "mixed")

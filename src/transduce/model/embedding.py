@@ -36,9 +36,9 @@ class Embedding(nn.Module):
 class SinusoidalPositions(nn.Module):
     """Sinusoidal position encodings (section 3.5) for sequences of any length."""
 
-    def __init__(self, d_model: int, length: int = 512):
+    def __init__(self, d_model: int):
         super().__init__()
-        self.register_buffer("table", sinusoids(length, d_model), persistent=False)
+        self.register_buffer("table", torch.empty(0, d_model), persistent=False)  # grows when it is used
         self.table: Tensor
 
     def forward(self, start: int, length: int) -> Tensor:

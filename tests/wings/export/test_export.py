@@ -58,21 +58,22 @@ MODELS: dict[str, dict[str, Any]] = {
     "dot": {"model.attention": "dot", "model.d_k": 4, "model.d_v": 6},
     "separate symbols": {},
 }
+ALIKE = ("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe")  # like others: only slow tests
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A folder for every name in MODELS, made when it is asked for."""
     place = tmp_path_factory.mktemp("models")
 
-    def get(name: str) -> Path:
-        folder = place / name.replace(" ", "-")
+    def get(name: str, updates: int = 40) -> Path:
+        folder = place / f"{name.replace(' ', '-')}-{updates}"
         made = {
             "joint": "separate" not in name,
             "placeholder_tokens": PLACEHOLDER_TOKENS if "placeholder tokens" in name else "",
         }
         made["symbols"] = "symbols" in name
-        return folder if folder.exists() else make_model(folder, MODELS[name], **made)
+        return folder if folder.exists() else make_model(folder, MODELS[name], updates=updates, **made)
 
     return get
 
@@ -82,7 +83,7 @@ def refused(form: Format, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MODELS])
 def test_an_export_translates_as_the_model_does_or_is_refused(form, name, models, tmp_path):
     folder = models(name)
     if refused(form, folder):
@@ -97,7 +98,7 @@ def test_an_export_translates_as_the_model_does_or_is_refused(form, name, models
 
 
 def test_what_is_refused_is_what_the_table_says(models):
-    found = {name: [form for form in FORMATS if not refused(form, models(name))] for name in MODELS}
+    found = {name: [form for form in FORMATS if not refused(form, models(name, updates=0))] for name in MODELS}
     everything = ["ctranslate2", "argos", "huggingface", "onnx"]
     assert found == {
         "post": everything,
@@ -548,7 +549,7 @@ def by_transformers(folder: Path, never: list[str]) -> list[str]:
     return [" ".join(output.pieces) for output in runner.translate([pair.source for pair in sentences()], 30)]
 
 
-@pytest.mark.parametrize("name", MARIANS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MARIANS])
 def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_again(name, marians, tmp_path):
     pairs = [*sentences(), MULTILINGUAL] if name == "OPUS-MT" else sentences()
     imported = import_model(marians(name), tmp_path / "model", pairs=pairs)

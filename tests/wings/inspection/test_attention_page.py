@@ -313,11 +313,8 @@ def test_a_page_needs_no_library_for_pictures(folder, tmp_path):
 
 @pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_the_command_draws_for_papers(folder, suffix, begin, tmp_path, capsys):
-    for name, options in {
-        "all": [],
-        "one": ["--use", "decoder", "--layer", 2, "--head", 1],
-        "mean": ["--mean"],
-    }.items():
+    every = {"all": [], "one": ["--use", "decoder", "--layer", 2, "--head", 1]} if suffix == "svg" else {}
+    for name, options in (every | {"mean": ["--mean"]}).items():
         out = tmp_path / f"{name}.{suffix}"
         status, _, said = run(capsys, "attention", folder, f"{SENTENCE} $x$", "--out", out, *options)
         assert status == 0, said

@@ -293,6 +293,7 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     assert "–" in empty.rows[0], "without a test text"
 
 
+@pytest.mark.slow
 def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatch):
     small = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "model.d_ff": 32}
     families = {name: table2.COMPARED_FAMILIES[name] | small for name in ("Transformer", "recurrent (GNMT)")}
@@ -302,10 +303,7 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     parts["reinforcement"] = stage
     monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 2e8})
     own = {name: value for name, value in given.items() if name != "train.steps"}
-    compared = replace(
-        table2.comparison({**own, "model.d_model": 16}),
-        seeds=2,
-    )
+    compared = replace(table2.comparison({**own, "model.d_model": 16}), seeds=2)
     table = table2.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
     rows = {row[0]: dict(zip(table.headings, row, strict=True)) for row in table.rows}
     assert rows["Transformer (big)"]["FLOPs en-de"] == "2.3e+19"
