@@ -18,9 +18,9 @@ from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 
-OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 300, "train.warmup": 100, "train.learning_rate": 1}
+OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 200, "train.warmup": 60, "train.learning_rate": 1}
 OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
-OPTIONS |= {"train.save_every": 50, "train.validate_every": 300, "train.patience": 0, "data.synthetic_ratio": 0.5}
+OPTIONS |= {"train.save_every": 50, "train.validate_every": 200, "train.patience": 0, "data.synthetic_ratio": 0.5}
 MARKS = ("", "", " {name}")  # behind the texts
 FOLDER = model_folder.BACK_TRANSLATION
 
