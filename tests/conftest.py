@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import hypothesis
+import pytest
 import torch
 
 from forked import measure_quickly
@@ -25,12 +26,18 @@ with contextlib.suppress(ImportError):  # the model of languages takes half a se
     from py3langid.langid import LanguageIdentifier
 
     LanguageIdentifier.from_model_file = functools.cache(LanguageIdentifier.from_model_file)
-hypothesis.settings.register_profile(
-    "transduce",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
-)
-hypothesis.settings.load_profile("transduce")
+for profile, examples in {"fast": 40, "all": 100}.items():
+    hypothesis.settings.register_profile(
+        profile,
+        deadline=None,
+        max_examples=examples,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make test` tries fewer examples than `make test-all`."""
+    hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "all")
 
 
 def pytest_collection_finish() -> None:

@@ -190,7 +190,7 @@ def test_links_by_hand():
 def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind):
     options = {"convolutions": ()} if kind == "convolutional" else {}
     translator = Translator(TorchEngine([lively(model_config(bpe, kind=kind, **options))]), bpe, CONFIG)
-    texts = ["", *(each.english for each in EXAMPLES[:12]), " ", "漢 字", EXAMPLES[0].english]
+    texts = ["", *(each.english for each in EXAMPLES[:5]), " ", "漢 字", EXAMPLES[0].english]
     plain = translator.translate(texts, n_best=2)
     if kind == "bytenet":
         with pytest.raises(UserError, match="torch can't align words with this model"):

@@ -118,7 +118,7 @@ def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenize
 
 
 def test_many_terms_have_few_hypotheses(tokenizer):
-    wanted = [f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 10)]
+    wanted = [f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 5)]
     constraints = [segment(tokenizer, target) for target in wanted]
     limit = sum(len(each.segmentations[0]) for each in constraints) + 3
     selector = ConstraintSelector([constraints], word_boundaries(tokenizer), [limit], 4)
@@ -280,7 +280,7 @@ def model(config) -> Seq2Seq:
     return model.eval()
 
 
-TEXTS = ["", *(each.english for each in EXAMPLES[:8]), "The dog sleeps.", " ", "A dog and a cat.", "The dog sleeps."]
+TEXTS = ["", *(each.english for each in EXAMPLES[:4]), "The dog sleeps.", " ", "A dog and a cat.", "The dog sleeps."]
 TERMS = [Term("dog", "Rüde"), Term("the", "der"), Term("cat", "rote Katze"), Term("sleeps", "漢字")]
 
 
@@ -301,7 +301,7 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
         changed += plain.text != best.text
         assert asked or plain == best
     assert changed >= 4
-    assert found[9] == found[-1]
+    assert found[5] == found[-1]
     assert list(translator.translate_lines(TEXTS, TranslationOptions(n_best=3, glossary=tuple(TERMS)))) == found
     for text, best in zip(TEXTS, found, strict=True):
         [alone] = translator.translate([text], n_best=3, glossary=TERMS)
@@ -326,7 +326,7 @@ def test_a_term_may_repeat_tokens(model, tokenizer):
 
 def test_a_loop_behind_a_term_is_flagged(tmp_path):
     translator, loops = load(make_model(tmp_path / "model", {}), engine="torch"), 0
-    texts, terms = reverse_texts(20, seed=5)[0], [Term("ka", "Fex"), Term("mi", "Grobbel")]
+    texts, terms = reverse_texts(8, seed=5)[0], [Term("ka", "Fex"), Term("mi", "Grobbel")]
     for text, found in zip(texts, translator.translate(texts, glossary=terms), strict=True):
         loops += (loop := is_loop(translator.encode([text])[0], found.tokens))
         assert LOOP in found.flags or not loop
