@@ -1,4 +1,4 @@
-"""Importing this module loads py3langid's model, which takes half a second. Processes that are forked later share it."""
+"""Loads py3langid's model, which takes half a second. Processes that are forked later share it."""
 
 import contextlib
 import functools
