@@ -45,9 +45,8 @@ def tags_of(tree: Tree) -> list[str]:
 @given(trees, trees)
 def test_exchanging_the_sides_exchanges_recall_and_precision(one, other):
     words = max(len(one.words()), len(other.words()))
-    one, other = (
-        Tree(tree.label, (*tree.children, *[Tree("NN", word="x")] * (words - len(tree.words())))) for tree in (one, other)
-    )
+    leaf = Tree("NN", word="x")
+    one, other = (Tree(tree.label, tree.children + (leaf,) * (words - len(tree.words()))) for tree in (one, other))
     other = delinearise(linearise(other), one.words())  # over the same words: else they could not be compared
     there, back = row(str(one), str(other)), row(str(other), str(one))
     if there.status == back.status == "valid":
