@@ -5,7 +5,7 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from transduce.text.formats import read_document
@@ -103,7 +103,9 @@ def test_masking_markup_is_undone_where_blanks_count(text: str) -> None:
     assert original(mask(text, markup=True, preserve=True), speller(text)) == text
 
 
-@given(PLAIN)
+@given(PLAIN | st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "a", " ", ". A"])).map("".join))
+@example("<b><b><b></b>a </b> a </b>")
+@example("<b>a <b>a<b></b></b></b> a")
 def test_a_text_in_sentences_is_the_text(text: str) -> None:
     masked = mask(text)
     gaps, inside = cut(masked, whole_words(masked, split(masked.text, "en")))

@@ -5,6 +5,7 @@ have marks, too. `without_words` removes placeholders for models that do not cop
 tags and placeholders in the translation.
 """
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -150,17 +151,25 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
     outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
+    first, last = [math.inf] * len(spans), [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
+    others: list[Mark] = []
     for mark in masked.marks:
         i = bisect_right(begins, mark.begin) - 1
-        if i >= 0 and mark.begin < mark.end <= ends[i] and (mark.kind == "word" or (mark.begin, mark.end) != spans[i]):
-            inside[i].append(_moved(mark, -begins[i]))
+        if i < 0 or not mark.begin < mark.end <= ends[i] or (mark.kind != "word" and (mark.begin, mark.end) == spans[i]):
+            others.append(mark)
             continue
-        for order, patch in _ends(mark):
-            i = bisect_right(begins, patch.begin) - 1
-            if i >= 0 and begins[i] < patch.begin < ends[i]:
+        inside[i].append(_moved(mark, -begins[i]))
+        if mark.begin == begins[i]:
+            first[i] = min(first[i], mark.order[0])
+        if mark.end == ends[i]:
+            last[i] = max(last[i], mark.order[1])
+    for order, patch, mark in ((order, patch, mark) for mark in others for order, patch in _ends(mark)):
+        for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):  # spans that it touches
+            if (begins[i] < patch.begin or first[i] < order) and (patch.begin < ends[i] or order < last[i]):
                 inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
-            else:
-                outside[bisect_right(ends, patch.begin)].append((order, patch))
+                break
+        else:
+            outside[bisect_right(ends, patch.begin)].append((order, patch))
     gaps = [
         weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
         for begin, end, patches in zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
