@@ -15,6 +15,7 @@ from transduce.decoding.loading import load
 from transduce.decoding.types import TranslationOptions
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
+from variants import slow
 
 PLACEHOLDERS = ["{0}", "%(name)s", "<b>{1}</b>", "``code``", ""]
 TEXTS = [f"{text} {PLACEHOLDERS[i % 5]}".strip() for i, text in enumerate(reverse_texts(20, seed=4)[0])]
@@ -45,7 +46,7 @@ def served(model: Path, texts: list[str]) -> list[str]:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("sentences", [False, True], ids=["one sentence", "several sentences"])
+@pytest.mark.parametrize("sentences", [slow(False), True], ids=["one sentence", "several sentences"])
 def test_four_doors_give_the_same_translations(sentences, model, tmp_path, capsys):
     """Texts of several sentences are split by the command line and in Python if asked for, elsewhere always."""
     texts = [f"{text}. {text}?" for text in TEXTS] if sentences else TEXTS

@@ -48,7 +48,8 @@ SHAPE = [
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=4", "train.warmup=200", "train.threads=1"),
     *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=2"),
 ]
-VARIANTS = ("dot products", "window", "recurrent, multiplicative", "separable", "recurrent, experts")
+VARIANTS = ("dot products", "additive attention", "window", "experts", "recurrent, multiplicative", "separable")
+VARIANTS += ("recurrent, experts",)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 

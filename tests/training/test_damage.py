@@ -16,6 +16,7 @@ from transduce.system import cache
 from transduce.system.errors import UserError
 from transduce.system.files import digest, read_manifest
 from transduce.training.run import train
+from variants import slow
 
 TEXTS = ["ba ce di", "fo gu"]
 NOT_NEEDED = (*model_folder.NOT_NEEDED, "journal.jsonl", "checkpoints/", "data/")  # to translate
@@ -61,9 +62,7 @@ def corpus(folder: Path) -> object:
     return prepared.facts, prepared.valid(), [array.tolist() for column in columns for array in column]
 
 
-@pytest.mark.parametrize(
-    "damaged", [flipped, pytest.param(zeroed, marks=pytest.mark.slow), pytest.param(cut_short, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("damaged", [flipped, slow(zeroed), slow(cut_short)])
 def test_damage_is_refused_or_harmless(finished, damaged: Callable[[bytes], bytes], tmp_path, capfd):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)

@@ -27,6 +27,7 @@ from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
+from variants import slow
 from waiting import PATIENCE, wait_for
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
@@ -316,7 +317,7 @@ def said(server: Server) -> str:
     return " ".join(server.log.read_text("utf-8").split())
 
 
-@pytest.mark.parametrize("has_room", [True, False], ids=["room for two", "room for one"])
+@pytest.mark.parametrize("has_room", [slow(True), False], ids=["room for two", "room for one"])
 def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_path, has_room):
     current = tmp_path / "current"
     publish(current, versions[0])

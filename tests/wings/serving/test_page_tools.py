@@ -12,6 +12,7 @@ pytest.importorskip(
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from variants import slow
 from web_page import MISSING, WITHOUT, Page
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=WITHOUT)
@@ -48,7 +49,7 @@ def translate(page: Page, text: str) -> None:
 # -- a translation of another text -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", ["too long", "offline", "refused"])
+@pytest.mark.parametrize("reason", [slow("too long"), "offline", slow("refused")])
 def test_a_translation_of_an_earlier_text_says_so(page: Page, reason: str) -> None:
     limit = page.run("return fetch('frontend/settings').then((answer) => answer.json()).then((all) => all.charLimit)")
     page.later(
@@ -148,7 +149,7 @@ def test_a_line_without_a_translation_is_named_when_the_user_leaves_it(page: Pag
 
 
 @pytest.mark.parametrize(
-    "glossary", ["lo = " + "x" * 2000, "\n".join(f"lo {i} = x" for i in range(65)), "lo = " + "Fufu " * 40]
+    "glossary", [slow("lo = " + "x" * 2000), slow("\n".join(f"lo {i} = x" for i in range(65))), "lo = " + "Fufu " * 40]
 )
 def test_an_error_of_the_glossary_stands_beside_it(page: Page, glossary: str) -> None:
     page.fill("#source-text", "ka lo mi")

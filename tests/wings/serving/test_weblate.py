@@ -15,6 +15,7 @@ from corpora import reverse_texts
 from models import make_model
 from servers import Answer, Server, request, serving
 from transduce.wings.serving.keys import add_key
+from variants import slow
 from waiting import wait_for
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
@@ -104,9 +105,9 @@ def test_a_batch_in_another_script_fits_into_a_request_with_a_key(keyed: tuple[S
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("pt_BR", "Bom dia! Como você está hoje?"),
+        slow("pt_BR", "Bom dia! Como você está hoje?"),
         ("zh_Hans", "你好，今天天气很好。"),
-        ("es-419", "Buenos días, ¿cómo está usted hoy?"),
+        slow("es-419", "Buenos días, ¿cómo está usted hoy?"),
     ],
 )
 def test_it_finds_languages_with_a_region_or_a_script(tmp_path: Path, code: str, text: str) -> None:

@@ -155,7 +155,8 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
     others: list[Mark] = []
     for mark in masked.marks:
         i = bisect_right(begins, mark.begin) - 1
-        if i < 0 or not mark.begin < mark.end <= ends[i] or (mark.kind != "word" and (mark.begin, mark.end) == spans[i]):
+        is_span = mark.kind != "word" and (mark.begin, mark.end) in spans[i : i + 1]
+        if i < 0 or is_span or not mark.begin < mark.end <= ends[i]:
             others.append(mark)
             continue
         inside[i].append(_moved(mark, -begins[i]))
@@ -163,7 +164,7 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
             first[i] = min(first[i], mark.order[0])
         if mark.end == ends[i]:
             last[i] = max(last[i], mark.order[1])
-    for order, patch, mark in ((order, patch, mark) for mark in others for order, patch in _ends(mark)):
+    for mark, (order, patch) in ((other, end) for other in others for end in _ends(other)):
         for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):  # spans that it touches
             if (begins[i] < patch.begin or first[i] < order) and (patch.begin < ends[i] or order < last[i]):
                 inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
