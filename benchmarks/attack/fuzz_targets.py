@@ -35,9 +35,9 @@ from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import PIECES, Tokenizer
 from transduce.wings.cluster import shards, translating
 from transduce.wings.inline.placeholder_tokens import with_tokens
-from transduce.wings.inline.placeholders import Masked, cut, is_text, mask, original, whole_words
+from transduce.wings.inline.placeholders import Masked, cut, is_text, mask, original
 from transduce.wings.inline.plan import Plan
-from transduce.wings.inline.segments import BULLET, shorten, split
+from transduce.wings.inline.segments import BULLET, shorten, split, whole_words
 from transduce.wings.parsing.brackets import compare
 from transduce.wings.parsing.evalb import read_parameters
 from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify

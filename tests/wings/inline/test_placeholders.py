@@ -20,10 +20,9 @@ from transduce.wings.inline.placeholders import (
     is_text,
     mask,
     original,
-    whole_words,
 )
 from transduce.wings.inline.placing import copied, restore
-from transduce.wings.inline.segments import split
+from transduce.wings.inline.segments import split, whole_words
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]

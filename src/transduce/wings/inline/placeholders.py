@@ -129,20 +129,6 @@ def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
     return weave(masked.text, in_place(masked), spell)
 
 
-def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
-    """Merge neighbouring spans if a placeholder extends across their border."""
-    words = masked.words
-    begins = [word.begin for word in words]
-    whole: list[Span] = []
-    for begin, end in spans:
-        before = bisect_left(begins, begin) - 1  # index of the last word that begins before the span
-        if whole and before >= 0 and words[before].end > whole[-1][1]:
-            whole[-1] = (whole[-1][0], end)
-        else:
-            whole.append((begin, end))
-    return whole
-
-
 def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
     """Cut spans out of a masked text. Returns the unmasked texts around the spans, and a masked text for each span.
 

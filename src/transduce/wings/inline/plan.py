@@ -26,10 +26,9 @@ from transduce.wings.inline.placeholders import (
     moved,
     original,
     weave,
-    whole_words,
 )
 from transduce.wings.inline.placing import copied, restore
-from transduce.wings.inline.segments import shorten, split, whole
+from transduce.wings.inline.segments import shorten, split, whole, whole_words
 
 # Flags of texts that need checking, in addition to CUT.
 LOST = "placeholders"  # a tag or a placeholder is missing, repeated or made up

@@ -1,11 +1,13 @@
 """Splits a text at line breaks, TABs and bullets, and then into sentences with the package sentencex."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
+from transduce.wings.inline.placeholders import Masked
 
 # Line breaks as in str.splitlines(), and TABs, which separate columns.
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -26,6 +28,20 @@ def whole(text: str) -> list[Span]:
     sentence = text.strip()
     begin = text.index(sentence)
     return [(begin, begin + len(sentence))] if sentence else []
+
+
+def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
+    """Merge neighbouring spans if a placeholder extends across their border."""
+    words = masked.words
+    begins = [word.begin for word in words]
+    whole: list[Span] = []
+    for begin, end in spans:
+        before = bisect_left(begins, begin) - 1  # index of the last word that begins before the span
+        if whole and before >= 0 and words[before].end > whole[-1][1]:
+            whole[-1] = (whole[-1][0], end)
+        else:
+            whole.append((begin, end))
+    return whole
 
 
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
