@@ -3,13 +3,13 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
-TREES = {name: ast.parse(text) for name, text in FILES.items()}
 
 MAX_CORE_LINES = 12_290  # read to know the system, without commands; languages 1,430, run cards 220, models 145, GPU 55
 MAX_LINES = 31_435  # every line is read again by somebody; languages 1,970, comparing 1,140, run cards 400, others 170
@@ -17,6 +17,11 @@ MAX_FILE_LINES = 300  # a file is read in one sitting
 MAX_FUNCTION_LINES = 60  # a function fits on a screen
 LONGER_FILES: dict[str, str] = {}  # file -> why it is longer
 LONGER_FUNCTIONS = {"wings/serving/command.py:serve": "half of it is the signature and the help of the command"}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(text) for name, text in FILES.items()}
 
 
 def is_core(file: str) -> bool:
@@ -53,10 +58,10 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield name.id, ast.unparse(part)
 
 
-def homonyms(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+def homonyms(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
     """Names of constants that have different values in different modules, with the modules."""
     values, places = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
-    for file, tree in trees.items():
+    for file, tree in modules.items():
         for name, value in constants(tree):
             values[name].add(value)
             places[name].add(file)
@@ -77,7 +82,7 @@ def test_a_file_is_read_in_one_sitting(file: str) -> None:
 
 
 def test_a_function_fits_on_a_screen() -> None:
-    long = {f"{file}:{name}": count for file, tree in TREES.items() for name, count in functions(tree)}
+    long = {f"{file}:{name}": count for file, tree in trees().items() for name, count in functions(tree)}
     assert {name for name, count in long.items() if count > MAX_FUNCTION_LINES} == set(LONGER_FUNCTIONS)
 
 
@@ -87,13 +92,13 @@ def test_an_exception_is_still_needed() -> None:
 
 def test_a_constant_means_the_same_everywhere() -> None:
     """A reader who meets MAX_TOKENS in two files may believe that they are one number."""
-    assert homonyms(TREES) == {}
+    assert homonyms(trees()) == {}
 
 
 def test_a_homonym_is_found() -> None:
-    trees = {
+    modules = {
         "a.py": ast.parse("SIZE, X = 3, 1"),
         "b.py": ast.parse("SIZE: int = 4\nX = 1"),
         "c.py": ast.parse("SIZE = 3"),
     }
-    assert homonyms(trees) == {"SIZE": {"a.py", "b.py", "c.py"}}
+    assert homonyms(modules) == {"SIZE": {"a.py", "b.py", "c.py"}}

@@ -28,6 +28,7 @@ print(after(1000, 1500) - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_fast_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
 def test_products_of_many_shapes_take_no_more_memory():
     kept = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
