@@ -1,7 +1,5 @@
 """What holds for all tests: one thread, that none disturbs another, laws without a stopwatch, a cache of their own."""
 
-import contextlib
-import functools
 import gc
 import os
 import tempfile
@@ -11,7 +9,7 @@ import hypothesis
 import pytest
 import torch
 
-from forked import measure_quickly
+from forked import load_languages_once, measure_quickly
 from transduce.evaluation import scores
 
 if "TEST_GPU" not in os.environ:
@@ -21,11 +19,8 @@ CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 torch.set_num_threads(1)
 measure_quickly()
+load_languages_once()
 scores.MAX_RESAMPLES = 200  # of the bootstrap, which is slow
-with contextlib.suppress(ImportError):  # the model of languages takes half a second to load
-    from py3langid.langid import LanguageIdentifier
-
-    LanguageIdentifier.from_model_file = functools.cache(LanguageIdentifier.from_model_file)
 for profile, examples in {"fast": 40, "all": 100}.items():
     hypothesis.settings.register_profile(
         profile,

@@ -1,5 +1,7 @@
 """Processes that are forked from one that has imported PyTorch and other modules, since the imports take seconds."""
 
+import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -26,6 +28,14 @@ COMMAND = "from transduce import cli; cli.main()"
 def measure_quickly() -> None:
     """Let trainings measure the time of one update only: they are too short to need a reliable estimate."""
     autobatch.MAX_TIMED_UPDATES = 1
+
+
+def load_languages_once() -> None:
+    """Let py3langid's model, which takes half a second to load, be loaded once in a process."""
+    with contextlib.suppress(ImportError):
+        from py3langid.langid import LanguageIdentifier
+
+        LanguageIdentifier.from_model_file = functools.cache(LanguageIdentifier.from_model_file)
 
 
 def _forks() -> multiprocessing.context.ForkServerContext:

@@ -1,10 +1,11 @@
-"""Loads py3langid's model, which takes half a second. Processes that are forked later share it."""
+"""Loads py3langid's model, so that processes that are forked later have it."""
 
 import contextlib
-import functools
 
+from forked import load_languages_once
+
+load_languages_once()
 with contextlib.suppress(ImportError):
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    LanguageIdentifier.from_model_file = functools.cache(LanguageIdentifier.from_model_file)
     LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -34,14 +34,14 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     """Merge neighbouring spans if a placeholder extends across their border."""
     words = masked.words
     begins = [word.begin for word in words]
-    whole: list[Span] = []
+    merged: list[Span] = []
     for begin, end in spans:
         before = bisect_left(begins, begin) - 1  # index of the last word that begins before the span
-        if whole and before >= 0 and words[before].end > whole[-1][1]:
-            whole[-1] = (whole[-1][0], end)
+        if merged and before >= 0 and words[before].end > merged[-1][1]:
+            merged[-1] = (merged[-1][0], end)
         else:
-            whole.append((begin, end))
-    return whole
+            merged.append((begin, end))
+    return merged
 
 
 def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
