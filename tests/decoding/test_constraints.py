@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -84,7 +84,6 @@ targets = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(
     asked=st.lists(st.lists(targets, max_size=3, unique=True), min_size=1, max_size=4),
     spare=st.integers(0, 6),

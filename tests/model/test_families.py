@@ -49,7 +49,7 @@ SHAPE = [
     *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=2"),
 ]
 VARIANTS = ("dot products", "additive attention", "window", "experts", "recurrent, multiplicative", "separable")
-VARIANTS += ("recurrent, experts",)
+VARIANTS += ("recurrent, experts", "bytenet")
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 

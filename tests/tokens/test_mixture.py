@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora import blocks, reverse_rows
@@ -51,7 +51,6 @@ def test_many_pairs_are_found_as_each_is(stores, pairs):
     assert [ids.tolist() for ids in mixture.targets(chosen)] == [rows[pair][1] for pair in pairs]
 
 
-@settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
 def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
     mixture = Mixture(stores, weights)
@@ -62,7 +61,6 @@ def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch
         assert abs(sum(each) - weight * len(each)) <= 0.5
 
 
-@settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), accumulate=st.integers(1, 4), budget=st.integers(8, 60))
 def test_the_plan_is_a_pure_function_and_keeps_the_budget(stores, weights, epoch, accumulate, budget):
     plan = Mixture(stores, weights).plan(epoch, 0, budget=budget, accumulate=accumulate, seed=3)
@@ -111,7 +109,6 @@ def blocks_of(mixture: Mixture, epoch: int, seed: int = 1) -> list[list[int]]:
 
 
 @pytest.mark.usefixtures("_small_blocks")
-@settings(max_examples=50)
 @given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
 def test_blocks_together_show_every_pair_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
     mixture = Mixture(stores, weights)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora import blocks
@@ -35,7 +35,6 @@ def sampled(vocabulary, texts, strength, seed=1):
     return SubwordSampler(vocabulary, strength).sample(vocabulary.encode(texts), np.random.default_rng(seed)).lists()
 
 
-@settings(max_examples=50)
 @given(
     texts=st.lists(
         st.sampled_from(ENGLISH + GERMAN) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n")),

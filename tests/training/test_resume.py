@@ -194,7 +194,7 @@ def test_a_training_goes_on_when_its_folder_of_files_is_emptied(tmp_path, capsys
     assert run(capsys, arguments(command, tmp_path / "out", train__steps=4))[0] == 0
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", [slow("float32"), "bfloat16"])
 def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
     for steps in (9, 18):
         command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polib
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -315,7 +315,6 @@ def catalogue(messages: Sequence[tuple[str, str, str, bool]]) -> str:
     return str(file)
 
 
-@settings(max_examples=50)
 @given(MESSAGES, st.data())
 def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str, bool]], data: st.DataObject) -> None:
     text = catalogue(messages)

@@ -72,7 +72,6 @@ def _nearness(code: str, wanted: str) -> int | None:
     return 0 if ours == theirs else 1 if len(ours) > len(theirs) else 2
 
 
-@settings(max_examples=60)
 @given(st.lists(st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]), max_size=4))
 def test_units_are_read_as_lxml_and_the_rule_say(tmp_path_factory: pytest.TempPathFactory, units: Units) -> None:
     content = memory([[(code, escape(text)) for code, text in unit] for unit in units])
@@ -408,7 +407,6 @@ def test_several_files_and_folders(folder: Path) -> None:
         texts(str(folder / "empty"))
 
 
-@settings(max_examples=300)
 @given(st.text(" \t\r\na", max_size=12))
 def test_a_line_break_becomes_a_blank_with_the_blanks_around_it(text: str) -> None:
     expected = re.sub(r"\A[ \t]*[\r\n][ \t\r\n]*|[ \t\r\n]*[\r\n][ \t]*\Z", "", text)

@@ -18,6 +18,7 @@ from transduce import model_folder
 from transduce.system.files import digest
 from transduce.training.run import train
 from transduce.wings.paper.check import mark
+from variants import slow
 from waiting import wait_for
 
 OPTIONS = changed(TINY, train__steps=9, train__warmup=4, train__save_every=3, train__validate_every=3)
@@ -220,10 +221,10 @@ def test_other_weights_without_a_reason_are_a_failure(capsys):
     ("name", "value", "told"),
     [
         ("code", "0123456789abcdef", "different code (0.1 (old), code 0123456789abcdef, "),
-        ("torch", "1.0", "different torch (1.0, "),
-        ("processor", "Z80", "different processor (Z80, "),
+        slow("torch", "1.0", "different torch (1.0, "),
+        slow("processor", "Z80", "different processor (Z80, "),
         ("threads", 7, "different threads (7, 1)"),
-        ("processes", 2, "different processes (2, 1)"),
+        slow("processes", 2, "different processes (2, 1)"),
         ("device", "NVIDIA H100", "a GPU adds numbers in no fixed order"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -50,7 +50,6 @@ class Random:
         pass
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(2, 9)), min_size=1, max_size=4),
     st.integers(0, 10**6),

@@ -367,7 +367,6 @@ VALUES = st.none() | st.booleans() | st.floats() | st.integers() | st.text() | s
 FIELDS = ("q", "source", "target", "format", "alternatives", "scores", "alignment", "beam_size", "glossary", "api_key")
 
 
-@settings(max_examples=60)
 @given(fields=st.dictionaries(st.sampled_from(FIELDS), VALUES | st.dictionaries(st.text(), VALUES)))
 def test_fields_of_any_kind_are_answered(server: Server, fields: dict[str, Any]) -> None:
     answer = server.post("/translate", {"q": NONCE, "source": "ka", "target": "zu"} | fields)
@@ -375,7 +374,6 @@ def test_fields_of_any_kind_are_answered(server: Server, fields: dict[str, Any])
     assert answer.status == 200 or answer.error
 
 
-@settings(max_examples=60)
 @given(text=st.text(max_size=80) | st.text(alphabet="<>&;/!-[]\"'=#x0aka \n", max_size=80))
 def test_any_text_is_translated(server: Server, text: str) -> None:
     found = ask(server, text, alternatives=1, alignment=True, scores=True)
