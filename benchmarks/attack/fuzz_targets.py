@@ -171,6 +171,9 @@ def tokenizers() -> dict[str, Tokenizer]:
     return {"bpe": learn(), "unigram": learn(kind="unigram"), "separate": learn(joint=False), **more}
 
 
+sampler = cache(partial(SubwordSampler, strength=0.5))
+
+
 def tokens(data: bytes) -> None:
     """Decoding gives the text back; half of a surrogate pair becomes U+FFFD."""
     texts = [as_text(part) for part in data.split(b"\n")]
@@ -184,7 +187,7 @@ def tokens(data: bytes) -> None:
                 expect("".join(text[slice(*span)] for span in side.spans_in(text, ids)) == text, "spans lose text")
             expect(side.encode(texts[:1]).lists() == given[:1], "a text alone has other tokens")
             if rows.lengths.max() < 256:  # training has no longer texts, by default
-                drawn = SubwordSampler(side, 0.5).sample(rows, np.random.default_rng(len(data)))
+                drawn = sampler(side).sample(rows, np.random.default_rng(len(data)))
                 expect(side.decode(drawn.lists()) == decoded, "sampled subwords lose text")
 
 

@@ -138,7 +138,8 @@ class Vocabulary:
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
         # Given bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; given a string, it would fail.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
-        rows: list[Sequence[int]] = self.processor.encode(lines, num_threads=self.threads)
+        encode = self.processor.encode  # a batch would wait for a thread: for milliseconds, on a busy machine
+        rows = encode(lines, num_threads=self.threads) if self.threads > 1 else [*map(encode, lines)]
         for i, text in enumerate(texts):
             if SPACE in text:
                 rows[i] = self.encode_behind(f" {text}")
@@ -157,8 +158,7 @@ class Vocabulary:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids to texts, by the rules of `Tokenizer.decode`."""
-        plain = [[int(token) for token in row if token > UNK] for row in rows]
-        return [text.replace("\n", " ") for text in self.processor.decode(plain)] if plain else []
+        return [self.processor.decode([int(token) for token in row if token > UNK]).replace("\n", " ") for row in rows]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """The span of each id in the decoded text, or an empty span for PAD, BOS, EOS and UNK."""
