@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 import pytest
 
 from transduce.system.errors import UserError
-from transduce.text.formats import FILE_FORMATS, Format, combinable_suffixes, document_suffixes, read_document
+from transduce.text.formats import FILE_FORMATS, Format, bilingual_suffixes, document_suffixes, read_document
 from transduce.text.pairs import Origin, Pair, read_pairs
 
 PROPERTIES = '''
@@ -55,7 +55,7 @@ def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
     pair = Pair("Hello", "Hallo", Origin(str(file), 2))
     assert list(read_pairs([str(file)])) == [pair]
     assert list(read_pairs([str(tmp_path), str(file)])) == [pair, pair]
-    assert ".properties" in combinable_suffixes() and ".properties" in document_suffixes()
+    assert ".properties" in bilingual_suffixes() and ".properties" in document_suffixes()
 
 
 def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from transduce.text.pairs import Pair
 
 # Functions of the wings, imported when they are needed.
-EVALUATIONS = {TREES: "transduce.wings.parsing.command:evaluate_trees"}  # by the suffix of a file's name
+EVALUATIONS = dict.fromkeys(TREES, "transduce.wings.parsing.command:evaluate_trees")  # by the suffix of a file
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 COMPARE = "transduce.wings.comparing.evaluate_command:compare_translations"
@@ -53,8 +53,8 @@ def evaluate(
     `--hypothesis FILE REFERENCE` scores a file of translations. `--against` compares the translations with others by
     paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
-    MODEL GOLD.mrg parses the sentences of GOLD.mrg and scores the parses by labelled brackets.
-    `--hypothesis PARSES GOLD.mrg` scores a file with one parse per line.
+    MODEL GOLD.mrg … parses the sentences of files of trees and scores the parses by labelled brackets.
+    `--hypothesis PARSES GOLD.mrg …` scores a file with one parse per line.
 
     Args:
         arguments: MODEL SOURCE REFERENCE; or MODEL PAIRS (.tsv, .tmx, .po …); or with --hypothesis, only REFERENCE.
@@ -96,7 +96,7 @@ def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given:
             raise UserError(f"{reason}: leave out {' and '.join(excluded)}.")
 
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
-    kind = TREES if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
+    kind = TREES[0] if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
         exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu")
         return kind

@@ -40,7 +40,7 @@ def prepare(
         recipe: A TOML file of options, or the name of a built-in recipe.
         out: The folder to write.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; or bilingual files (.tsv,
-            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files. Text and bilingual files may be compressed. For
+            .jsonl, .tmx, .xlf, .po, .mrg …) or folders of such files. Text and bilingual files may be compressed. For
             several languages: train.en train.de train.fr, or en,de=a.tsv en,fr=b.tsv.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.
         source: Language code of the source, or several codes such as en,fr; by default, read from the file names.

@@ -51,7 +51,7 @@ def train(
         recipe: A TOML file of options, or the name of a built-in recipe.
         out: The model folder. If the folder holds an interrupted training, the training is resumed.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; bilingual files (.tsv,
-            .jsonl, .tmx, .xlf, .po, .mrg) or folders of such files; or a folder written by `transduce prepare`.
+            .jsonl, .tmx, .xlf, .po, .mrg …) or folders of such files; or a folder written by `transduce prepare`.
             Text and bilingual files may be compressed. For several languages: train.en train.de train.fr, or
             bilingual files with the languages before their names, such as en,de=a.tsv en,fr=b.tsv.
         valid: Validation files; by default, held-out pairs of the corpus that share no sentence with training pairs.

@@ -15,13 +15,11 @@ from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
 from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
-from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
 from transduce.text.languages import Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
-from transduce.text.pairs import Pair, mask_pair, read_pairs
-from transduce.text.plain import suffixes
+from transduce.text.pairs import Pair, are_trees, mask_pair, read_pairs
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
@@ -69,7 +67,7 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
     if data.directions:
         sources, columns = _balanced(data, corpora), []
     targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
-    if any(suffixes(corpus.files[0])[0] == TREES for corpus in data.corpora):
+    if any(are_trees(corpus.files) for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # trees to translate may be longer than these and need more marks
     return Tokenizer.train(
         StagedTexts(sources, every),

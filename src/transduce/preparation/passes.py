@@ -16,13 +16,11 @@ from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
-from transduce.text.formats import TREES
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
 from transduce.text.languages import Direction, target_of
 from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair, are_documents, mask_pair, read_pairs
-from transduce.text.plain import suffixes
+from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
@@ -40,7 +38,7 @@ def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
     for corpus in data.corpora:
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
-        if suffixes(corpus.files[0])[0] == TREES and not data.symbols:
+        if not data.symbols and are_trees(corpus.files):
             raise UserError(
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."

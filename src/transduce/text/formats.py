@@ -56,7 +56,6 @@ class Format(NamedTuple):
     pairs: str = ""  # a `ReadPairs`, for files that hold both languages
     parallel: str = ""  # a `ReadParallel`, for two files that hold one language each
     document: str = ""  # a `ReadDocument`, for files that can be translated
-    one_at_a_time: bool = False  # whether a corpus must be a single file of this format
     plain: bool = False  # whether two files with this suffix are line-aligned plain text
 
     @property
@@ -70,7 +69,7 @@ class Format(NamedTuple):
         return bool(self.document) and not self.plain
 
 
-TREES = ".mrg"
+TREES = (".mrg", ".ptb", ".tree", ".parse")  # the Penn Treebank, GUM, CRAFT, OntoNotes
 SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
 
 _TSV = "transduce.text.tsv:read_tsv"
@@ -95,7 +94,7 @@ FILE_FORMATS = {
     ".xhtml": _PAGE,
     ".srt": _SUBTITLES,
     ".vtt": _SUBTITLES,
-    TREES: Format("transduce.wings.parsing.trees:read_tree_pairs", one_at_a_time=True),
+    **dict.fromkeys(TREES, Format("transduce.wings.parsing.trees:read_tree_pairs")),
 }
 
 # The suffixes of files that `transduce translate` reads as documents; it translates other files line by line.
@@ -107,9 +106,9 @@ def format_of(file: str) -> Format:
     return FILE_FORMATS.get(suffixes(file)[0], Format())
 
 
-def combinable_suffixes() -> list[str]:
-    """The suffixes of bilingual files that can be combined into one corpus."""
-    return [suffix for suffix, form in FILE_FORMATS.items() if form.is_bilingual and not form.one_at_a_time]
+def bilingual_suffixes() -> list[str]:
+    """The suffixes of files that hold both languages."""
+    return [suffix for suffix, form in FILE_FORMATS.items() if form.is_bilingual]
 
 
 def document_suffixes() -> list[str]:

@@ -19,7 +19,7 @@ from transduce.text.formats import (
     ReadPairs,
     ReadParallel,
     TextPair,
-    combinable_suffixes,
+    bilingual_suffixes,
     format_of,
 )
 from transduce.text.languages import Direction, languages_of
@@ -103,15 +103,12 @@ def read_pairs(
         raise UserError("Source and target can't both come from standard input. Name a file for one of them.")
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
-    if files and all(suffixes(file)[0] in combinable_suffixes() for file in files):
+    if files and all(form.is_bilingual for form in formats):
         return chain.from_iterable(_read_bilingual(file, languages, lenient) for file in files)
-    if len(files) > 1 and all(suffixes(file)[0] == TREES for file in files):
-        names = [*files[:2], "…"] if len(files) > 2 else files
-        raise UserError(f"Join the files of trees to one file: cat {' '.join(names)} > train{TREES}")
     if len(files) != 2:
         raise UserError(
             f"{len(files)} files can't be read as a corpus. Give two text files, or only bilingual files "
-            f"({', '.join(combinable_suffixes())})."
+            f"({', '.join(bilingual_suffixes())})."
         )
     for file, form in zip(files, formats, strict=True):
         if form.is_bilingual:
@@ -150,7 +147,7 @@ def expand_folders(files: Sequence[str]) -> list[str]:
             continue
         if (Path(file) / MANIFEST).exists():  # a model, or a prepared corpus
             raise UserError(f"{file} is a folder. Name a file in it.")
-        known = combinable_suffixes()
+        known = bilingual_suffixes()
         bilingual = [path for path in Path(file).rglob("*") if suffixes(path.name)[0] in known and not path.is_dir()]
         visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
         if not visible:
@@ -165,6 +162,11 @@ def expand_folders(files: Sequence[str]) -> list[str]:
 def are_documents(files: Sequence[str]) -> bool:
     """Whether any of the files is a document, such as HTML or XLIFF."""
     return any(format_of(file).is_document for file in expand_folders(files))
+
+
+def are_trees(files: Sequence[str]) -> bool:
+    """Whether any of the files holds parse trees."""
+    return any(suffixes(file)[0] in TREES for file in expand_folders(files))
 
 
 def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) -> Iterator[Pair]:

@@ -19,8 +19,7 @@ from transduce.system.files import MANIFEST, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
-from transduce.text.pairs import TREES, Pair, single_lines
-from transduce.text.plain import suffixes
+from transduce.text.pairs import Pair, are_trees, single_lines
 from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
 from transduce.training.loop import Reason
@@ -201,7 +200,7 @@ def read_test(config: RunConfig) -> list[Pair]:
     """Read the test set. Raises UserError for unusable files."""
     if not config.data.test:
         return []
-    if suffixes(config.data.test[0])[0] == TREES:
+    if are_trees(config.data.test):
         raise UserError(
             "A parser can't be scored while it trains. Use `transduce evaluate` later; train without the test files.",
             option="data.test",

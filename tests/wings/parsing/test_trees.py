@@ -1,12 +1,12 @@
 """Trees: read, written and simplified without losing a word."""
 
-import re
+import gzip
 
 import pytest
 from hypothesis import given
 
 from transduce.system.errors import UserError
-from transduce.text.pairs import read_pairs
+from transduce.text.pairs import are_trees, read_pairs
 from transduce.wings.parsing.trees import (
     TRACE,
     MalformedTreeError,
@@ -130,7 +130,12 @@ def test_trees_know_the_line_that_they_begin_in(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("count", "names"), [(2, "0.mrg 1.mrg"), (3, "0.mrg 1.mrg …")])
-def test_several_files_of_trees_are_to_be_joined(count, names):
-    with pytest.raises(UserError, match=rf"cat {re.escape(names)} > train\.mrg"):
-        read_pairs([f"{number}.mrg" for number in range(count)])
+def test_a_treebank_is_a_folder_or_several_files(tmp_path):
+    names = "a.mrg", "b.ptb", "c.tree.gz", "more/d.parse"
+    (tmp_path / "more").mkdir()
+    for name in names:
+        with (gzip.open if name.endswith(".gz") else open)(tmp_path / name, "wt") as file:
+            file.write(f"(X (NN {name}))")
+    files = [str(tmp_path / name) for name in names]
+    for some, expected in ([str(tmp_path)], names), (files, names), (files[:2], names[:2]):
+        assert are_trees(some) and [pair.source for pair in read_pairs(some)] == [f"0) {name}" for name in expected]

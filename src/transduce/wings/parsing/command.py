@@ -14,12 +14,11 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.pairs import TREES
+from transduce.text.pairs import are_trees
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
     read_lines,
-    suffixes,
     without_byte_order_mark,
     write_lines,
 )
@@ -44,7 +43,7 @@ def parse(
     Words and punctuation marks must be separated by spaces, as in treebanks. All output trees are well-formed.
 
     Args:
-        model: The folder of a model that was trained on trees (.mrg).
+        model: The folder of a model that was trained on trees (.mrg, .ptb, .tree, .parse).
         input: The file to parse, possibly compressed; - is standard input.
         output: The file to write, which appears only when it is complete; - is standard output.
         ensemble: More model folders with the same vocabulary; the probabilities of all models are averaged.
@@ -54,7 +53,7 @@ def parse(
     from transduce.wings.parsing.parser import Parser
 
     check_output(output, [input])
-    if suffixes(input)[0] == TREES:
+    if are_trees([input]):
         command = shlex.join(["transduce", "evaluate", str(model), input])
         raise UserError(f"{input} is a file of trees. `{command}` parses its words and scores the parses.")
     models = load_models([model, *map(Path, ensemble)])
@@ -79,11 +78,12 @@ def evaluate_trees(
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
     parameters = read_parameters(str(evalb)) if evalb else Parameters()
-    if len(arguments) != (1 if hypothesis else 2):
-        raise UserError(f"Give MODEL GOLD.mrg, or --hypothesis FILE GOLD.mrg, not {len(arguments)} arguments.")
-    gold = [tree for tree, _ in read_trees(arguments[-1])]
+    files = arguments if hypothesis else arguments[1:]
+    if not files:
+        raise UserError("Give MODEL GOLD.mrg …, or --hypothesis FILE GOLD.mrg ….")
+    gold = [tree for file in files for tree, _ in read_trees(file)]
     if not gold:
-        raise UserError(f"{arguments[-1]} holds no trees.")
+        raise UserError(f"{' '.join(files)} holds no trees.")
     measured = None
     if hypothesis:
         if output or ensemble or assignments:
@@ -94,7 +94,7 @@ def evaluate_trees(
         from transduce.wings.parsing.parser import Parser, measure
 
         if output:
-            check_output(output, [arguments[-1]])
+            check_output(output, files)
         parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # parses have no roots
         models = load_models([arguments[0], *ensemble])
         parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))

@@ -79,13 +79,13 @@ def doctor(
 def _is_corpus(what: tuple[str, ...]) -> bool:
     """Whether `what` names a corpus. False for a folder that transduce wrote."""
     from transduce import model_folder
-    from transduce.text.formats import combinable_suffixes
+    from transduce.text.formats import bilingual_suffixes
     from transduce.text.plain import suffixes
 
     if len(what) != 1 or not (folder := Path(what[0])).is_dir():
         return bool(what)
     ours = any((folder / name).exists() for name in (model_folder.CONFIG, MANIFEST))
-    return not ours and any(suffixes(path.name)[0] in combinable_suffixes() for path in folder.rglob("[!.]*"))
+    return not ours and any(suffixes(path.name)[0] in bilingual_suffixes() for path in folder.rglob("[!.]*"))
 
 
 def _print(facts: Iterable[Fact]) -> None:
