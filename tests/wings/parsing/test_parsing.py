@@ -158,6 +158,9 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     agreed = found["all, with the gold trees' punctuation"]
     assert agreed["valid"] + agreed["skipped"] == 60 and not agreed["errors"]
     assert found["changed by the constraint"] > 30, "left alone, it makes no trees yet"
+    free = found["all, without the constraint"]
+    assert free["test"] < agreed["test"] and free["gold"] == agreed["gold"], "what is not a tree has no brackets"
+    assert free["valid"] + free["skipped"] == 60 and not free["errors"]
     status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json")
     assert json.loads(printed)["all"] == found["all"]
     (tmp_path / "gold.txt").write_bytes((place / "trees.mrg").read_bytes())

@@ -107,7 +107,7 @@ def brackets(run: Path, gold_file: str) -> dict[str, float]:
         gold = [tree for tree, _ in read_trees(gold_file)]
         log(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
         models = load_models([run])
-        _, scores, agreed, changed = measure(Parser(models, models[0].config.decode), gold, COLLINS)
+        _, scores, agreed, changed, _ = measure(Parser(models, models[0].config.decode), gold, COLLINS)
         return {
             "trees": len(gold),
             "f1": scores.all.figures["F1"],

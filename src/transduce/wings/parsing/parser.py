@@ -17,6 +17,7 @@ from transduce.text.tree_symbols import are_of_trees
 from transduce.wings.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
 from transduce.wings.parsing.evalb import Parameters
 from transduce.wings.parsing.trees import (
+    MalformedTreeError,
     Tree,
     delinearise,
     linearise,
@@ -74,20 +75,33 @@ class Measured(NamedTuple):
     scores: BracketScores  # as EVALB scores the parses
     agreed: BracketScores  # with the gold trees' punctuation tags, so EVALB excludes no parse
     changed: int  # number of parses that differ from those of the unconstrained search
+    unconstrained: BracketScores  # of the unconstrained search; with the gold trees' punctuation tags
 
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
     """Parse the gold trees' sentences, and score the parses."""
-    sentences = [" ".join(simple.words()) if (simple := simplify(tree)) else "" for tree in gold]
-    parses = list(parser.parse(sentences))
+    simple, golds = list(map(simplify, gold)), list(map(str, gold))
+    sentences = [" ".join(tree.words()) if tree else "" for tree in simple]
+
+    def agreed(parses: Sequence[Tree | None]) -> BracketScores:
+        pairs = zip(gold, parses, strict=True)
+        lines = (str(agree_on_punctuation(tree, parse, parameters)) if parse else "" for tree, parse in pairs)
+        return score_brackets(golds, lines, parameters)
+
+    parses, free = list(parser.parse(sentences)), parser.unconstrained(sentences)
+    lines = [str(parse or "") for parse in parses]
     targets = [marked_tags(linearise(parse)) if parse else "" for parse in parses]
-    changed = sum(one != other for one, other in zip(targets, parser.unconstrained(sentences), strict=True))
-    lines, golds = [str(parse or "") for parse in parses], list(map(str, gold))
-    agreed = [
-        str(agree_on_punctuation(tree, parse, parameters) if parse else "")
-        for tree, parse in zip(gold, parses, strict=True)
-    ]
-    return Measured(lines, score_brackets(golds, lines, parameters), score_brackets(golds, agreed, parameters), changed)
+    changed = sum(one != other for one, other in zip(targets, free, strict=True))
+    unconstrained = [tree and _tree_or_tags(text, tree) for text, tree in zip(free, simple, strict=True)]
+    return Measured(lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(unconstrained))
+
+
+def _tree_or_tags(target: str, gold: Tree) -> Tree:
+    """The tree of a target text; if the text is not a tree over the gold tree's words, only the gold tree's tags."""
+    try:
+        return delinearise(without_marks(target), gold.words())
+    except MalformedTreeError:
+        return Tree("", tuple(gold.leaves()))
 
 
 def words_of(sentence: str) -> list[str]:
