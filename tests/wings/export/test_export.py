@@ -57,8 +57,17 @@ MODELS: dict[str, dict[str, Any]] = {
     "learned": {"model.positions": "learned", "model.max_positions": 80},
     "dot": {"model.attention": "dot", "model.d_k": 4, "model.d_v": 6},
     "separate symbols": {},
+    "rotary": {"model.positions": "rotary"},
+    "swiglu": {"model.activation": "swiglu"},
+    "shared keys": {"model.num_kv_heads": 1},
+    "rms": {"model.rms_norm": True},
+    "no biases": {"model.bias": False},
+    "modern": {"model.positions": "rotary", "model.activation": "swiglu", "model.bias": False, "model.rms_norm": True},
 }
-ALIKE = ("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe")  # like others: only slow tests
+ALIKE = (  # like others: only slow tests
+    *("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe"),
+    *("rotary", "swiglu", "rms", "no biases"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +120,11 @@ def test_what_is_refused_is_what_the_table_says(models):
         "learned": ["ctranslate2", "argos", "onnx"],
         "dot": ["onnx"],
         "separate symbols": ["ctranslate2", "huggingface", "onnx"],
+        **{
+            name: ["ctranslate2", "argos"] for name in ("rotary", "swiglu", "shared keys", "rms", "no biases", "modern")
+        },
     }
-    other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive", "num_kv_heads": 2}
+    other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive"}
     for option, value in other.items():
         config = RunConfig(model=replace(ModelConfig(), **{option: value}))
         for form in FORMATS:

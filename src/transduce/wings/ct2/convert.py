@@ -14,7 +14,7 @@ from transduce.wings.ct2.engine import SHORTLIST_FILE
 from transduce.wings.ct2.shortlist import Shortlist
 from transduce.wings.formats import max_positions
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}  # model.activation -> CTranslate2's name
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}  # names in CTranslate2
 FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predicted; it fits into float16
 
 
@@ -39,24 +39,30 @@ def convert(
     CTranslate2 returns the attention of the decoder layer `alignment_layer`. The vocabularies hold `pieces` or, by
     default, ids as text. With `pieces`, CTranslate2 adds EOS to each source and never predicts PAD, BOS or UNK.
     """
-    from ctranslate2.specs import TransformerSpec, common_spec
+    from ctranslate2.specs import TransformerSpec, common_spec, transformer_spec
 
     assert isinstance(model, Transformer)
-    spec = TransformerSpec.from_config(
-        (config.num_encoder_layers, config.num_decoder_layers),
-        config.num_heads,
-        pre_norm=config.norm == "pre",
-        activation=common_spec.Activation[ACTIVATIONS[config.activation]],
-        alignment_layer=alignment_layer,
-        alignment_heads=config.num_heads,  # CTranslate2 returns the mean of these heads
-    )
+    options: dict[str, Any] = {
+        "pre_norm": config.norm == "pre",
+        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "ffn_glu": config.activation == "swiglu",
+        "rms_norm": config.rms_norm,
+        "num_heads_kv": config.num_kv_heads or None,
+        "rotary_dim": 0 if config.positions == "rotary" else None,  # 0: all channels
+    }
+    encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, config.num_heads, **options)
+    options |= {"alignment_layer": alignment_layer, "alignment_heads": config.num_heads}  # to get the heads' mean
+    decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, config.num_heads, **options)
+    spec = TransformerSpec(encoder, decoder)
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
     spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
-    # CTranslate2's own table has sines in one half of the channels and cosines in the other.
-    length = max_positions(config)
-    spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
-    spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
+    if config.positions == "rotary":
+        del encoder.position_encodings
+    else:  # CTranslate2's own table has sines in one half of the channels and cosines in the other
+        length = max_positions(config)
+        encoder.position_encodings.encodings = _array(model.source_positions(0, length))
+        decoder.position_encodings.encodings = _array(model.target_positions(0, length))
     for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         for layer_spec, layer in zip(side.layer, stack, strict=True):
             assert isinstance(layer, EncoderLayer | DecoderLayer)
@@ -103,6 +109,8 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
         _fill_attention(spec.attention, layer.source_attention, next(norms), to_self=False)
     assert isinstance(layer.feed_forward, FeedForward)
     _fill_linear(spec.ffn.linear_0, layer.feed_forward.inner)
+    if layer.feed_forward.gate:
+        _fill_linear(spec.ffn.linear_0_noact, layer.feed_forward.gate)
     _fill_linear(spec.ffn.linear_1, layer.feed_forward.out)
     _fill_norm(spec.ffn.layer_norm, next(norms))
 
@@ -117,13 +125,17 @@ def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Modul
 
 def _fill_linear(spec: Any, *layers: nn.Module) -> None:
     weights, biases = zip(*([layer.weight, layer.bias] for layer in layers), strict=True)
-    spec.weight, spec.bias = _array(torch.cat(weights)), _array(torch.cat(biases))
+    spec.weight = _array(torch.cat(weights))
+    if biases[0] is not None:
+        spec.bias = _array(torch.cat(biases))
 
 
 def _fill_norm(spec: Any, norm: nn.Module) -> None:
     layer = norm.norm if isinstance(norm, Residual) else norm
-    assert isinstance(layer, nn.LayerNorm)
-    spec.gamma, spec.beta = _array(layer.weight), _array(layer.bias)
+    assert isinstance(layer, nn.LayerNorm | nn.RMSNorm)
+    spec.gamma = _array(layer.weight)
+    if isinstance(layer, nn.LayerNorm):
+        spec.beta = _array(torch.zeros_like(layer.weight) if layer.bias is None else layer.bias)
 
 
 def _array(tensor: Tensor) -> Any:
