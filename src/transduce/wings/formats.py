@@ -15,8 +15,6 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
 
 ZERO = (0,)
-ADDED = ("sinusoidal", "learned")  # position encodings that are added to embeddings
-UNGATED = ("relu", "gelu", "silu")
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
@@ -26,11 +24,11 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
     "model.d_v":               [ZERO,            ZERO,             ZERO,             None],
     "model.norm":              [None,            None,             ("post",),        None],
-    "model.positions":         [None,            None,             ("sinusoidal",),  ADDED],
-    "model.activation":        [None,            None,             UNGATED,          UNGATED],
-    "model.num_kv_heads":      [None,            None,             ZERO,             ZERO],
-    "model.rms_norm":          [None,            None,             (False,),         (False,)],
-    "model.bias":              [None,            None,             (True,),          (True,)],
+    "model.positions":         [None,            None,             ("sinusoidal",),  None],
+    "model.activation":        [None,            None,             ("relu", "gelu", "silu"), None],
+    "model.num_kv_heads":      [None,            None,             ZERO,             None],
+    "model.rms_norm":          [None,            None,             (False,),         None],
+    "model.bias":              [None,            None,             (True,),          None],
     "model.source_vocab_size": [None,            ZERO,             None,             None],
     "data.directions":         [None,            ((),),            None,             None],
 }  # fmt: skip

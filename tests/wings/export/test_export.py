@@ -121,7 +121,8 @@ def test_what_is_refused_is_what_the_table_says(models):
         "dot": ["onnx"],
         "separate symbols": ["ctranslate2", "huggingface", "onnx"],
         **{
-            name: ["ctranslate2", "argos"] for name in ("rotary", "swiglu", "shared keys", "rms", "no biases", "modern")
+            name: ["ctranslate2", "argos", "onnx"]
+            for name in ("rotary", "swiglu", "shared keys", "rms", "no biases", "modern")
         },
     }
     other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive"}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.model.embedding import Embedding, LearnedPositions, SinusoidalPositions
+from transduce.model.embedding import Embedding, LearnedPositions, NoPositions
 from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
 from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
 
@@ -34,6 +34,7 @@ class Graph:
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
         self._alive: list[Tensor] = []  # kept so that their addresses, which identify weights, aren't reused
+        self._rotation: tuple[str, str] | None = None  # sines and cosines (t, d_k / 2, 1) of rotary positions
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
@@ -71,7 +72,7 @@ class Graph:
 
     def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
         """Describe the keys and values (rows, h, length, d) of each attention layer."""
-        sizes = [(each.num_heads, kind.out_features) for each in attentions for kind in (each.key, each.value)]
+        sizes = [(each.num_kv_heads, kind.out_features) for each in attentions for kind in (each.key, each.value)]
         return [
             self.tensor(name, "FLOAT", rows, heads, length, width // heads)
             for name, (heads, width) in zip(names, sizes, strict=True)
@@ -87,14 +88,19 @@ class Graph:
         """Apply a linear layer: (…, in) -> (…, out)."""
         assert isinstance(layer, nn.Linear)
         product = self.add("MatMul", x, self.add("Transpose", self.weight(layer.weight), perm=[1, 0]))
-        return self.add("Add", product, self.weight(layer.bias))
+        return product if layer.bias is None else self.add("Add", product, self.weight(layer.bias))
 
     def norm(self, x: str, norm: nn.Module) -> str:
-        """Apply layer normalisation; return `x` unchanged if `norm` is the identity."""
+        """Apply layer normalisation or RMSNorm; return `x` unchanged if `norm` is the identity."""
         if isinstance(norm, nn.Identity):
             return x
+        if isinstance(norm, nn.RMSNorm):
+            mean = self.add("ReduceMean", self.add("Mul", x, x), axes=[-1])
+            root = self.add("Sqrt", self.add("Add", mean, self.weight(norm.eps or 0.0)))
+            return self.add("Mul", self.add("Div", x, root), self.weight(norm.weight))
         assert isinstance(norm, nn.LayerNorm)
-        return self.add("LayerNormalization", x, self.weight(norm.weight), self.weight(norm.bias), epsilon=norm.eps)
+        weights = [self.weight(each) for each in (norm.weight, norm.bias) if each is not None]
+        return self.add("LayerNormalization", x, *weights, epsilon=norm.eps)
 
     def residual(self, x: str, residual: nn.Module, sublayer: Callable[[str], str]) -> str:
         """Apply a sublayer with its residual connection and norm, as `Residual.forward` does."""
@@ -107,21 +113,32 @@ class Graph:
         """Embed tokens (r, t) -> (r, t, d_model); `start` is the position of the first token."""
         vectors = self.add("Gather", self.weight(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
-        return self.add("Add", scaled, self._positions(start, length, positions))
-
-    def _positions(self, start: str, length: str, positions: nn.Module) -> str:
-        """The learned or sinusoidal position vectors (t, d_model)."""
-        end = self.add("Add", start, length)
-        indices = self.add("Range", start, end, self.add("Squeeze", self.weight([1])))
+        indices = self.add("Range", start, self.add("Add", start, length), self.add("Squeeze", self.weight([1])))
         if isinstance(positions, LearnedPositions):
-            return self.add("Gather", self.weight(positions.weight), indices)
-        assert isinstance(positions, SinusoidalPositions)
-        d_model = self.config.d_model
-        rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+            return self.add("Add", scaled, self.add("Gather", self.weight(positions.weight), indices))
+        if isinstance(positions, NoPositions):
+            self._rotation = self._waves(indices, self.config.d_k or self.config.d_model // self.config.num_heads)
+            return scaled
+        both = self.add("Concat", *self._waves(indices, self.config.d_model), axis=2)
+        return self.add("Add", scaled, self.add("Reshape", both, self.weight([0, self.config.d_model])))
+
+    def _waves(self, indices: str, width: int) -> tuple[str, str]:
+        """The sines and the cosines (t, width / 2, 1) of sinusoidal or rotary positions."""
+        rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
         column = self.add("Unsqueeze", self.add("Cast", indices, to=self._onnx.TensorProto.FLOAT), self.weight([1]))
         angle = self.add("Unsqueeze", self.add("Mul", column, self.weight(rate)), self.weight([2]))
-        both = self.add("Concat", self.add("Sin", angle), self.add("Cos", angle), axis=2)
-        return self.add("Reshape", both, self.weight([0, d_model]))
+        return self.add("Sin", angle), self.add("Cos", angle)
+
+    def _rotated(self, x: str, attention: MultiHeadAttention) -> str:
+        """Rotate queries or keys (r, h, t, d_k), if the attention has rotary positions."""
+        if not attention.positions or not self._rotation:
+            return x
+        sines, cosines = self._rotation
+        pairs = self.add("Reshape", x, self.weight([0, 0, 0, -1, 2]))
+        even, odd = (self.add("Gather", pairs, self.weight([place]), axis=4) for place in (0, 1))
+        first = self.add("Sub", self.add("Mul", even, cosines), self.add("Mul", odd, sines))
+        second = self.add("Add", self.add("Mul", even, sines), self.add("Mul", odd, cosines))
+        return self.add("Reshape", self.add("Concat", first, second, axis=4), self.weight([0, 0, 0, -1]))
 
     def feed_forward(self, x: str, layer: nn.Module) -> str:
         """Apply a feed-forward layer: x (r, t, d_model) -> the same shape."""
@@ -129,32 +146,41 @@ class Graph:
         inner = self.linear(x, layer.inner)
         if self.config.activation == "relu":
             active = self.add("Relu", inner)
-        elif self.config.activation == "silu":
+        elif self.config.activation in ("silu", "swiglu"):
             active = self.add("Mul", inner, self.add("Sigmoid", inner))
         else:
             error = self.add("Erf", self.add("Mul", inner, self.weight(math.sqrt(0.5))))
             half = self.add("Mul", inner, self.weight(0.5))
             active = self.add("Mul", half, self.add("Add", error, self.weight(1.0)))
-        return self.linear(active, layer.out)
+        return self.linear(
+            active if layer.gate is None else self.add("Mul", active, self.linear(x, layer.gate)), layer.out
+        )
 
-    def split(self, x: str, projection: nn.Module, attention: MultiHeadAttention) -> str:
+    def split(self, x: str, projection: nn.Module, heads: int) -> str:
         """Project x (r, t, d_model) to vectors for the heads (r, h, t, d)."""
-        heads = self.add("Reshape", self.linear(x, projection), self.weight([0, 0, attention.num_heads, -1]))
-        return self.add("Transpose", heads, perm=[0, 2, 1, 3])
+        parts = self.add("Reshape", self.linear(x, projection), self.weight([0, 0, heads, -1]))
+        return self.add("Transpose", parts, perm=[0, 2, 1, 3])
 
     def keys_values(self, x: str, attention: MultiHeadAttention) -> list[str]:
-        """Project x (r, t, d_model) to keys and values (r, h, t, d)."""
-        return [self.split(x, projection, attention) for projection in (attention.key, attention.value)]
+        """Project x (r, t, d_model) to keys and values (r, g, t, d) of g = h heads, or fewer."""
+        keys, values = (self.split(x, each, attention.num_kv_heads) for each in (attention.key, attention.value))
+        return [self._rotated(keys, attention), values]
 
     def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
-        """Attend from x (r, t, d_model) to keys and values (r, h, s, d) -> (r, t, d_model)."""
-        d_k = attention.query.out_features // attention.num_heads
+        """Attend from x (r, t, d_model) to keys and values (r, g, s, d) -> (r, t, d_model)."""
+        heads, groups = attention.num_heads, attention.num_kv_heads
+        d_k, d_v = attention.query.out_features // heads, attention.out.in_features // heads
         scale = 1 / math.sqrt(d_k) if attention.scale is None else attention.scale
-        queries = self.add("Mul", self.split(x, attention.query, attention), self.weight(scale))
+        queries = self._rotated(self.split(x, attention.query, heads), attention)
+        queries = self.add("Mul", queries, self.weight(scale))
+        if groups < heads:  # the queries of heads that share keys become one sequence
+            queries = self.add("Reshape", queries, self.weight([0, groups, -1, d_k]))
         scores = self.add("MatMul", queries, self.add("Transpose", keys, perm=[0, 1, 3, 2]))
         if mask:
             scores = self.add("Where", mask, scores, self.weight(-math.inf))
         read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
+        if groups < heads:
+            read = self.add("Reshape", read, self.weight([0, heads, -1, d_v]))
         joined = self.add("Reshape", self.add("Transpose", read, perm=[0, 2, 1, 3]), self.weight([0, 0, -1]))
         return self.linear(joined, attention.out)
 
