@@ -1,16 +1,19 @@
 """Fuzzes every reader of files, requests and options, guided by coverage (atheris), and looks for slow inputs.
 
     pip install -e '.[attack]' -c constraints.txt
-    python benchmarks/attack/fuzz.py --minutes 60 [--seed 1] [--targets po html]
+    python benchmarks/attack/fuzz.py --minutes 60 [--jobs 2] [--seed 1] [--targets po html]
 
-`fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own. In the
-last fifth of its time, the process repeats slices of the inputs that it has kept, up to 50 KB. A defect is
+`fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own, and
+--jobs of them run at once. In the last fifth of its time, the process repeats slices of the inputs that it has kept, up
+to 50 KB. A defect is
   exception  the target raises something else than UserError
   broken     a round trip loses text, or a document changes
   slow       the target needs more than 5 seconds of processor time
   killed     the process ends, for instance because it needs more than 2 GB
-The table counts the inputs. All defects are listed with a small input, which is also written to --out. The exit status
-is 1 if there are any. Inputs below `inputs/TARGET` are the seeds; tests/test_inputs.py runs them, too.
+All defects are listed with a small input, which is also written to --out. The exit status is 1 if there are any. Inputs
+below `inputs/TARGET` are the seeds; tests/test_inputs.py runs them, too. The inputs that reached new lines stay in
+--out/kept, and the next campaign with the same --out begins with them. The table counts the inputs and minutes of all
+these campaigns.
 """
 
 import argparse
@@ -25,6 +28,8 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,13 +142,13 @@ class Attack:
         os._exit(0)  # libFuzzer ends no earlier
 
 
-def fuzz(name: str, seconds: float, seed: int, folder: Path) -> None:
+def fuzz(name: str, seconds: float, seed: int, folder: Path, kept: Path) -> None:
     """Attack one target in this process, which then ends."""
     import atheris
 
     signal.signal(signal.SIGPROF, _stop)
-    kept, result = folder / "kept", folder / "result.json"
-    kept.mkdir()
+    result = folder / "result.json"
+    kept.mkdir(parents=True, exist_ok=True)
     for path in sorted((INPUTS / name).iterdir()):
         (kept / path.name).write_bytes(path.read_bytes())
     words = (word.encode("utf-8", "surrogatepass").hex("x") for word in TOKENS)
@@ -182,6 +187,7 @@ def campaign(name: str, seconds: float, seed: int, out: Path) -> tuple[dict[str,
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         arguments = ["--child", temporary, "--targets", name, "--minutes", str(seconds / 60), "--seed", str(seed)]
+        arguments += ["--out", str(out)]
         environment = {**os.environ, "TMPDIR": temporary, "XDG_CACHE_HOME": temporary, "OMP_NUM_THREADS": "1"}
         with (out / f"{name}.log").open("wb") as log:
             command = [sys.executable, __file__, *arguments]
@@ -200,39 +206,49 @@ def campaign(name: str, seconds: float, seed: int, out: Path) -> tuple[dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("build/fuzz-defects"))
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        fuzz(arguments.targets[0], 60 * arguments.minutes, arguments.seed, arguments.child)
+        (name,) = arguments.targets
+        fuzz(name, 60 * arguments.minutes, arguments.seed, arguments.child, arguments.out / "kept" / name)
     from fuzz_targets import TARGETS
 
     signal.signal(signal.SIGPROF, _stop)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    names, count = arguments.targets or [*TARGETS], 0
+    names = arguments.targets or [*TARGETS]
+    seconds = 60 * arguments.minutes * arguments.jobs / len(names)
+    total = arguments.out / "totals.json"
+    totals: dict[str, list[float]] = json.loads(total.read_text()) if total.exists() else {}
     print("| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |", flush=True)
-    rows, lines = list[tuple[int, float]](), list[str]()
-    for name in names:
-        result, defects = campaign(name, 60 * arguments.minutes / len(names), arguments.seed, arguments.out)
-        # Measuring coverage takes time, so this process runs what was slow once more.
-        defects = [each for each in defects if each.kind != "slow" or attempt(TARGETS[name], each.data)]
-        runs, seconds = result["runs"], result["seconds"]
-        rows.append((runs, seconds))
-        rate = runs / max(1, seconds)
-        print(f"| {name} | {runs:,} | {rate:,.0f} | {seconds / 60:.1f} | {len(defects)} |", flush=True)
-        for defect in defects:
-            defect = defect if defect.kind == "killed" else shrink(TARGETS[name], defect)
-            count += 1
-            path = arguments.out / f"{name}-{count}"
-            path.write_bytes(defect.data)
-            lines.append(f"{defect.kind}: {name}: {defect.what}: {path}: {len(defect.data)} bytes {defect.data[:60]!r}")
-            print(lines[-1], file=sys.stderr, flush=True)
+    lines = list[str]()
+    attack = partial(campaign, seconds=seconds, seed=arguments.seed, out=arguments.out)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for name, (result, defects) in zip(names, pool.map(attack, names), strict=True):
+            # Measuring coverage takes time, so this process runs what was slow once more.
+            defects = [each for each in defects if each.kind != "slow" or attempt(TARGETS[name], each.data)]
+            before = totals.get(name, (0, 0.0, 0))
+            added = result["runs"], result["seconds"], len(defects)
+            totals[name] = [one + other for one, other in zip(before, added, strict=True)]
+            total.write_text(json.dumps(totals))
+            runs, spent, found = totals[name]
+            print(f"| {name} | {runs:,} | {runs / max(1, spent):,.0f} | {spent / 60:.1f} | {found} |", flush=True)
+            for defect in defects:
+                defect = defect if defect.kind == "killed" else shrink(TARGETS[name], defect)
+                path = arguments.out / f"{name}-{len(lines) + 1}"
+                path.write_bytes(defect.data)
+                size, begin = len(defect.data), defect.data[:60]
+                lines.append(f"{defect.kind}: {name}: {defect.what}: {path}: {size} bytes {begin!r}")
+                print(lines[-1], file=sys.stderr, flush=True)
     print("\n".join(lines))
-    print(f"seed {arguments.seed}, {sum(runs for runs, _ in rows):,} inputs, {count} defects")
-    sys.exit(bool(count))
+    print(
+        f"seed {arguments.seed}, {sum(runs for runs, *_ in totals.values()):,} inputs in all, {len(lines)} new defects"
+    )
+    sys.exit(bool(lines))
 
 
 if __name__ == "__main__":
