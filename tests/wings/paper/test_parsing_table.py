@@ -37,6 +37,7 @@ def test_every_share_has_the_options_of_the_recipe_or_of_the_user(treebank, tmp_
     monkeypatch.setattr(table4, "TRAIN_TREES", 40)
     runs = planned(treebank, tmp_path)
     assert len({run.options["data.corpora"][0]["files"][0] for run in runs}) == 4
+    assert {run.options["model.positions"] for run in runs} == {"sinusoidal"}, "the paper's layers"
     assert {run.options["train.steps"] for run in runs} == {read_recipe(*read_text("craft-parsing"))["train.steps"]}
     own = planned({**treebank, "train.learning_rate": 0.1, "train.steps": 40}, tmp_path)
     assert {(run.options["train.learning_rate"], run.options["train.steps"]) for run in own} == {(0.1, 40)}

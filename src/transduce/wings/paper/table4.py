@@ -15,7 +15,7 @@ from transduce.system.files import MANIFEST, write_text
 from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, cached, results
 from transduce.wings.comparing.statistics import spread
 from transduce.wings.comparing.tables import Table
-from transduce.wings.paper.printed import PLAIN_OPTIONS, definition
+from transduce.wings.paper.printed import PLAIN_OPTIONS, definition, flat
 from transduce.wings.parsing.evalb import COLLINS
 from transduce.wings.parsing.parser import Parser, measure
 from transduce.wings.parsing.trees import read_trees
@@ -54,7 +54,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     book = _phrasebook(folder)
     options = read_recipe(*read_text("phrasebook-parsing")) | others
     planned = [_experiment("phrasebook", "phrasebook", book["train"], book["valid"], book["test"], options)]
-    recipe = read_recipe(*read_text("craft-parsing"))
+    recipe = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"])
     for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
         for share in SHARES:
             count = len(range(0, sizes[corpus], share))
