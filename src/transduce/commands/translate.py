@@ -145,8 +145,8 @@ def translate(
 ) -> None:
     """Translate texts, a document, a text file or standard input.
 
-    In a document (.po, .xlf, .xliff, .tmx, .html, .htm, .srt, .vtt), only the texts are translated; everything else is
-    copied. In other files, line n of the output is the translation of line n of the input; blank lines stay blank.
+    In a document (.po, .pot, .xlf, .xliff, .tmx, .html, .htm, .xhtml, .srt, .vtt), only the texts are translated; the
+    rest is copied. In other files, line n of the output translates line n of the input; blank lines stay blank.
 
     Args:
         model: A model folder.

@@ -61,7 +61,7 @@ class ModelConfig:
     )
     rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
     positions: Literal["sinusoidal", "learned", "rotary"] = option("sinusoidal", "token positions", paper="sinusoidal")
-    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "initial weights, as in this toolkit")
+    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "method for the initial weights")
     max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
     experts: int = option(
         0, "number of experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000
@@ -111,7 +111,7 @@ class DataConfig:
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
     directions: tuple[str, ...] = option((), "directions of a multilingual model, such as en-de; empty: one direction")
-    temperature: float = option(3.0, "T: an epoch has n ** (1/T) parts of each direction with n pairs", least=1)
+    temperature: float = option(3.0, "T: the share of a direction with n pairs is proportional to n ** (1/T)", least=1)
     replay: str = option("", "prepared corpus of the model to which languages are added; it keeps the old directions")
     tokenizer: Literal["bpe", "unigram", "char"] = option("bpe", "type of SentencePiece model", paper="bpe")
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
@@ -197,7 +197,7 @@ class TrainConfig:
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")
     validate_every: int = option(
-        0, "updates between validations; 0: one epoch, or more in a small corpus", unit="updates"
+        0, "updates between validations; 0: one epoch, or several epochs in a small corpus", unit="updates"
     )
     keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
     average: int = option(
