@@ -416,7 +416,7 @@ def test_forms_that_a_language_needs_are_added() -> None:
 @pytest.mark.parametrize(
     ("languages", "expected"),
     [
-        ("ja ko zh vi th id ms lo my km", Plurals(1, None)),
+        ("ja ko zh vi th id ms lo my km", (1, None)),
         (
             "en de nl sv da no nb nn es it el bg fi et he hu eo ca gl eu af sq ta tr fa hy hi fr pt is mk",
             (2, 0),
@@ -430,7 +430,17 @@ def test_forms_that_a_language_needs_are_added() -> None:
 )
 def test_a_language_has_the_plural_forms_that_gettext_gives_it(languages: str, expected: tuple[int, int]) -> None:
     for language in languages.split():
-        assert plurals("", language, "a.po") == expected, language
+        assert plurals("", language, "a.po")[:2] == expected, language
+
+
+def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None:
+    assert all(plurals("", language, "a.po").is_singular for language in ("de", "fr", "pl"))
+    assert not any(plurals("", language, "a.po").is_singular for language in ("ru", "uk", "lt", "sl", "gd"))
+    one, many = "One file", "%d files"
+    for language, msgid, expected in [("ru", one, [many] * 3), ("ru", "%d file", ["%d file", many, many])]:
+        text = f'msgid "{msgid}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n'
+        assert read_document(text.encode(), "a.po", "en", language).texts == expected
+    assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [one, many]
 
 
 def test_a_region_has_the_plural_forms_of_its_language() -> None:
@@ -505,6 +515,21 @@ def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
     filled = written(document, str.upper)
     assert filled == unit.replace('mtype="seg"></mrk>', 'mtype="seg">THREE.</mrk>').replace('"1"/>', '"1">TWO.</mrk>')
     assert [pair[:2] for pair in read_translated_xliff([unit.encode()], "a.xlf", "en", "de")] == [("One.", "Eins.")]
+    inside = re.sub("(<seg-source>|<target>)(.*?)(</seg-source>|</target>)", r'\1<g id="9">\2</g>\3', unit, flags=re.S)
+    assert inside.count('<g id="9">') == 2, "segments inside other elements"
+    assert read("a.xlf", inside).texts == document.texts
+    assert written(read("a.xlf", inside), str.upper).replace('<g id="9">', "").replace("</g>", "") == filled
+
+
+def test_a_source_may_say_itself_that_its_blanks_count() -> None:
+    unit = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+    <source xml:space="preserve">One line.
+  Another.</source></trans-unit></body></file></xliff>"""
+    filled = written(read("a.xlf", unit), str.upper)
+    assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
+    assert "<target>ONE LINE. ANOTHER.</target>" in written(
+        read("a.xlf", unit.replace(' xml:space="preserve"', "")), lambda text: " ".join(text.upper().split())
+    )
 
 
 def test_what_a_page_shows_is_translated_unless_it_says_no() -> None:
@@ -595,6 +620,31 @@ def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None
     document = read("a.srt", (mark + text).replace("\n", line_end))
     assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
     assert [slot.line for slot in document.slots] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("cue", "expected"),
+    [
+        (
+            "<i>- Hi. How are you\ndoing today?</i>\n<i>- Good.</i>",
+            ["<i>- Hi. How are you doing today?</i>", "<i>- Good.</i>"],
+        ),
+        ("{\\an8}- Hi.\n{\\an8}- Good.", ["{\\an8}- Hi.", "{\\an8}- Good."]),
+        ("♪ Hello my friend\n♪ How are you ♪", ["♪ Hello my friend", "♪ How are you ♪"]),
+        ("<i>One\nsentence</i>", ["<i>One sentence</i>"]),
+    ],
+)
+def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
+    (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
+    assert text.split("\n") == expected
+
+
+def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
+    cue = '<font face="Arial" size="24" color="#ff0000">Let us go.\nCome on!</font>'
+    document = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n")
+    assert written(document, str).endswith(f"\n{cue}\n")
+    voice = read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Roger Bingham>Come\nin</v>\n")
+    assert written(voice, str.lower).endswith("\n<v roger bingham>come\nin</v>\n")
 
 
 def test_the_lines_of_a_text_file() -> None:

@@ -351,3 +351,32 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
         for name in ("a.html", "a.srt", "a.txt"):
             read_document(text.encode(), name, "en", "de")
     assert time.process_time() - began < 10  # seconds of this process; what others take does not count
+
+
+@pytest.mark.parametrize(
+    "text", ['He said <x id="1"/> that', 'He <x id="1"/> <x id="2"/> said', 'He <x id="1"/> <b>is</b> it']
+)
+def test_a_blank_behind_a_tag_stays_where_blanks_count(text: str) -> None:
+    masked = mask(text, markup=True, preserve=True)
+    assert original(masked) == text
+    shown = " ".join(masked.text.split())
+    same = [(word.span(), word.span(), 1.0) for word in re.finditer(r"\S+", shown)]
+    assert " ".join(restore(masked, shown, same, str).text.split()) == text
+
+
+def test_conversions_without_numbers_keep_their_order() -> None:
+    assert intact("%d of %s", "%d von %s", markup=False)
+    assert not intact("%d of %s", "von %s %d", markup=False), "C reads its arguments in this order"
+    assert intact("%1$d of %2$s", "von %2$s %1$d", markup=False)
+    assert intact("{0} of {1}, %% %d", "{1} von {0}, %d %%", markup=False)
+
+
+@pytest.mark.parametrize("word", ["%1", "%L1", "%n", "%Y", "%-d", "%H", "<c.red>x</c>"])
+def test_placeholders_of_qt_strftime_and_webvtt(word: str) -> None:
+    (mark,) = mask(f"It is {word} now").marks
+    assert mark.opening + "x" * (mark.kind == "pair") + mark.closing == word
+
+
+@pytest.mark.parametrize("text", ["20%1", "100%n", "It is 5 %Your", "%yes", "at 5%."])
+def test_percentages_are_text(text: str) -> None:
+    assert mask(text).marks == ()

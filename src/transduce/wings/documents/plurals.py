@@ -14,6 +14,7 @@ NUMBERS_TRIED = 200  # the numbers below it have all forms of a language, except
 class Plurals(NamedTuple):
     number: int  # of forms
     singular: int | None  # index of the form for the number 1; None: every number has the same form
+    is_singular: bool = True  # the form for 1 is not for larger numbers, too, as it is for 21 in Russian
 
 
 TWO_FORMS = Plurals(2, 0)  # the most common case
@@ -42,9 +43,9 @@ def _of_language(language: str, name: str) -> Plurals:
     number, rule = PLURALS.get(str(locale)) or PLURALS.get(locale.language) or (1, "")
     if number > 1:
         return _parse(f"nplurals={number}; plural={rule};") or TWO_FORMS
-    used = {locale.plural_form(number) for number in range(NUMBERS_TRIED)}
+    used = [locale.plural_form(number) for number in range(NUMBERS_TRIED)]
     forms = [form for form in CLDR_ORDER if form in used]
-    return Plurals(len(forms), forms.index(locale.plural_form(1)) if len(forms) > 1 else None)
+    return Plurals(len(forms), forms.index(used[1]) if len(forms) > 1 else None, used[1] not in used[2:])
 
 
 def _parse(rule: str) -> Plurals | None:
@@ -54,7 +55,7 @@ def _parse(rule: str) -> Plurals | None:
         return None
     number = int(match[1])
     try:
-        singular = c2py(match[2].strip())(1)
+        _, singular, *larger = map(c2py(match[2].strip()), range(NUMBERS_TRIED))
     except (ValueError, RecursionError, ZeroDivisionError):
         return None
-    return Plurals(number, singular if number > 1 and 0 <= singular < number else None)
+    return Plurals(number, singular if number > 1 and 0 <= singular < number else None, singular not in larger)

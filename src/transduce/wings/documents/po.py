@@ -10,6 +10,7 @@ from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
 from transduce.wings.documents.plurals import Plurals, plurals
+from transduce.wings.inline.placeholders import intact
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
@@ -166,8 +167,10 @@ def _complete(message: _Message, name: str) -> _Message:
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
     """The slots for a message's untranslated plural forms, or for all its forms if `redo` is true."""
     last = max(string.end for string in message.translations.values())
+    one, many = message.strings["msgid"].value, message.strings.get("msgid_plural", message.strings["msgid"]).value
+    uses_one = forms.is_singular or intact(one, many, markup=False)  # not "One file" for 21 files
     for number in range(forms.number):
-        text = message.strings["msgid" if number == forms.singular else "msgid_plural"].value
+        text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)
         if not text.strip() or (string and string.value and not redo):
             continue

@@ -15,7 +15,9 @@ TIMING = re.compile(  # a timing line, with the cue's number before it
 )
 LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
-SPEAKER = re.compile(r"\s*[-–—]")
+HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
+SPEAKER = re.compile(rf"(?:\s|{HIDDEN})*+[-–—♪]")
+HIDDEN_OR_BLANK = re.compile(rf"{HIDDEN}|(?<=\S) (?=\S)")
 
 
 class Cue(NamedTuple):
@@ -84,14 +86,20 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 
 def _wrap(text: str, height: int) -> list[str]:
     """Wrap a text into at most `height` lines of about the same length."""
-    lines, begin, first = list[str](), 0, 0  # first: index of the first blank after `begin`
-    blanks = [match.start() for match in re.finditer(r"(?<=\S) (?=\S)", text)]
+    blanks, columns, width = list[int](), list[int](), len(text)  # columns: the characters that are shown before blanks
+    for match in HIDDEN_OR_BLANK.finditer(text):
+        if match.group() == " ":
+            blanks.append(match.start())
+            columns.append(match.start() - len(text) + width)
+        else:
+            width -= len(match.group())
+    lines, begin, first, column = list[str](), 0, 0, 0  # first: index of the first blank after `begin`
     for remaining in range(height, 1, -1):
-        best = begin + (len(text) - begin) / remaining
-        near = bisect_left(blanks, best, first)
+        best = column + (width - column) / remaining
+        near = bisect_left(columns, best, first)
         if first == len(blanks):
             break
-        cut = min(blanks[max(first, near - 1) : near + 1], key=lambda blank: abs(blank - best))
-        lines.append(text[begin:cut])
-        begin, first = cut + 1, blanks.index(cut, max(first, near - 1)) + 1
+        cut = min(range(max(first, near - 1), min(near + 1, len(blanks))), key=lambda i: abs(columns[i] - best))
+        lines.append(text[begin : blanks[cut]])
+        begin, first, column = blanks[cut] + 1, cut + 1, columns[cut] + 1
     return [*lines, text[begin:]]

@@ -20,6 +20,7 @@ from transduce.wings.documents.xml import (
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
+MAX_LEVELS = 20  # of elements in a unit, around its segments
 UNTRANSLATED_STATES = ("new", "needs-translation", "initial")  # of a target in 1.x, of a segment in 2.x
 
 
@@ -82,7 +83,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
             check_language(name, "from", spoken, source)
             check_language(name, "into", written, target)
 
-    for unit in UnitReader(name, UNIT_NAMES, 2, start).read(content):
+    for unit in UnitReader(name, UNIT_NAMES, MAX_LEVELS, start).read(content):
         children = {child.name: child for child in unit.children}
         spoken = children.get("source")
         if spoken is None or unit.attributes.get("translate") == "no":
@@ -93,8 +94,9 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
         pairs: list[tuple[Element, Element | None]] = [(spoken, written)]
         if parts and parts.keys() == translated.keys():
             pairs = [(parts[number], element) for number, element in translated.items()]
+        space = spoken.attributes.get("xml:space") or unit.attributes.get("xml:space")
         for own, other in pairs:
-            text, kind = source_text(unit.text(own), preserve=unit.attributes.get("xml:space") == "preserve")
+            text, kind = source_text(unit.text(own), preserve=space == "preserve")
             if text.strip():
                 yield _Segment(unit, own, other, before_target, text, kind, states)
     if not is_xliff:
@@ -103,15 +105,19 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
 
 def _marked(element: Element | None) -> dict[str, Element]:
     """The segments in an element, by their numbers, as XLIFF 1.2 marks them for translation tools."""
-    children = element.children if element else []
-    return {each.attributes.get("mid", ""): each for each in children if each.attributes.get("mtype") == "seg"}
+    found = dict[str, Element]()
+    for child in element.children if element else []:
+        found |= {child.attributes.get("mid", ""): child} if child.attributes.get("mtype") == "seg" else _marked(child)
+    return found
 
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
     """The slot at a unit's existing target, or at the place for a new target."""
     unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
-    new_tag = f'<{new_name} xml:lang="{language}">' if "xml:lang" in source.attributes else f"<{new_name}>"
+    same = {**source.attributes, "xml:lang": language}
+    attributes = "".join(f' {key}="{same[key]}"' for key in ("xml:lang", "xml:space") if key in source.attributes)
+    new_tag = f"<{new_name}{attributes}>"
     before = "" if target else indentation(text, unit.character(source.begin))
 
     def write(translation: str) -> str:

@@ -13,6 +13,7 @@ MARKUP_SPELLER = "transduce.wings.documents.markup:speller"
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
 PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
+UNNUMBERED = re.compile(f"%{PRINTF}")
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""
       \b(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
@@ -23,6 +24,7 @@ PLACEHOLDER = rf"""
     | %%
     | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
     | %[A-Za-z_][\w.]*+%                             # Symfony
+    | (?<![\d%])%(?:L?\d{{1,2}}|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt, strftime
     | {ENTITIES}
 """
 LIGHT_MARKUP = r"""
@@ -101,7 +103,8 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 yield Event("open", text[match.start() : done], name=f"{match.start()}")
             elif match["name"]:
                 kind: EventKind = "close" if match["slash"] else "word" if match.group().endswith("/>") else "open"
-                yield Event(kind, match.group(), match.group() if kind == "word" else "", f"<{match['name']}")
+                name = match["name"].partition(".")[0]  # WebVTT: </c> closes <c.red>
+                yield Event(kind, match.group(), match.group() if kind == "word" else "", f"<{name}")
             else:
                 yield Event("point" if match["time"] else "word", match.group(), match.group())
         if match and match.start() < done:

@@ -10,10 +10,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import MARKUP_BLANKS, Event, events
+from transduce.wings.inline.events import MARKUP_BLANKS, UNNUMBERED, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters after which a blank may be needed
@@ -68,8 +68,8 @@ class Patch(NamedTuple):
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
     """Mask the tags and placeholders of a text. In markup, runs of blanks are collapsed unless `preserve` is true."""
     builder = _Builder(text, collapse=markup and not preserve)
-    for order, event in enumerate(events(text, markup=markup)):
-        builder.add(order, event)
+    for order, (event, following) in enumerate(pairwise([*events(text, markup=markup), Event("text", "")])):
+        builder.add(order, event, following)
     return Masked("".join(builder.parts), in_order(builder.marks))
 
 
@@ -165,7 +165,7 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
-    """Whether both texts contain each tag and placeholder equally often, and the same number of unpaired tags."""
+    """Whether both texts have the same tags, placeholders and unpaired tags, and the same order of %s, %d and so on."""
     return _tally(source, markup) == _tally(translation, markup)
 
 
@@ -187,11 +187,11 @@ class _Builder:
         self.opened: list[_Opened] = []
         self.names = Counter[str]()  # counts of the open tags
 
-    def add(self, order: int, event: Event) -> None:
+    def add(self, order: int, event: Event, following: Event) -> None:
         mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
         self.done += len(event.raw)
         if event.kind == "text":
-            self._append(event.raw)
+            self._append(order, event.raw, following)
         elif event.kind == "character":
             self._add(event.shown)
         elif event.kind == "word":
@@ -213,13 +213,17 @@ class _Builder:
             self.parts.append(text)
             self.length += len(text)
 
-    def _append(self, raw: str) -> None:
-        """Add text. If blanks are collapsed, two blanks around a tag become one blank."""
+    def _append(self, order: int, raw: str, following: Event) -> None:
+        """Add text. Two blanks around a tag become one, if blanks are collapsed or `weave` restores the other."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
-        if self.collapse and text[0] == " " and self._at_blank():
-            text = text[1:]
-            if self.marks and self.marks[-1].kind == "point" and self.marks[-1].begin == self.length:
-                self.marks[-1] = self.marks[-1]._replace(after=True)
+        if text[0] == " " and self._at_blank():
+            last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
+            is_point = last.kind == "point" and last.begin == self.length
+            is_between_tags = text == " " and following.kind not in ("text", "character")
+            is_exact = last.order[1] == order - 1 and (is_between_tags or BLANK_BEFORE.match(text, 1))
+            if is_point and (self.collapse or is_exact):
+                self.marks[-1] = last._replace(after=True)
+            text = text[1:] if self.collapse or (is_point and is_exact) else text
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
@@ -287,7 +291,8 @@ def _moved(mark: Mark, by: int) -> Mark:
     return mark._replace(begin=mark.begin + by, end=mark.end + by)
 
 
-def _tally(text: str, markup: bool) -> tuple[Counter[str], int]:
-    """Count each tag and placeholder of a text, and the unpaired tags."""
-    raws = Counter(event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character"))
-    return raws, sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)
+def _tally(text: str, markup: bool) -> tuple[Counter[str], list[str], int]:
+    """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
+    raws = [event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character")]
+    halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)
+    return Counter(raws), [raw for raw in raws if UNNUMBERED.fullmatch(raw)], halves
