@@ -585,6 +585,14 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
         translator.toward("de", "de")
 
 
+def test_similar_codes_have_the_same_route(model):
+    translator = without_german_french(model)
+    routes = [translator.toward(*codes) for codes in (("de", "fr"), ("DE", "fr"), ("de-AT", "fr_CA"))]
+    assert {(route.pivot, route.direction) for route in routes} == {("en", Direction("de", "fr"))}
+    translator.routes = {"en-de": {"direct": 30.0, "fr": 40.0}}
+    assert translator.toward("en", "de").pivot == translator.toward("en-GB", "DE").pivot == "fr"
+
+
 def test_the_route_with_the_better_score_is_taken(model, place):
     german = (place / "test.de").read_text().splitlines()
     trained = transduce.load(model, engine="torch").direct(Direction("de", "fr")).translate(german)
@@ -688,6 +696,10 @@ def test_a_server_lists_and_uses_pivots(model):
         assert asking.post("/attention", json={"q": "zu", "source": "de", "target": "fr"}).status_code == 400
         same = asking.post("/translate", json={"q": "ka lo", "source": "en-US", "target": "en"}).json()
         assert same["translatedText"] == "ka lo"
+        french, german = "Bonjour, comment allez-vous aujourd'hui?", "Guten Morgen, wie geht es Ihnen heute?"
+        texts = {"q": [french, french, french, german], "source": "auto", "target": "fr"}
+        mixed = asking.post("/translate", json=texts).json()
+        assert mixed["translatedText"][:3] == [french] * 3 and mixed["route"] == [["fr"]] * 3 + [["de", "en", "fr"]]
 
 
 def test_a_server_takes_the_better_route(model):

@@ -126,6 +126,8 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         (["train.de", "train.pt-BR"], ("", ""), [], ("de", "pt-BR")),
         (["is/Tatoeba.de-en.en.txt.gz", "is/Tatoeba.de-en.de.txt.gz"], ("", ""), [], ("en", "de")),
         (["train.en", "train.de"], ("fr", ""), [], ("fr", None)),
+        (["train.en", "train.de"], ("en", ""), [], ("en", "de")),
+        (["train.en", "train.de"], ("", "de"), [], ("en", "de")),
         (["train.en", "train.de"], ("", ""), ["data.target=fr"], (None, "fr")),
         (["train.src", "train.de"], ("", ""), [], (None, None)),
         (["one.en", "other.en"], ("", ""), [], (None, None)),

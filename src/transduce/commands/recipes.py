@@ -78,11 +78,10 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """Add the languages in the names of the corpus files to `settings`, unless `settings` has a language."""
-    languages = None if {"data.source", "data.target"} & settings.keys() else languages_of(train)
-    if not languages:
-        return settings
-    return settings.under(FILE_NAMES, {"data.source": languages[0], "data.target": languages[1]})
+    """Add the languages in the names of the corpus files to `settings`, unless it has a language that differs."""
+    named = dict(zip(("data.source", "data.target"), languages_of(train) or (), strict=False))
+    agrees = all(settings.get(side, code) == code for side, code in named.items())
+    return settings.under(FILE_NAMES, named) if agrees else settings
 
 
 def _languages(settings: Settings, train: Sequence[str]) -> Direction:

@@ -38,9 +38,9 @@ def score(
     from transduce.decoding.loading import export_engine, load  # numpy: too slow for --help
     from transduce.text.pairs import read_pairs
 
-    pairs = list(read_pairs([source, target]))
     engine: EngineName = "auto" if export_engine(model) else "torch"
     translator = load(model, options, engine=engine, source=source_language, target=target_language)
+    pairs = list(read_pairs([source, target], translator.require_direction()))
     for scored in translator.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
         words = [word._asdict() for word in scored.words]
         print(json_format.dumps(scored._asdict() | {"words": words}) if json else f"{scored.log_prob:.4f}")

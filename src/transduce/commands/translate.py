@@ -110,7 +110,9 @@ class Call:
                 translator = load(self.models, self.options, engine=self.engine, source=source, target=target)
             log(f"Engine: {translator.engine.name}")
             if translator.pivot:
-                log(f"The model has no direction {translator.direction}, so it translates through {translator.pivot}.")
+                is_trained = translator.direction in translator.directions
+                why = "is worse in the direction" if is_trained else "has no direction"
+                log(f"The model {why} {translator.direction}, so it translates through {translator.pivot}.")
             with phase("files"):
                 yield translator
         if profile:

@@ -199,7 +199,7 @@ class TrainConfig:
     validate_every: int = option(
         0, "updates between validations; 0: one epoch, or several epochs in a small corpus", unit="updates"
     )
-    keep_last: int = option(5, "number of newest checkpoints to keep, in addition to the best", paper="5", least=1)
+    keep_last: int = option(5, "newest checkpoints to keep, at least train.average, and the best", paper="5", least=1)
     average: int = option(
         5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
     )

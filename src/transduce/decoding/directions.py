@@ -19,13 +19,18 @@ def directions_of(data: DataConfig) -> list[Direction]:
     return [Direction(data.source, data.target)]
 
 
+def with_known_codes(directions: Sequence[Direction], source: str, target: str) -> Direction:
+    """The languages, by the most similar codes of `directions`; codes of unknown languages stay."""
+    known = zip((source, target), zip(*directions, strict=True), strict=True)
+    return Direction(*(nearest_code(code, codes) or code for code, codes in known))
+
+
 def matching(directions: Sequence[Direction], source: str, target: str) -> list[Direction]:
     """The directions with these languages, or with similar codes; an empty code stands for any language.
 
     Raises UserError if there is none.
     """
-    known = zip((source, target), zip(*directions, strict=True), strict=True)
-    source, target = (nearest_code(code, codes) or code for code, codes in known)
+    source, target = with_known_codes(directions, source, target)
     found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
     if not found:
         wanted = " ".join([f"from {source}"] * bool(source) + [f"to {target}"] * bool(target))

@@ -17,7 +17,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding import capitals
 from transduce.decoding.alignment import align
 from transduce.decoding.confidence import Confidence, scored_translation
-from transduce.decoding.directions import choose_direction, choose_pivot
+from transduce.decoding.directions import choose_direction, choose_pivot, with_known_codes
 from transduce.decoding.ranking import rank
 from transduce.decoding.registry import ENFORCE_GLOSSARY, PIVOT_TRANSLATOR, PLAN_TEXTS
 from transduce.decoding.repetition import find_loops
@@ -97,7 +97,7 @@ class Translator(Searcher):
         It translates through a pivot if this was measured to be better, or if the model lacks the direction.
         Raises UserError as `choose_direction` does, if there is no pivot.
         """
-        wanted = Direction(source, target)
+        source, target = wanted = with_known_codes(self.directions, source, target)
         if pivot := choose_pivot(self.directions, wanted, self.quality, self.routes):
             hops = self.direct(Direction(source, pivot)), self.direct(Direction(pivot, target))
             return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))

@@ -80,11 +80,15 @@ def validation(
 
 
 def validations(
-    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
+    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, *, is_final: bool = False
 ) -> Callable[[Seq2Seq], dict[str, Validation]]:
-    """Make a function that validates a model in each direction of the pairs ("" if it is not multilingual)."""
+    """Make a function that validates a model in each direction of the pairs ("" if it is not multilingual).
+
+    The directions share the sentences that are translated, unless `is_final` is true.
+    """
     directions = by_direction(pairs)
-    sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // max(1, len(directions)))
+    shares = 1 if is_final else max(1, len(directions))
+    sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // shares)
     each = {
         name: _validation(tokenizer.into(target_of(name)), its, config, sentences) for name, its in directions.items()
     }

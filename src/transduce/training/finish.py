@@ -70,7 +70,7 @@ def finish(
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
-        found = validations(prepared.tokenizer, valid, config)(model)
+        found = validations(prepared.tokenizer, valid, config, is_final=True)(model)
         metrics["directions"] = {name: {"validation": each._asdict()} for name, each in found.items()}
         chrf = {name: each.chrf or 0.0 for name, each in found.items()}
         if routes := measure_routes(bundle, [*valid, *untrained], chrf):

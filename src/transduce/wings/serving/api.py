@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -134,7 +134,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         found, can_align = await _in_turn(request, service, all_texts)
         columns |= payload.columns(found, asked, can_align)
         if any(len(route) > 1 for route in routes.values()):
-            hops = [codes(each.direction for each in routes[source]) for source in sources]
+            hops = [codes(each.direction for each in routes[source]) or [source] for source in sources]
             columns["route"] = [list(map(payload.code, each)) for each in hops]
         values = {field: values[0] if one else values for field, values in columns.items()}
         return JSONResponse(values, headers=_model_header(service, *routes.values()))
@@ -265,7 +265,7 @@ async def _fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 def _catalogue(request: Request, service: Service, name: str) -> Catalogue:
     """The models that a request may use: those with the name in its field `model` or in its header, or the default."""
-    return service.catalogues.choose(name or request.headers.get(MODEL_HEADER, ""))
+    return service.catalogues.choose(name or unquote(request.headers.get(MODEL_HEADER, "")))
 
 
 def _model_header(service: Service, *routes: Route) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from html import unescape
+from itertools import chain
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
@@ -27,8 +28,7 @@ class Detected(NamedTuple):
 
 def codes(directions: Iterable[Direction]) -> list[str]:
     """The language codes of all pairs, source languages first."""
-    sources, targets = zip(*directions, strict=True)
-    return list(dict.fromkeys(sources + targets))
+    return list(dict.fromkeys(chain(*zip(*directions, strict=True))))
 
 
 def without_markup(text: str) -> str:

@@ -180,7 +180,7 @@ function report(error) {
   if (!(error instanceof Failure)) throw error;
   if (wantsKey(error)) return notice(error.message, "Enter the key", giveKey);
   if (!error.passes) {
-    languages.detect(null); // the last text's language
+    languages?.detect(null); // the last text's language
     if (!glossary.refuse(error.message)) return notice(error.message);
     return notice("The text is not translated: the glossary has an error.", "Open the glossary", () => glossary.open());
   }
