@@ -116,6 +116,12 @@ def test_what_is_read_in_the_wrong_encoding_is_seen_and_nothing_else(text):
         assert bool(MISREAD.search(misread)) or "\ufffd" in misread or text.isascii()
 
 
+@pytest.mark.parametrize("text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord."])
+def test_marks_behind_a_capital_letter_are_no_wrong_encoding(text):
+    assert not MISREAD.search(text)
+    assert MISREAD.search(text.encode().decode("cp1252", "replace") + " Ã…ngström")
+
+
 @pytest.mark.parametrize(
     ("source", "target", "agree"),
     [

@@ -46,8 +46,9 @@ WRONG_LANGUAGE_NATS = 6.0  # log-probability gap to the best language, beyond wh
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_ENDS = "…’“”›»"  # these also follow a letter at the end of a word, as in MAÑ…
 MISREAD = re.compile(
-    f"[ÂÃÄÅÎÏÐÑ]{_REST}|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
+    rf"Â{_REST}|[ÃÄÅÎÏÐÑ]{_REST}(?:(?<![{_ENDS}])|(?=\w))|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
     "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # UTF-8 decoded as Mac OS Roman
 )
 DAMAGED_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
