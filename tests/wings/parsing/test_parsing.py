@@ -27,12 +27,30 @@ from transduce.wings.parsing.trees import (
     simplify,
     without_marks,
 )
-from transduce.wings.parsing.well_formed import WellFormed, kinds_of
+from transduce.wings.parsing.well_formed import CLOSES_TO, WellFormed, kinds_of
 from transduce.wings.phrasebook.examples import examples
 
-PIECES = ["<pad>", "<s>", "</s>", "<unk>", "▁(S", "▁(NP", "▁(", "▁)", "▁NN", "▁.", "▁VP", "▁-LRB-", "▁0)", "▁1)"]
+PIECES = [
+    "<pad>",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "▁(S",
+    "▁(NP",
+    "▁(",
+    "▁)",
+    "▁)0",
+    "▁)1",
+    "▁)2",
+    "▁NN",
+    "▁.",
+    "▁VP",
+    "▁-LRB-",
+    "▁0)",
+    "▁1)",
+]
 MARKED = ["0)", "1)"]
-SYMBOLS = ["(S", "(NP", "(", ")", "NN", ".", "-LRB-", *MARKED]  # VP is no symbol
+SYMBOLS = ["(S", "(NP", "(", ")", ")0", ")1", ")2", "NN", ".", "-LRB-", *MARKED]  # VP is no symbol
 
 
 class Random:
@@ -72,16 +90,21 @@ def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
 
 def test_what_may_follow_by_hand():
     kinds = kinds_of(PIECES, SYMBOLS)
-    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 3, 4, 5]
+    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, *(CLOSES_TO + depth for depth in range(3)), 3, 3, 0, 3, 4, 5]
     opens, tags, close, end = {"▁(S", "▁(NP", "▁("}, {"▁NN", "▁.", "▁-LRB-"}, {"▁)"}, {"</s>"}
     for text, words, limit, wanted in [
         ("", 2, 9, opens),
         ("▁(S", 2, 9, opens | {"▁0)"}),
         ("▁(S ▁0)", 2, 9, tags),
-        ("▁(S ▁(NP ▁0) ▁NN", 2, 10, opens | {"▁1)"} | close),
+        ("▁(S ▁(NP ▁0) ▁NN", 2, 10, opens | {"▁1)", "▁)1"} | close),
+        ("▁(S ▁(NP ▁(NP ▁0) ▁NN", 2, 13, opens | {"▁1)", "▁)1", "▁)2"} | close),
+        ("▁(S ▁(NP ▁(NP ▁0) ▁NN ▁)1", 2, 13, opens | {"▁1)"}),
+        ("▁(S ▁(NP ▁(NP ▁0) ▁NN ▁)2 ▁)", 2, 13, opens | {"▁1)"}),
+        ("▁(S ▁(NP ▁(NP ▁0) ▁NN ▁)1 ▁(NP ▁1) ▁NN", 2, 13, close | {"▁)0", "▁)1"}),
+        ("▁(S ▁(NP ▁(NP ▁0) ▁NN ▁)1 ▁(NP ▁1) ▁NN ▁)1", 2, 13, close | {"▁)0"}),
         ("▁(S ▁0) ▁NN", 2, 9, opens | {"▁1)"}),  # the root closes behind the last word
         ("▁(S ▁0) ▁NN ▁1) ▁NN", 3, 9, {"▁0)"}),
-        ("▁(S ▁0) ▁NN ▁1) ▁NN", 2, 9, close),
+        ("▁(S ▁0) ▁NN ▁1) ▁NN", 2, 9, close | {"▁)0"}),
         ("▁(S ▁0) ▁NN ▁1) ▁NN ▁)", 2, 9, end),
         ("▁(S ▁(NP", 1, 6, {"▁0)"}),  # no room for a third bracket
     ]:
@@ -128,7 +151,7 @@ def test_every_word_of_the_targets_is_a_piece(place):
     tokenizer = model_folder.load(place / "model").tokenizer
     targets = [marked_tags(linearise(simplify(tree))) for tree, _ in read_trees(str(place / "trees.mrg"))]
     assert set(tokenizer.target_symbols().values()) == set(" ".join([*targets, ALL_MARKS]).split(" "))
-    text = "(S (NP 0) DT 1) NN ) (VP 2) VBZ ) 3) . )"
+    text = "(S (NP 0) DT 1) NN ) (VP 2) VBZ ) 3) . )0"
     (ids,) = tokenizer.encode_target([text])
     assert len(ids) == len(text.split()) and tokenizer.decode([ids]) == [text]
 

@@ -1,6 +1,7 @@
 """Trees: read, written and simplified without losing a word."""
 
 import gzip
+import re
 
 import pytest
 from hypothesis import given
@@ -63,7 +64,21 @@ def test_linearised_trees_come_back(tree):
     assert without_marks(marked_tags(symbols)) == symbols
     marks = [symbol for symbol in marked_tags(symbols).split(" ") if symbol not in symbols]
     assert marks == marked_words(tree.words()).split(" ")[::2], "the same on both sides"
-    assert len(symbols) == len(tree.words()) + 2 * len(inner_nodes(tree))
+    opened = [symbol for symbol in symbols if symbol.startswith("(")]
+    assert opened == [f"({node.label}" for node in tree.walk() if node and node.word is None]
+
+
+@given(trees)
+def test_one_symbol_closes_many_brackets(tree):
+    runs = re.findall(r"(?:\)\d* )+", f"{' '.join(linearise(tree))} ")
+    assert all(run == ") " * (len(run) // 2) or re.fullmatch(r"\)\d+ ", run) for run in runs)
+    depth = closed = 0
+    for symbol in linearise(tree):
+        closed = closed + 1 if symbol == ")" else 0
+        depth += symbol.startswith("(") - (symbol == ")")
+        depth = int(symbol[1:]) if re.fullmatch(r"\)\d+", symbol) else depth
+        assert closed <= depth, "more brackets close than remain open"
+    assert depth == 0
 
 
 @pytest.mark.parametrize(
@@ -73,6 +88,8 @@ def test_linearised_trees_come_back(tree):
         ("(S NN NN )", "a", "more tags than words"),
         ("(S NN", "a", "never closed"),
         ("(S NN ) )", "a", "no opening bracket"),
+        ("(S NN )0 )", "a", "no opening bracket"),
+        ("(S (NP NN )1", "a", "never closed"),
         ("(S NN ) (S NN )", "a b", "exactly one root"),
         ("", "", "exactly one root"),
     ],
@@ -80,6 +97,11 @@ def test_linearised_trees_come_back(tree):
 def test_symbols_that_are_no_tree(symbols, words, why):
     with pytest.raises(MalformedTreeError, match=why):
         delinearise(symbols.split(), words.split())
+
+
+def test_a_symbol_that_closes_nothing_is_ignored():
+    tree = delinearise(["(S", "NN", ")1", "(NP", "NN", ")3", ")0", ")0"], ["a", "b"])
+    assert str(tree) == "(S (NN a) (NP (NN b)))"
 
 
 def test_trees_by_hand():

@@ -7,9 +7,17 @@ from itertools import chain, zip_longest
 from typing import Literal, NamedTuple
 
 from transduce.system.errors import UserError
-from transduce.text.tree_symbols import CLOSE, OPEN
 from transduce.wings.parsing.evalb import COLLINS, Parameters
-from transduce.wings.parsing.trees import TRACE, MalformedTreeError, Tree, category, delinearise, linearise, parse_trees
+from transduce.wings.parsing.trees import (
+    TRACE,
+    MalformedTreeError,
+    Tree,
+    category,
+    delinearise,
+    is_tag,
+    linearise,
+    parse_trees,
+)
 
 Status = Literal["valid", "error", "skipped"]
 SUMMED = "matched", "gold", "test", "crossing", "words", "tags"  # the counts of rows that a summary adds up
@@ -93,7 +101,7 @@ def agree_on_punctuation(gold: Tree, parse: Tree, parameters: Parameters = COLLI
     tags = (leaf.label for leaf in gold.leaves() if leaf.label != TRACE)
     symbols = linearise(parse)
     for place, symbol in enumerate(symbols):
-        if not symbol.startswith(OPEN) and symbol != CLOSE:
+        if is_tag(symbol):
             tag = next(tags)
             if (tag in parameters.deleted) != (symbol in parameters.deleted):
                 symbols[place] = tag

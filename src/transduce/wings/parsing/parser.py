@@ -20,8 +20,6 @@ from transduce.wings.parsing.trees import (
     MalformedTreeError,
     Tree,
     delinearise,
-    linearise,
-    marked_tags,
     marked_words,
     simplify,
     without_marks,
@@ -88,20 +86,21 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
         lines = (str(agree_on_punctuation(tree, parse, parameters)) if parse else "" for tree, parse in pairs)
         return score_brackets(golds, lines, parameters)
 
-    parses, free = list(parser.parse(sentences)), parser.unconstrained(sentences)
+    parses, texts = list(parser.parse(sentences)), parser.unconstrained(sentences)
     lines = [str(parse or "") for parse in parses]
-    targets = [marked_tags(linearise(parse)) if parse else "" for parse in parses]
-    changed = sum(one != other for one, other in zip(targets, free, strict=True))
-    unconstrained = [tree and _tree_or_tags(text, tree) for text, tree in zip(free, simple, strict=True)]
-    return Measured(lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(unconstrained))
+    free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
+    changed = sum(one != other for one, other in zip(parses, free, strict=True))
+    # For what is no tree, a tree without brackets but with the gold tags, so that EVALB does not exclude it.
+    trees = [found or (tree and Tree("", tuple(tree.leaves()))) for found, tree in zip(free, simple, strict=True)]
+    return Measured(lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(trees))
 
 
-def _tree_or_tags(target: str, gold: Tree) -> Tree:
-    """The tree of a target text; if the text is not a tree over the gold tree's words, only the gold tree's tags."""
+def _tree(target: str, words: Sequence[str]) -> Tree | None:
+    """The tree of a target text, or None if the text is not a tree over the words."""
     try:
-        return delinearise(without_marks(target), gold.words())
+        return delinearise(without_marks(target), words)
     except MalformedTreeError:
-        return Tree("", tuple(gold.leaves()))
+        return None
 
 
 def words_of(sentence: str) -> list[str]:

@@ -152,19 +152,43 @@ def category(label: str) -> str:
 
 
 def linearise(tree: Tree) -> list[str]:
-    """A tree's opening brackets such as "(NP", closing brackets and tags, from left to right."""
+    """A tree's opening brackets such as "(NP", closing brackets and tags, from left to right.
+
+    If more brackets close than remain open, one symbol closes them all, so that a parser need not count many brackets.
+    """
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
-    return [CLOSE if node is None else OPEN + node.label if node.word is None else node.label for node in tree.walk()]
+    symbols, depth, closed = list[str](), 0, 0  # closed: brackets that close behind the last symbol
+    for node in tree.walk():
+        if node is None:
+            depth, closed = depth - 1, closed + 1
+            continue
+        symbols += _closing(closed, depth)
+        symbols.append(OPEN + node.label if node.word is None else node.label)
+        depth, closed = depth + (node.word is None), 0
+    return symbols + _closing(closed, depth)
+
+
+def _closing(closed: int, depth: int) -> list[str]:
+    return [f"{CLOSE}{depth}"] if closed > depth else [CLOSE] * closed
 
 
 def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Build a tree from symbols and words; raises MalformedTreeError if they don't form a tree."""
-    surplus = sum(map(_is_tag, symbols)) - len(words)
+    surplus = sum(map(is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
-    rest = iter(words)
-    text = " ".join(f"({symbol} {next(rest)})" if _is_tag(symbol) else symbol for symbol in symbols)
-    trees = [tree for tree, _ in parse_trees([text])]
+    rest, parts, depth = iter(words), list[str](), 0
+    for symbol in symbols:
+        if is_tag(symbol):
+            parts.append(f"({symbol} {next(rest)})")
+        elif symbol.startswith(OPEN):
+            parts.append(symbol)
+            depth += 1
+        else:
+            closed = 1 if symbol == CLOSE else max(0, depth - int(symbol.removeprefix(CLOSE)))
+            parts += [CLOSE] * closed
+            depth -= closed
+    trees = [tree for tree, _ in parse_trees([" ".join(parts)])]
     if len(trees) != 1:
         raise MalformedTreeError("a tree must have exactly one root", 0)
     return trees[0]
@@ -178,11 +202,11 @@ def marked_words(words: Iterable[str]) -> str:
 def marked_tags(symbols: Iterable[str]) -> str:
     """The target text of a tree, with each tag after its word's mark."""
     index = count()
-    return " ".join(f"{mark(next(index))} {symbol}" if _is_tag(symbol) else symbol for symbol in symbols)
+    return " ".join(f"{mark(next(index))} {symbol}" if is_tag(symbol) else symbol for symbol in symbols)
 
 
-def _is_tag(symbol: str) -> bool:
-    return symbol != CLOSE and not symbol.startswith(OPEN)
+def is_tag(symbol: str) -> bool:
+    return not symbol.startswith((OPEN, CLOSE))
 
 
 def without_marks(text: str) -> list[str]:
