@@ -105,6 +105,7 @@ def test_masking_markup_is_undone_where_blanks_count(text: str) -> None:
 @given(PLAIN | st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "a", " ", ". A"])).map("".join))
 @example("<b><b><b></b>a </b> a </b>")
 @example("<b>a <b>a<b></b></b></b> a")
+@example('<a href="x>y"><b>Dr. </b> <b></b> %(name)s </a>')
 def test_a_text_in_sentences_is_the_text(text: str) -> None:
     masked = mask(text)
     gaps, inside = cut(masked, whole_words(masked, split(masked.text, "en")))
@@ -353,9 +354,7 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
     assert time.process_time() - began < 10  # seconds of this process; what others take does not count
 
 
-@pytest.mark.parametrize(
-    "text", ['He said <x id="1"/> that', 'He <x id="1"/> <x id="2"/> said', 'He <x id="1"/> <b>is</b> it']
-)
+@pytest.mark.parametrize("text", ['He said <x id="1"/> that', 'He <x id="1"/> is <x id="2"/> it'])
 def test_a_blank_behind_a_tag_stays_where_blanks_count(text: str) -> None:
     masked = mask(text, markup=True, preserve=True)
     assert original(masked) == text

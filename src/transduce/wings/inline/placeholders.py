@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from transduce.wings.inline.events import MARKUP_BLANKS, UNNUMBERED, Event, events
@@ -68,8 +68,8 @@ class Patch(NamedTuple):
 def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
     """Mask the tags and placeholders of a text. In markup, runs of blanks are collapsed unless `preserve` is true."""
     builder = _Builder(text, collapse=markup and not preserve)
-    for order, (event, following) in enumerate(pairwise([*events(text, markup=markup), Event("text", "")])):
-        builder.add(order, event, following)
+    for order, event in enumerate(events(text, markup=markup)):
+        builder.add(order, event)
     return Masked("".join(builder.parts), in_order(builder.marks))
 
 
@@ -187,11 +187,11 @@ class _Builder:
         self.opened: list[_Opened] = []
         self.names = Counter[str]()  # counts of the open tags
 
-    def add(self, order: int, event: Event, following: Event) -> None:
+    def add(self, order: int, event: Event) -> None:
         mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
         self.done += len(event.raw)
         if event.kind == "text":
-            self._append(order, event.raw, following)
+            self._append(order, event.raw)
         elif event.kind == "character":
             self._add(event.shown)
         elif event.kind == "word":
@@ -213,14 +213,13 @@ class _Builder:
             self.parts.append(text)
             self.length += len(text)
 
-    def _append(self, order: int, raw: str, following: Event) -> None:
+    def _append(self, order: int, raw: str) -> None:
         """Add text. Two blanks around a tag become one, if blanks are collapsed or `weave` restores the other."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         if text[0] == " " and self._at_blank():
             last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
             is_point = last.kind == "point" and last.begin == self.length
-            is_between_tags = text == " " and following.kind not in ("text", "character")
-            is_exact = last.order[1] == order - 1 and (is_between_tags or BLANK_BEFORE.match(text, 1))
+            is_exact = last.order[1] == order - 1 and BLANK_BEFORE.match(text, 1)
             if is_point and (self.collapse or is_exact):
                 self.marks[-1] = last._replace(after=True)
             text = text[1:] if self.collapse or (is_point and is_exact) else text
