@@ -14,7 +14,7 @@ NUMBERS_TRIED = 200  # the numbers below it have all forms of a language, except
 class Plurals(NamedTuple):
     number: int  # of forms
     singular: int | None  # index of the form for the number 1; None: every number has the same form
-    is_singular: bool = True  # the form for 1 is not for larger numbers, too, as it is for 21 in Russian
+    is_singular: bool = True  # the form for 1 is for no larger number; in Russian, it is also for 21
 
 
 TWO_FORMS = Plurals(2, 0)  # the most common case
