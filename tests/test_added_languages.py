@@ -264,6 +264,9 @@ def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
     train(place, "of-prepared", "prepared", options=others)
     train(place, "of-prepared-fr", "new.en", "new.fr", more=("--init", str(place / "of-prepared")))
     assert {"en-de", "en-fr"} <= {*model_folder.read_config(place / "of-prepared-fr").data.directions}
+    before = model_folder.read_metrics(place / "of-prepared")["validation"]
+    after = model_folder.read_metrics(place / "of-prepared-fr")["directions"]["en-de"]["before"]
+    assert after == {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
 
 
 def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):

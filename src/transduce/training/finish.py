@@ -75,8 +75,8 @@ def finish(
         chrf = {name: each.chrf or 0.0 for name, each in found.items()}
         if routes := measure_routes(bundle, [*valid, *untrained], chrf):
             metrics["routes"] = routes
-        if config.data.replay:
-            _compare(metrics["directions"], Path(config.data.replay))
+        if config.data.replay and run_card and (init := run_card.inputs.get("init")):
+            _compare(metrics["directions"], Path(config.data.replay), Path(*init))
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
@@ -98,9 +98,9 @@ def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[
     return scores
 
 
-def _compare(directions: dict[str, dict[str, Any]], replay: Path) -> None:
-    """Add and print the scores that the directions had before languages were added, on the same validation pairs."""
-    metrics = model_folder.read_metrics(replay.parent) if (replay.parent / model_folder.METRICS).exists() else {}
+def _compare(directions: dict[str, dict[str, Any]], replay: Path, init: Path) -> None:
+    """Add and print the scores of the model `init`, to which languages were added, on the same validation pairs."""
+    metrics = model_folder.read_metrics(init) if (init / model_folder.METRICS).exists() else {}
     old = {name: its["validation"] for name, its in metrics.get("directions", {}).items()}
     if not old and (its := metrics.get("validation")):
         old = {read_facts(replay).directions[0]: {**its, "bleu": its.get("bleu_greedy")}}

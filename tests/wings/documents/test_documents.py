@@ -647,6 +647,20 @@ def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
     assert written(voice, str.lower).endswith("\n<v roger bingham>come\nin</v>\n")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("是的，", "我们昨天在那里看见了他"),  # after a pause
+        ("我们昨天在那里看见了", "他和他最好的朋友。」"),
+        ("彼はきのう「ちょっと", "待って」と言いました"),
+        ("<i>これは", "テストです</i>"),
+    ],
+)
+def test_lines_of_chinese_and_japanese_subtitles_need_no_blanks(lines: tuple[str, str]) -> None:
+    document = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nOne\ntwo\n")
+    assert document.write(["".join(lines)]).decode().splitlines()[2:] == [*lines]
+
+
 def test_the_lines_of_a_text_file() -> None:
     document = read("a.txt", TXT)
     assert document.texts == ["A title", "A line. And another.", "x"]

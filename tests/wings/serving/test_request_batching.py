@@ -55,7 +55,7 @@ def key_of(translator: Translator, n_best: int) -> BatchKey:
 async def ask(batcher: Batcher, key: BatchKey, sentences: Sequence[str], size: int = 1) -> list[str]:
     """The translations of sentences that count as so many tokens each."""
     with batcher.place():
-        (found,) = await batcher.translate([Part(key, sentences, [size] * len(sentences))])
+        (found,) = await batcher.translate([Part(key, sentences, [size] * len(sentences), [1] * len(sentences))])
     return [each.text for each in found]
 
 
@@ -98,6 +98,18 @@ def test_what_fails_at_its_beginning_leaves_the_queue_with_all_of_it(tokenizer: 
 
     refused, answered = run(body)
     assert isinstance(refused, UserError) and answered == TEXTS[:30]
+
+
+def test_a_message_has_the_number_of_the_text_in_its_own_request(tokenizer: Tokenizer) -> None:
+    engine = Echo(max_positions=9)
+    engine.gate.set()
+    translator = Translator(engine, tokenizer, DecodeConfig(beam_size=1))
+
+    async def body(batcher: Batcher) -> list[Any]:
+        parts = [Part(BatchKey(translator), [TEXTS[0], " ".join(TEXTS[:9])], [1, 1], [number, 7]) for number in (1, 2)]
+        return await asyncio.gather(*(batcher.translate([part]) for part in parts), return_exceptions=True)
+
+    assert [str(error)[:25] for error in run(body)] == ["Source text 7 has 18 toke"] * 2
 
 
 def test_a_long_document_does_not_hold_up_a_word(tokenizer: Tokenizer) -> None:
@@ -226,13 +238,13 @@ def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        parts = [Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9) for n_best in (1, 2)]
-        nothing = Part(BatchKey(translator), [], [])
+        parts = [Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9, [1] * 9) for n_best in (1, 2)]
+        nothing = Part(BatchKey(translator), [], [], [])
         found = await batcher.translate([parts[0], nothing, parts[1]])
         assert [[each.text for each in part] for part in found] == [[TEXTS[1]] * 9, [], [TEXTS[2]] * 9]
         assert await batcher.translate([nothing]) == [[]]
         with pytest.raises(UserError):  # what is left of it isn't translated any more
-            await batcher.translate([Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9), parts[0]])
+            await batcher.translate([Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9, [1] * 9), parts[0]])
         assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
 
     run(body, tokens=100)

@@ -17,7 +17,14 @@ LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
 SPEAKER = re.compile(rf"(?:\s|{HIDDEN})*+[-–—♪]")
-HIDDEN_OR_BLANK = re.compile(rf"{HIDDEN}|(?<=\S) (?=\S)")
+NEVER_FIRST = "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # in a line
+NEVER_LAST = "「『（［｛【《〈“‘"  # in a line
+BREAKABLE = f"\u3000-\u30ff\u3400-\u9fff\uff00-\uff60{NEVER_LAST}{NEVER_FIRST}"  # a line may end between two of these
+NO_WORD = "(?:(?<![\u30a1-\u30ff])|(?![\u30a1-\u30ff]))"  # not within a word in katakana
+HIDDEN_OR_BREAK = re.compile(
+    rf"{HIDDEN}|(?<=\S) (?=\S)|(?<=[{BREAKABLE}])(?<![{NEVER_LAST}])(?=[{BREAKABLE}])(?![{NEVER_FIRST}]){NO_WORD}"
+)
+PAUSES = "、。，：；？！…"  # lines end after these, or at a blank, if there are enough of them
 
 
 class Cue(NamedTuple):
@@ -86,20 +93,24 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 
 def _wrap(text: str, height: int) -> list[str]:
     """Wrap a text into at most `height` lines of about the same length."""
-    blanks, columns, width = list[int](), list[int](), len(text)  # columns: the characters that are shown before blanks
-    for match in HIDDEN_OR_BLANK.finditer(text):
-        if match.group() == " ":
-            blanks.append(match.start())
+    breaks, columns, width = list[tuple[int, int]](), list[int](), len(text)  # columns: the characters shown before
+    for match in HIDDEN_OR_BREAK.finditer(text):
+        if match.group() in ("", " "):
+            breaks.append(match.span())
             columns.append(match.start() - len(text) + width)
         else:
             width -= len(match.group())
-    lines, begin, first, column = list[str](), 0, 0, 0  # first: index of the first blank after `begin`
+    natural = [i for i, (end, _) in enumerate(breaks) if text[end] == " " or text[end - 1] in PAUSES]
+    if len(natural) >= height - 1:
+        breaks, columns = [breaks[i] for i in natural], [columns[i] for i in natural]
+    lines, begin, first, column = list[str](), 0, 0, 0  # first: index of the first break after `begin`
     for remaining in range(height, 1, -1):
         best = column + (width - column) / remaining
         near = bisect_left(columns, best, first)
-        if first == len(blanks):
+        if first == len(breaks):
             break
-        cut = min(range(max(first, near - 1), min(near + 1, len(blanks))), key=lambda i: abs(columns[i] - best))
-        lines.append(text[begin : blanks[cut]])
-        begin, first, column = blanks[cut] + 1, cut + 1, columns[cut] + 1
+        cut = min(range(max(first, near - 1), min(near + 1, len(breaks))), key=lambda i: abs(columns[i] - best))
+        end, next_begin = breaks[cut]
+        lines.append(text[begin:end])
+        begin, first, column = next_begin, cut + 1, columns[cut] + next_begin - end
     return [*lines, text[begin:]]

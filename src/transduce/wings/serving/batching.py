@@ -43,6 +43,7 @@ class Part(NamedTuple):
     key: BatchKey
     sentences: Sequence[str]
     tokens: Sequence[int]  # of each sentence
+    numbers: Sequence[int]  # of each sentence's text, for messages
 
 
 @dataclass(eq=False)
@@ -52,6 +53,7 @@ class Job:
     key: BatchKey
     sentences: Sequence[str]
     tokens: Sequence[int]
+    numbers: Sequence[int]
     done: asyncio.Future[list[Translation]]
     translations: dict[int, Translation] = field(default_factory=dict)  # by the index of their sentence
     begun: int = 0  # number of sentences that are translated or being translated
@@ -177,9 +179,9 @@ class Batcher:
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Translate a batch. Returns a translation or an exception for each sentence."""
-    key = batch[0][0].key
+    key, sentences = batch[0][0].key, [job.sentences[i] for job, i in batch]
     try:
-        return list(key.translator.translate_sentences([job.sentences[i] for job, i in batch], key.options))
+        return list(key.translator.translate_sentences(sentences, key.options, [job.numbers[i] for job, i in batch]))
     except Exception as error:
         return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 

@@ -210,11 +210,13 @@ def _plan(
     """Split texts into sentences. Returns the plan, its groups of sentences, and one `Part` per group."""
     plan = translator.plan(texts, options, kinds=kinds)
     tokens, groups = translator.lengths(plan.sentences), plan.groups
-    parts = [
-        Part(BatchKey(translator, options), [plan.sentences[i] for i in places], [tokens[i] for i in places])
-        for options, places, _ in groups
-    ]
-    return plan, groups, parts
+
+    def part(group: Group) -> Part:
+        sentences = [plan.sentences[i] for i in group.places]
+        lengths, numbers = [tokens[i] for i in group.places], [text + 1 for text in group.texts]
+        return Part(BatchKey(translator, group.options), sentences, lengths, numbers)
+
+    return plan, groups, list(map(part, groups))
 
 
 def _written(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
