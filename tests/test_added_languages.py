@@ -269,6 +269,11 @@ def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
     assert after == {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
 
 
+def test_score_refuses_files_in_the_wrong_order(place, capsys):
+    status, printed, said = run(capsys, "score", place / "old", place / "old.de", place / "old.en")
+    assert status == 2 and not printed and "their names say the opposite" in said
+
+
 def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):
     lines = texts(60, 8)
     write(place, "variant", {"en-GB": lines["en"], "de": lines["de"]})

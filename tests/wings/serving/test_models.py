@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
@@ -110,6 +111,13 @@ def test_a_request_chooses_a_model_by_its_name():
             assert answer.headers["x-model"] == word
         assert asking.get("/frontend/settings").json()["models"] == ["lo", "mi"]
         assert [each["code"] for each in asking.get("/languages").json()] == ["ka", "zu"]
+
+
+def test_a_name_in_a_header_is_percent_encoded():
+    with client(Store("lo", "n\u00e9o")) as asking:
+        for name in ("n%C3%A9o", "lo"):
+            answer = asking.post("/translate", json=ASKED, headers={"X-Model": name})
+            assert answer.headers["x-model"] == name and answer.json()["translatedText"] == f"ka lo {unquote(name)}"
 
 
 def test_an_unknown_name_is_refused_with_the_names_that_are_known():
