@@ -248,8 +248,8 @@ def test_a_training_resumes_without_the_first_model(place, tmp_path):
     shutil.copytree(place / "old", tmp_path / "old")
     more = ("--init", str(tmp_path / "old"))
     train(place, "alone", "new.en", "new.fr", more=more, options=STEPS | {"train.cooldown": 0})
-    shutil.rmtree(tmp_path / "old")
-    for step, again in ((14, ()), (16, more)):
+    for step, again, lost in ((14, (), "data"), (16, more, "")):
+        shutil.rmtree(tmp_path / "old" / lost)
         train(place, "alone", "new.en", "new.fr", more=again, options={"train.steps": step, "train.cooldown": 0})
     assert model_folder.read_metrics(place / "alone")["training"]["steps"] == 16
 
@@ -267,6 +267,19 @@ def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
     before = model_folder.read_metrics(place / "of-prepared")["validation"]
     after = model_folder.read_metrics(place / "of-prepared-fr")["directions"]["en-de"]["before"]
     assert after == {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
+
+
+def test_test_files_in_the_wrong_order_are_refused(place, capsys):
+    files = [place / f"old.{code}" for code in ("en", "de")]
+    command = "train", "--init", place / "old", "--train", *files, "--test", *files[::-1], "--out", place / "swapped"
+    status, _, said = run(capsys, *command)
+    assert status == 2 and "their names say the opposite" in said and not (place / "swapped").exists()
+
+
+def test_fine_tuning_in_one_direction_of_several(place, added):
+    train(place, "one-way", "new.fr", "new.en", more=("--init", str(added)))
+    data = model_folder.read_config(place / "one-way").data
+    assert (data.source, data.target, data.directions) == ("fr", "en", ("fr-en",))
 
 
 def test_score_refuses_files_in_the_wrong_order(place, capsys):

@@ -685,6 +685,13 @@ def test_models_of_other_languages_are_not_compared(place, tmp_path, capsys):
     assert status == 2 and f"one translates ka-zu, but {tmp_path}/french translates ka-fr." in said
 
 
+def test_a_model_without_languages_is_compared(place, tmp_path, capsys):
+    make_model(tmp_path / "unnamed", {"data.source": "src", "data.target": "tgt"})
+    files, names = (place / "test.src", place / "test.tgt"), (place / "one", tmp_path / "unnamed")
+    for one, two in (names, names[::-1]):
+        assert evaluated(capsys, one, *files, "--against", two)["scores"]
+
+
 def test_tokenisation_is_that_of_the_model_or_what_is_asked_for(place, capsys):
     files = place / "test.src", place / "test.tgt"
 
@@ -884,6 +891,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate --hypothesis test.tgt": "With --hypothesis, give exactly one argument (REFERENCE), not 0.",
     "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
     "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
+    "evaluate --hypothesis test.tgt test.tgt --routes": "leave out --routes",
     "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
     "average one --last 2": "average needs --out",
     "average one --out two --last 2": "two exists already and is never overwritten. Choose another name, or remove it.",

@@ -22,6 +22,7 @@ from transduce.config.size_table import (
     training_options,
     validation_interval,
 )
+from transduce.model.build import count_parameters
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "recipes.md"
 
@@ -37,6 +38,13 @@ def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
 def test_what_is_chosen_is_a_configuration(pairs, updates):
     config = configure(model_options(pairs), training_options(pairs, updates, 512))
     assert config.train.steps >= config.train.warmup >= 1
+
+
+@given(st.integers(1, 10**9))
+def test_a_gate_costs_no_parameters(pairs):
+    shapes = (model_options(pairs, each) | {"model.activation": each} for each in ("relu", "swiglu"))
+    plain, gated = (count_parameters(configure(shape).model) for shape in shapes)
+    assert gated == pytest.approx(plain, rel=1e-3)
 
 
 def test_the_last_row_is_the_base_model_of_the_paper():

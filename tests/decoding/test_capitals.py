@@ -45,7 +45,7 @@ def test_only_the_case_changes(lengths, texts):
     assert all(new <= old for new, old in zip(lengths(read), lengths(texts), strict=True))
 
 
-def test_turkish_has_two_letters_i():
+def test_turkish_has_two_letters_i_and_greek_a_final_sigma():
     def lengths(texts):
         return [sum(map(str.isupper, text)) for text in texts]
 
@@ -53,6 +53,7 @@ def test_turkish_has_two_letters_i():
     assert readable(["KIRMIZI IŞIK"], lengths, "az_Latn") == ["kırmızı ışık"]
     assert readable(["IN CITIES"], lengths, "en") == ["in cities"]
     link = Link((0, 1), (6, 9), 1.0)
+    assert readable(["ΟΔΟΣ ΑΓΓΕΛΟΣ."], lengths, "el") == ["οδος αγγελος."]
     result = capitalised(Translation("ışık, iyi", -1.0, (), links=(link,)), "tr")
     assert result.text == "IŞIK, İYİ" and result.links == (link,)
     assert capitalised(Translation("ışık, iyi", -1.0, ()), "en").text == "IŞIK, IYI"

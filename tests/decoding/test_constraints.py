@@ -330,6 +330,8 @@ def test_a_loop_behind_a_term_is_flagged(tmp_path):
         loops += (loop := is_loop(translator.encode([text])[0], found.tokens))
         assert LOOP in found.flags or not loop
     assert loops
+    translator.config = replace(translator.config, retry_loops=False)
+    assert not any(LOOP in found.flags for found in translator.translate(texts, glossary=terms))
 
 
 def link(text: str, source: str, target: str, weight: float, other: str) -> Link:

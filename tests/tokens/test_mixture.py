@@ -12,7 +12,7 @@ from corpora import blocks, reverse_rows
 from transduce.tokens import mixture as tokens_mixture
 from transduce.tokens.batching import micro_batches
 from transduce.tokens.mixture import Mixture
-from transduce.tokens.store import TokenStore, write_store
+from transduce.tokens.store import StoreView, TokenStore, write_store
 
 CORPORA = [reverse_rows(7, seed=1), reverse_rows(0, seed=2), reverse_rows(20, seed=3), reverse_rows(5, seed=4)]
 weights = st.lists(st.floats(0, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=4, max_size=4)
@@ -41,6 +41,11 @@ def test_pairs_are_numbered_through(stores):
         assert [ids.tolist() for ids in (*mixture.sources(pair), *mixture.targets(pair))] == [source, target]
         assert np.array(mixture.lengths(pair)).tolist() == [[len(source)], [len(target)]]
         assert mixture.origin(index) == (store, store, line)
+
+
+def test_a_tag_may_be_larger_than_all_tokens_of_a_corpus(stores):
+    mixture = Mixture([StoreView(store, tag=70_000) for store in stores], [1.0] * 4)
+    assert mixture.sources(np.array([0]))[0].tolist() == [70_000, *CORPORA[0][0][0]]
 
 
 @given(pairs=st.lists(st.integers(0, 31)))

@@ -55,6 +55,16 @@ def test_without_a_second_pass_the_inputs_are_the_batch():
     assert torch.equal(src, BATCH.src) and torch.equal(tgt_in, BATCH.tgt_in)
 
 
+def test_both_passes_of_rdrop_omit_words():
+    batch = make_batch([[5]] * 500, [[9, 10, 11]] * 500)
+    train = dataclasses.replace(TRAIN, consistency="rdrop", word_dropout=0.3)
+    torch.manual_seed(1)
+    src, tgt_in = inputs(batch, train)
+    assert torch.equal(src, torch.cat([batch.src] * 2))
+    shares = [(each[:, 1:] == UNK).float().mean().item() for each in tgt_in.chunk(2)]
+    assert shares == pytest.approx([0.3, 0.3], abs=0.05) and not torch.equal(*tgt_in.chunk(2))
+
+
 @pytest.mark.parametrize(("consistency", "passes"), [("simcut", 1), ("rdrop", 2)])
 def test_equal_passes_add_no_penalty(consistency, passes):
     train = dataclasses.replace(TRAIN, consistency=consistency, cutoff=0.0)

@@ -98,10 +98,10 @@ def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given:
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
     kind = TREES[0] if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
-        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu")
+        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu", "--routes")
         return kind
     if hypothesis:
-        exclude("--hypothesis runs no model", "--output", "--ensemble", "section.key=value")
+        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "section.key=value")
         if len(arguments) != 1:
             raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):

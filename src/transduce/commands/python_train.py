@@ -32,7 +32,8 @@ def train(
     """Train a model in the folder `out`, or resume the training there, as `transduce train` does.
 
     The arguments are those of the command. `options` maps names such as "train.steps" to values. `stop` is called
-    before every update, and returns True to save and end the training. Raises UserError for invalid options or files.
+    before every update, and returns True to save and end the training; it is not called while a reverse model is
+    trained. Raises UserError for invalid options or files.
     """
     files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
     out, first, back = Path(out), Path(init) if init else None, Path(reverse) if reverse else None

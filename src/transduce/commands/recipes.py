@@ -99,7 +99,9 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
     if "data.directions" in settings or not direction or "data.corpora" not in settings:
         return settings
     tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
-    return settings.over(FILE_NAMES, {"data.corpora": tables, "data.directions": (str(direction),)})
+    options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
+    options |= {"data.corpora": tables, "data.directions": (str(direction),)}
+    return settings.over(FILE_NAMES, options)
 
 
 def with_new_languages(settings: Settings, train: Sequence[str], init: Path, trained: DataConfig) -> Settings:

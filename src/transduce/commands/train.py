@@ -104,7 +104,7 @@ def settings_of(
     begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
     settings = _with_languages(settings, train, init, begun)
     if monolingual or reverse:
-        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse)
+        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse, init)
     return settings
 
 

@@ -220,7 +220,7 @@ class DecodeConfig:
     """The options of beam search (section 6.1 of the paper)."""
 
     beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
-    length_penalty: float = option(0.6, "exponent alpha of the length penalty ((5 + length) / 6) ^ alpha", paper="0.6")
+    length_penalty: float = option(0.6, "exponent alpha of the penalty ((5 + length)/6)^alpha", paper="0.6", below=10)
     max_extra_tokens: int = option(
         50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
     )

@@ -59,14 +59,17 @@ def sizes_for(pairs: int) -> Sizes:
     return next(row for row in TABLE if pairs <= row.up_to)
 
 
-def model_options(pairs: int) -> Mapping[str, Any]:
-    """The shape of the model and the batch size for a corpus of this many pairs."""
+def model_options(pairs: int, activation: str = "relu") -> Mapping[str, Any]:
+    """The shape of the model and the batch size for a corpus of this many pairs.
+
+    SwiGLU has three matrices instead of two, so d_ff becomes smaller and the number of parameters stays.
+    """
     row = sizes_for(pairs)
     return {
         "model.num_encoder_layers": row.num_layers,
         "model.num_decoder_layers": row.num_layers,
         "model.d_model": row.d_model,
-        "model.d_ff": row.d_ff,
+        "model.d_ff": round(row.d_ff * (2 / 3 if activation == "swiglu" else 1)),
         "model.num_heads": row.num_heads,
         "model.dropout": row.dropout,
         "data.max_tokens": row.max_tokens,

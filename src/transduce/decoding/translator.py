@@ -276,7 +276,7 @@ class Translator(Searcher):
         if options.glossary:
             enforce = resolve_name(ENFORCE_GLOSSARY)
             n_best_lists, missed = enforce(self, options.glossary, distinct, texts, n_best_lists, n_best)
-            loops |= {*find_loops(distinct.sources, n_best_lists)}
+            loops |= {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
         flagged = functools.partial(rank, loops=loops, missed=missed)
         ranked = list(flagged(distinct, n_best_lists, *model, limits=limits, n_best=options.n_best))

@@ -143,8 +143,9 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     """Mark the pairs that repeat an earlier pair, and return their indices."""
     hashes, repeated = staged.hashes(rule), []
+    compared = [Part.TRAIN, *[Part.PLACEHOLDERS_DIFFER] * (rule == DUPLICATE)]  # duplicates are found before masking
     for block in slices(len(staged)):
-        pairs = block.start + np.flatnonzero(staged.parts[block] == Part.TRAIN)
+        pairs = block.start + np.flatnonzero(np.isin(staged.parts[block], compared))
         repeated.append(pairs[~seen.add(hashes[pairs])])
         staged.parts[repeated[-1]] = Part.REPEATED
     return np.concatenate(repeated) if repeated else np.empty(0, dtype=np.int64)

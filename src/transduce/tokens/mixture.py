@@ -53,7 +53,7 @@ class Mixture:
         rows = self._sources(pairs)
         if not self._has_tags:
             return rows
-        return [np.insert(row, 0, tag) for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)]
+        return [np.concatenate(([tag], row)) for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)]
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
         """The target sentences of `pairs`, as token ids."""

@@ -8,12 +8,13 @@ import torch
 
 from transduce import model_folder
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
+from transduce.decoding.directions import directions_of
 from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
 from transduce.evaluation.routes import measure_routes
 from transduce.model.build import count_parameters
-from transduce.preparation.prepared import Prepared, read_facts
+from transduce.preparation.prepared import Prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.pairs import Pair, by_direction
@@ -76,7 +77,7 @@ def finish(
         if routes := measure_routes(bundle, [*valid, *untrained], chrf):
             metrics["routes"] = routes
         if config.data.replay and run_card and (init := run_card.inputs.get("init")):
-            _compare(metrics["directions"], Path(config.data.replay), Path(*init))
+            _compare(metrics["directions"], Path(*init))
     confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     if confidence:
         metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
@@ -98,12 +99,16 @@ def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[
     return scores
 
 
-def _compare(directions: dict[str, dict[str, Any]], replay: Path, init: Path) -> None:
+def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     """Add and print the scores of the model `init`, to which languages were added, on the same validation pairs."""
-    metrics = model_folder.read_metrics(init) if (init / model_folder.METRICS).exists() else {}
+    try:
+        metrics, trained = model_folder.read_metrics(init), model_folder.read_config(init).data
+    except UserError as error:  # the folder may have been removed since
+        log(f"The scores before languages were added are unknown. {error}")
+        return
     old = {name: its["validation"] for name, its in metrics.get("directions", {}).items()}
     if not old and (its := metrics.get("validation")):
-        old = {read_facts(replay).directions[0]: {**its, "bleu": its.get("bleu_greedy")}}
+        old = {str(directions_of(trained)[0].as_codes): {**its, "bleu": its.get("bleu_greedy")}}
     for name, its in directions.items():
         if (before := old.get(name)) and its["validation"]["bleu"] is not None and before["bleu"] is not None:
             its["before"] = {score: before[score] for score in ("perplexity", "bleu")}

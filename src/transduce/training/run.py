@@ -26,7 +26,7 @@ from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
 from transduce.training.run_card import add_session, current_session, warn_of_changed_text
-from transduce.training.start import Fit, start
+from transduce.training.start import Fit, start, with_known_languages
 
 REASON_LINES: dict[Reason, str] = {
     "steps": "Training is finished: all updates are made (train.steps)",
@@ -106,7 +106,7 @@ def lead(
         return result
     if going and init:
         log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
-    config = going.config if going else settings.config()
+    config = going.config if going else with_known_languages(settings, init).config()
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."
         raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")

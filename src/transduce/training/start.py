@@ -16,7 +16,7 @@ from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL,
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepare import prepare
-from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared
+from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared, read_facts
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
@@ -38,6 +38,20 @@ INHERITED = (  # from the model that training continues from, unless the user ch
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 
 
+def with_known_languages(settings: Settings, init: Path | None) -> Settings:
+    """Add the languages of a prepared corpus, and those of the model `init`, by which a test set is read."""
+    for corpus in settings.config().data.corpora:
+        if is_prepared(corpus.files):
+            facts = read_facts(Path(corpus.files[0]))
+            languages = {"data.source": facts.source, "data.target": facts.target}
+            settings = settings.under(CORPUS, languages | {"data.directions": facts.options["data.directions"]})
+    if init and (init / model_folder.CONFIG).is_file():
+        inherited = flatten(model_folder.read_config(init), ("data",))
+        names = "data.source", "data.target", "data.directions"
+        settings = settings.under(MODEL, {name: inherited[name] for name in names})
+    return settings
+
+
 def start(
     settings: Settings,
     out: Path,
@@ -52,10 +66,7 @@ def start(
     given = settings
     origin = model_folder.load(init) if init else None
     if origin:
-        check_origin(origin, settings, keep_optimizer)
-        inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
-        values = flatten(origin.config)
-        settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
+        settings = _with_origin(settings, origin, keep_optimizer)
     wanted = settings.config().train.threads
     threads = ranks.threads(wanted)
     torch.set_num_threads(threads)
@@ -66,7 +77,9 @@ def start(
     machine: dict[str, Any] = {"train.threads": wanted or threads * ranks.local_world}  # of all processes together
     if settings.config().train.precision == "auto":
         machine["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
-    settings = settings.over(MACHINE, machine).under(FROM_SIZES, size_table.model_options(prepared.facts.pairs))
+    settings = settings.over(MACHINE, machine)
+    sizes = size_table.model_options(prepared.facts.pairs, settings.config().model.activation)
+    settings = settings.under(FROM_SIZES, sizes)
     config = settings.config()
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
@@ -97,6 +110,16 @@ def start(
     prepared.tokenizer.save(out)
     begin_run_card(out, given, init, keep_optimizer)
     model_folder.write_config(out, config)
+
+
+def _with_origin(settings: Settings, origin: model_folder.Bundle, keep_optimizer: bool) -> Settings:
+    """Add the options of the model to continue from, and the number of updates if all of them minimise the risk."""
+    check_origin(origin, settings, keep_optimizer)
+    inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
+    values = flatten(origin.config)
+    settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
+    risk = settings.get("train.risk_steps")
+    return settings.under(FROM_SIZES, {"train.steps": risk}) if risk and not settings.get("data.replay") else settings
 
 
 @torch.no_grad()
@@ -219,9 +242,8 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
     config = settings.config()
     per_epoch = trial.updates_per_epoch
     risk = config.train.risk_steps
-    steps = settings.get("train.steps", risk if fine_tuning else 0)
+    steps = settings.get("train.steps", 0)
     if only_risk := fine_tuning and 0 < steps <= risk:
-        settings = settings.under(FROM_SIZES, {"train.steps": steps})
         per_epoch = -(-steps // size_table.RISK_VALIDATIONS)
     has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
     from_scratch = not fine_tuning and not config.data.symbols and not has_schedule

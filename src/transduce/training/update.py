@@ -211,9 +211,10 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool
 def inputs(batch: Batch, train: TrainConfig) -> tuple[Tensor, Tensor]:
     """The tokens that encoder and decoder read: once, or twice one below the other for a consistency loss."""
     passes = [(batch.src, omit(batch.tgt_in, train.word_dropout))]
-    if train.consistency != "none":
-        share = train.cutoff if train.consistency == "simcut" else 0.0
-        passes.append((omit(batch.src, share), omit(batch.tgt_in, share)))
+    if train.consistency == "simcut":
+        passes.append((omit(batch.src, train.cutoff), omit(batch.tgt_in, train.cutoff)))
+    elif train.consistency == "rdrop":
+        passes.append((batch.src, omit(batch.tgt_in, train.word_dropout)))
     src, tgt_in = zip(*passes, strict=True)
     return torch.cat(src), torch.cat(tgt_in)
 

@@ -387,7 +387,8 @@ def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
     rules = "misaligned", "length", "near-duplicate"
     corpora = (CorpusConfig((str(tmp_path / "c.tsv"),)),)
     data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
-    for name, options in {"twice": data, "once": dataclasses.replace(data, deduplicate=True)}.items():
+    once = dataclasses.replace(data, deduplicate=True)
+    for name, options in {"twice": data, "once": once, "plain": dataclasses.replace(once, rules=())}.items():
         (tmp_path / name).mkdir()
         prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
         in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)

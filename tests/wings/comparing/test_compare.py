@@ -25,7 +25,7 @@ from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
 from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
 from transduce.wings.comparing.runs import Experiment
 from transduce.wings.comparing.schedule import Standings, planned_runs
-from transduce.wings.comparing.statistics import Difference, holm
+from transduce.wings.comparing.statistics import Difference, Spread, holm
 
 COUNTS = {"train": 60, "valid": 10, "test": 12}
 TRAINED = {
@@ -261,6 +261,31 @@ def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_pa
     rows = standings.rows()[1:]
     raw = [each.differences["perplexity"].p_value for each in rows]
     assert [each.p_value for each in rows] == holm([5 * p for p in raw]), "for 2 and 2, 2 and 3, … 4 and 4 seeds"
+
+
+def test_a_row_that_continues_another_row_gets_its_seed_after_it(given, tmp_path, monkeypatch):
+    text = "seeds = 2\nmax_seeds = 4\nupdates = 2\n" + ROWS + "stage = { init = 'slow', options = 'train.steps=3' }\n"
+    standings = train_rows(definition(tmp_path, text, given), tmp_path, 0, "test")
+    finished = dict.fromkeys(("base", "slow", "stage"), 2)
+    scores = {
+        "spreads": {"perplexity": Spread(-1, 0.1, 2)},
+        "differences": {"perplexity": Difference(-1, 0.1, 9.0, 0.1)},
+    }
+    untrained = [each._replace(**scores) for each in standings.rows()]
+
+    def rows() -> list[schedule.Standing]:
+        seeds = {name: range(1, last + 1) for name, last in finished.items()}
+        own = {name: [runs.Result(Path(), "", "", seed, 1, 1, 1, 1) for seed in its] for name, its in seeds.items()}
+        return [each._replace(runs=own[each.definition.name]) for each in untrained]
+
+    monkeypatch.setattr(standings, "rows", rows)
+    monkeypatch.setattr(schedule.Standing, "is_open", property(lambda each: each.definition.name == "stage"))
+    order = []
+    for experiment, seed in itertools.islice(planned_runs(standings), 6, 20):
+        order.append((experiment.row, seed))
+        finished[experiment.row] = seed
+    assert {("slow", 3), ("stage", 3), ("slow", 4), ("stage", 4)} <= {*order}
+    assert all(order.index(("slow", seed)) < order.index(("stage", seed)) for seed in (3, 4))
 
 
 @pytest.mark.parametrize(

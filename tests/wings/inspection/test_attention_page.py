@@ -48,6 +48,7 @@ FAMILIES = {
     "transformer": {},
     "window": {"window": 2},
     "learned": {"positions": "learned"},
+    "rotary": {"positions": "rotary"},
     "recurrent": {"kind": "recurrent"},
     "convolutional": {"kind": "convolutional"},
 }
@@ -112,7 +113,7 @@ def test_thousandths_add_up_and_are_near(raw):
 def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(family, seen, tokenizer):
     _, attention, picture = seen(family)
     uses = {maps.use: maps for maps in picture.maps}
-    with_self_attention = family in ("transformer", "window", "learned")
+    with_self_attention = family in ("transformer", "window", "learned", "rotary")
     assert list(uses) == (["encoder", "decoder", "source"] if with_self_attention else ["source"])
     read = [*tokenizer.source.pieces(tokenizer.encode_source([SENTENCE])[0]), SHOWN_EOS]
     assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, SHOWN_EOS]
@@ -180,7 +181,7 @@ def test_greedy_search_is_a_line(tokenizer):
 
 
 def test_positions_are_those_that_the_model_adds(seen):
-    for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0}.items():
+    for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0, "rotary": 0}.items():
         model, attention, picture = seen(family)
         assert len(picture.positions) == sides
         for positions in picture.positions:
@@ -191,6 +192,12 @@ def test_positions_are_those_that_the_model_adds(seen):
             source, target = picture.positions
             assert source.source == attention.uses["source"].keys and not source.target
             assert target.target == [SHOWN_BOS, *attention.translation.tokens] and not target.source
+
+
+def test_a_sentence_in_capitals_is_shown_as_the_model_reads_it(seen, tokenizer):
+    model = seen("transformer")[0]
+    assert attention_of(model, tokenizer, SENTENCE.upper(), CONFIG).text == SENTENCE
+    assert attention_of(model, tokenizer, SENTENCE.upper(), replace(CONFIG, capitals=False)).text == SENTENCE.upper()
 
 
 def test_what_has_no_attention_is_refused(tokenizer):

@@ -123,6 +123,12 @@ def test_deep_trees_need_no_stack():
     assert simplify(parse(deep)[0]).words() == ["word"]
 
 
+@pytest.mark.parametrize("symbol", [")A", ")²", ")-1", ")" + "9" * 5000])
+def test_a_symbol_that_is_spelt_is_refused(symbol):
+    with pytest.raises(MalformedTreeError, match="is no symbol"):
+        delinearise(["(S", "NN", symbol], ["x"])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [

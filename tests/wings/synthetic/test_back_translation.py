@@ -14,9 +14,12 @@ from corpora import TINY, reverse_texts, spelt, write_texts
 from forked import killed
 from transduce import model_folder
 from transduce.config.schema import SYNTHETIC_TAG
+from transduce.config.settings import Settings
 from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
+from transduce.training.run import Result
+from transduce.wings.synthetic import back_translation
 
 OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 200, "train.warmup": 60, "train.learning_rate": 1}
 OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
@@ -120,6 +123,28 @@ def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path
     assert not (out / FOLDER / ".translations.jsonl").exists()
 
 
+def test_a_corpus_may_change_until_the_reverse_training_begins(place, tmp_path, capsys):
+    write_texts(tmp_path, "few", 15, seed=1)
+    command = ["train", "--train", str(tmp_path / "few.src"), str(tmp_path / "few.tgt"), "--from", "xx", "--to", "yy"]
+    command += ["--monolingual", str(place / "more.yy"), "--out", str(tmp_path / "out"), *spelt(OPTIONS)]
+    command = [each for each in command if not each.startswith("train.steps")]
+    for count in (15, 16):
+        write_texts(tmp_path, "few", count, seed=1)
+        status, _, said = run(capsys, *command)
+        assert status and "too few" in said and "Choose another" not in said
+
+
+def test_the_languages_are_those_of_the_model_that_is_trained_further(place, straight, tmp_path, capsys):
+    reverse = straight / FOLDER / "reverse"
+    corpus = tmp_path / "train.jsonl"
+    corpus.write_text(
+        "".join(json.dumps({"xx": x, "yy": y}) + "\n" for x, y in zip(*reverse_texts(60, 3), strict=True))
+    )
+    more = "--monolingual", place / "more.yy", "--init", straight, "--reverse", reverse, "--out", tmp_path / "out"
+    status, _, said = run(capsys, "train", "--train", corpus, *more, "train.steps=2", "data.holdout=20")
+    assert status == 0, said
+
+
 def test_another_corpus_is_refused_where_a_reverse_model_was_trained(place, straight, tmp_path, capsys):
     out, folder = tmp_path / "out", tmp_path / "texts"
     shutil.copytree(straight / FOLDER, out / FOLDER)
@@ -167,6 +192,23 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
     assert "translates from xx to yy, but the reverse model must translate from yy to xx" in said
+
+
+def test_the_reverse_model_learns_from_no_machine_translations(place, tmp_path):
+    files = [str(place / f"train.{side}") for side in ("src", "tgt")]
+    tables = [{"files": files}, {"files": files, "synthetic": True, "weight": 3.0}]
+    settings = Settings.of({"data.corpora": tables, "data.source": "xx", "data.target": "yy"})
+    begun: list[Settings] = []
+
+    def train(given: Settings, _: Path) -> Result:
+        begun.append(given)
+        return Result(tmp_path, "interrupted", {})
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(back_translation, "train", train)
+        back_translation.with_back_translations(settings, tmp_path, [str(place / "more.yy")], None, None)
+    (corpus,) = begun[0]["data.corpora"]
+    assert corpus["weight"] == 1 and [Path(file).name for file in corpus["files"]] == ["reversed-0.jsonl"]
 
 
 def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_path, capsys):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.commands.evaluate import read_test_set
 from transduce.config.parse import parse_assignments
+from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
@@ -108,7 +109,8 @@ def _load_models(
         code = "".join(codes)
         directions.append(Direction.parse(code) if code else Direction(data.source, data.target))
         jobs.append((models, pairs, decode_config(models[0].config, options)))
-    one, two = directions
+    unnamed = Direction(DataConfig().source, DataConfig().target)
+    one, two = (direction if direction != unnamed else directions[1 - i] for i, direction in enumerate(directions))
     if any(a and b and main_language(a) != main_language(b) for a, b in zip(one, two, strict=True)):
         raise UserError(f"{model} translates {one}, but {against} translates {two}. Both need the same languages.")
     metrics = {"tokenize": tokenize or jobs[0][0][0].config.data.bleu_tokenize, "language": one.target}

@@ -27,6 +27,11 @@ class Standing(NamedTuple):
     more_seeds: int | None  # that would make the difference significant; None: no number would, or it is significant
 
     @property
+    def seeds(self) -> set[int]:
+        """The seeds of the runs."""
+        return {run.seed for run in self.runs}
+
+    @property
     def is_open(self) -> bool:
         """Whether more seeds could make the difference significant."""
         return self.more_seeds is not None
@@ -133,11 +138,13 @@ def _most_uncertain(rows: Sequence[Standing], definition: Definition, asked: Set
     def variance(each: Standing) -> float:
         return _or_infinity(each.spreads[judge].deviation ** 2 / max(1, len(each.runs)))
 
+    by_name = {each.definition.name: each for each in rows}
     for widest in sorted(open_rows, key=lambda each: -_or_infinity(each.differences[judge].error)):
         for chosen in sorted((widest, base), key=variance, reverse=True):
-            seeds = {run.seed for run in chosen.runs}
-            seed = next(seed for seed in count(1) if seed not in seeds)
-            if chosen.experiment and len(seeds) < definition.max_seeds and (chosen.experiment.name, seed) not in asked:
+            seed = next(seed for seed in count(1) if seed not in chosen.seeds)
+            while (first := by_name.get(chosen.definition.init)) and seed not in first.seeds:
+                chosen = first  # trained first
+            if chosen.experiment and seed <= definition.max_seeds and (chosen.experiment.name, seed) not in asked:
                 return chosen.experiment, seed
     return None
 

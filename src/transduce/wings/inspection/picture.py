@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transduce.model.embedding import LearnedPositions
+from transduce.model.embedding import LearnedPositions, SinusoidalPositions
 from transduce.model.seq2seq import Seq2Seq
 from transduce.wings.inspection.maps import SHOWN_BOS, Attention
 from transduce.wings.inspection.tree import SearchTree
@@ -86,7 +86,7 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
     """The positional encodings of source and target, as one table of sinusoids or two learned tables."""
     source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
-    if source is None or target is None:
+    if not isinstance(source, (LearnedPositions, SinusoidalPositions)) or target is None:
         return []
     if isinstance(source, LearnedPositions):
         return [

@@ -185,7 +185,10 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             parts.append(symbol)
             depth += 1
         else:
-            closed = 1 if symbol == CLOSE else max(0, depth - int(symbol.removeprefix(CLOSE)))
+            left = symbol.removeprefix(CLOSE)
+            if not re.fullmatch("[0-9]{0,9}", left):  # a model can spell other symbols than those it was trained on
+                raise MalformedTreeError(f"'{symbol}' is no symbol", 0)
+            closed = max(0, depth - int(left)) if left else 1
             parts += [CLOSE] * closed
             depth -= closed
     trees = [tree for tree, _ in parse_trees([" ".join(parts)])]

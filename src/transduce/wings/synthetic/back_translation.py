@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from transduce import model_folder
-from transduce.config.schema import DataConfig
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_corpora, reads_test, with_placeholders
+from transduce.preparation.passes import check_corpora, read_corpus, reads_test, with_placeholders
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, to_json, write_text
 from transduce.system.journal import Value
 from transduce.text.holdout import normalised
-from transduce.text.pairs import Origin, Pair, read_pairs
+from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
+from transduce.training.start import with_known_languages
 from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
 
@@ -40,16 +41,19 @@ MIN_LANGUAGE_SHARE = 0.5  # of them that must be in the target language
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 
-def with_back_translations(settings: Settings, out: Path, files: Sequence[str], reverse: Path | None) -> Settings:
+def with_back_translations(
+    settings: Settings, out: Path, files: Sequence[str], reverse: Path | None, init: Path | None
+) -> Settings:
     """Add the translated lines of `files` to the corpora of `settings`. An interrupted call is resumed.
 
-    `reverse` is a model from the target language to the source language. If it is None, this model is trained first.
-    Raises UserError if the files or the model are unusable, and KeyboardInterrupt if the training is interrupted.
+    `init` is the model that the training continues from. `reverse` is a model from the target language to the source
+    language. If it is None, this model is trained first. Raises UserError if the files or the model are unusable, and
+    KeyboardInterrupt if the training is interrupted.
     """
     if not files:
         raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
     check_single_process("a training with monolingual text")
-    data, folder = settings.config().data, out / model_folder.BACK_TRANSLATION
+    data, folder = with_known_languages(settings, init).config().data, out / model_folder.BACK_TRANSLATION
     check_corpora(data)
     if data.symbols:
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
@@ -66,20 +70,22 @@ def with_back_translations(settings: Settings, out: Path, files: Sequence[str], 
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
         pairs = _translate(lines, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
-    real = sum(
-        corpus.weight * sum(1 for _ in read_pairs(corpus.files, (data.source, data.target))) for corpus in data.corpora
-    )
+    real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
+    real = sum(corpus.weight * sum(1 for _ in read_corpus(corpus, data)) for corpus in real_corpora)
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
     log(f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times.")
-    corpora = [dataclasses.asdict(corpus) | {"weight": corpus.weight * repeats} for corpus in data.corpora]
+    corpora = [
+        dataclasses.asdict(corpus) | {"weight": corpus.weight * (1 if corpus.synthetic else repeats)}
+        for corpus in data.corpora
+    ]
     corpora.append({"files": [str(folder / PAIRS)], "synthetic": True})
     return settings.over(CORPUS, {"data.corpora": corpora})
 
 
 def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
     """The distinct lines that are no targets of the corpora, the validation set or the test set."""
-    scored = _targets([data.valid, data.test], data)
-    known = scored | _targets([corpus.files for corpus in data.corpora], data)
+    scored = _targets([CorpusConfig(files) for files in (data.valid, data.test) if files], data)
+    known = scored | _targets(data.corpora, data)
     lines, read, leaks = dict[str, str](), 0, 0
     for text in chain.from_iterable(without_byte_order_mark(read_lines(file)) for file in files):
         read += 1
@@ -97,10 +103,9 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
     return list(lines.values())
 
 
-def _targets(corpora: Sequence[Sequence[str]], data: DataConfig) -> set[str]:
-    """The normalised targets of corpora, each given by its files."""
-    pairs = chain.from_iterable(read_pairs(files, (data.source, data.target)) for files in corpora if files)
-    return {normalised(pair.target) for pair in pairs}
+def _targets(corpora: Sequence[CorpusConfig], data: DataConfig) -> set[str]:
+    """The normalised targets of corpora."""
+    return {normalised(pair.target) for corpus in corpora for pair in read_corpus(corpus, data)}
 
 
 def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> None:
@@ -125,14 +130,15 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     """Train a model with the same options and swapped sides, or resume its training."""
     reverse = folder / REVERSE
     corpora: list[dict[str, Any]] = [
-        {"files": [_swapped(corpus.files, data, folder / f"reversed-{number}.jsonl")], "weight": corpus.weight}
+        {"files": [_swapped(corpus, data, folder / f"reversed-{number}.jsonl")], "weight": corpus.weight}
         for number, corpus in enumerate(data.corpora)
+        if not corpus.synthetic  # its sources may be machine-made
     ]
     swapped: dict[str, Any] = {"data.source": data.target, "data.target": data.source, "data.corpora": corpora}
     swapped["data.placeholders"] = with_placeholders(data, None).placeholders  # the swapped files are no documents
     for name, files in (("valid", data.valid), ("test", data.test if reads_test(data.rules) else ())):
         if files:
-            swapped[f"data.{name}"] = (_swapped(files, data, folder / f"reversed-{name}.jsonl"),)
+            swapped[f"data.{name}"] = (_swapped(CorpusConfig(files), data, folder / f"reversed-{name}.jsonl"),)
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
@@ -141,14 +147,15 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     return reverse
 
 
-def _swapped(files: Sequence[str], data: DataConfig, path: Path) -> str:
-    """Write a corpus with its sides swapped; raises UserError if an earlier call wrote another corpus."""
-    text = "".join(_record(pair.target, pair.source) for pair in read_pairs(files, (data.source, data.target)))
-    if not path.exists():
+def _swapped(corpus: CorpusConfig, data: DataConfig, path: Path) -> str:
+    """Write a corpus with its sides swapped; raises UserError if the reverse training has begun with another corpus."""
+    text = "".join(_record(pair.target, pair.source) for pair in read_corpus(corpus, data))
+    if not (path.parent / REVERSE / model_folder.CONFIG).exists():
         write_text(path, text)
     elif path.read_bytes() != text.encode():
         raise UserError(
-            f"{path} was made from other pairs than {' and '.join(files)} hold now. Choose another output folder.",
+            f"{path} was made from other pairs than {' and '.join(corpus.files)} hold now. Choose another output "
+            "folder.",
             option="out",
         )
     return str(path)
