@@ -242,6 +242,21 @@ def test_a_page_in_latin_1_is_in_windows_1252_as_in_browsers(label: str) -> None
     assert document.write(["„Kaffee“ ł"]) == f"<meta charset={label}><p>„Kaffee“ &#322;</p>".encode("cp1252")
 
 
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("gb2312", "gbk", "朱镕基"),
+        ("shift_jis", "cp932", "髙い"),
+        ("x-sjis", "cp932", "髙い"),
+        ("euc-kr", "cp949", "펲"),
+    ],
+)
+def test_a_page_is_read_as_browsers_read_it(label: str, codec: str, text: str) -> None:
+    page = f"<meta charset={label}><p>{text}</p>".encode(codec)
+    document = read_document(page, "a.html", "zh", "de")
+    assert document.texts == [text] and document.write(document.present) == page
+
+
 def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
     page = b"<meta charset=iso-8859-1><p>caf\xe9 \x81</p>"
     document = read_document(page, "a.html", "en", "de")
@@ -637,6 +652,14 @@ def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None
 def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
     (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
     assert text.split("\n") == expected
+
+
+def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:
+    cues = "1\n00:00:01,000 --> 00:00:02,000\nA dog.\n\nA cat.\n\n2\n\n00:00:03,000 --> 00:00:04,000\nA bird.\n"
+    document = read("a.srt", cues)
+    assert document.texts == ["A dog.", "A cat.", "A bird."]
+    assert written(document, str.upper) == cues.upper()
+    assert read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog.\n\nA note\n").texts == ["A dog."]
 
 
 def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:

@@ -27,6 +27,7 @@ from transduce.wings.inline.segments import split, whole_words
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]
 OTHERS = [":func:`x`", "`x`_", "https://a.b/c?d=e.", "mail@example.org", "<file>", "<br/>", "&nbsp;", "'{0}'", "({1})"]
+OTHERS += ["%'d", "%<PRIu64>", "%#@days@", "%<name>s", "<v O'Neil>"]
 PAIRS = [("<b>", "</b>"), ('<a href="x>y">', "</a>"), ("**", "**"), ("`", " <https://a.b>`_"), ("<i>", "</i>")]
 BLANKS = st.sampled_from([" ", " ", " ", "", "  ", "\n", ". "])
 
@@ -54,6 +55,7 @@ TAGS = [
 HTML_PAIRS = [
     *PAIRS[:2],
     ("<g id='1'>", "</g>"),
+    ("&lt;b&gt;", "&lt;/b&gt;"),
     ('<bpt id="1">&lt;b></bpt>', '<ept id="1"/>'),
     ("<b>", ""),
     ("", "</i>"),
@@ -254,11 +256,30 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("%dMB in %.2fms, 100 %des Umsatzes, 100%discount", ["%d", "%.2f"]),
         ("See https://a.b/c_(d) or www.a.b/{id}/x[0].", ["https://a.b/c_(d)", "www.a.b/{id}/x[0]"]),
         ("A<00:00:01.500> dog <02:00.000>runs", ["<00:00:01.500>", "<02:00.000>"]),
+        ("cannot move `%s' to `%s', it`s `x y`", ["%s", "%s", "`x y`"]),
+        ("%'d or %<PRIu64> of %#@days@ in %<name>s", ["%'d", "%<PRIu64>", "%#@days@", "%<name>s"]),
+        ("the 1%'s income, 50%<b>x</b> or 5 %<b>bold</b>", ["<b>", "</b>", "<b>", "</b>"]),
+        ("Text files (*.txt)|*.txt", []),
+        ("<v O'Brien>Hi</v>", ["<v O'Brien>", "</v>"]),
     ],
 )
 def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
     marks = [raw for mark in without_words(mask(text)).marks for raw in (mark.opening, mark.closing)]
     assert sorted(filter(None, marks)) == sorted(masked)
+
+
+def test_escaped_tags_are_tags() -> None:
+    masked = mask("Click &lt;b&gt;here&lt;/b&gt; or &lt;br/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", markup=True)
+    assert masked.text == "Click here or <br/> <name> <me@a.org> < 3"
+    assert [mark.opening for mark in masked.marks] == ["&lt;b&gt;", "&lt;br/&gt;", "me@a.org"]
+    assert not intact("a &lt;b&gt;b&lt;/b&gt;", "a &lt;b&gt;b", markup=True)
+
+
+def test_a_word_in_the_place_of_a_comma_gets_a_blank() -> None:
+    masked = mask("Hello <x id='1'/>, you have mail", markup=True)
+    assert original(masked) == "Hello <x id='1'/>, you have mail"
+    links = [((0, 5), (0, 5), 1.0), ((8, 11), (6, 9), 1.0)]
+    assert restore(masked, "Hallo Sie haben", links, str).text == "Hallo <x id='1'/> Sie haben"
 
 
 def test_words_are_taken_out_with_their_quotes_and_a_blank() -> None:
@@ -341,6 +362,7 @@ def test_tags_are_those_that_the_standard_library_finds(text: str) -> None:
 
 
 HOSTILE = ["<a ", "<!--", "<b>", "{{", "%(", "`", "``a", "*a ", "&#", "<code>", "[a", "a@", "http://.", "'{0}", "<b> "]
+HOSTILE += ["&lt;a ", "`a '", "<v a", "%<a", "%#@a"]
 
 
 @pytest.mark.parametrize("part", [*HOSTILE, "<br> ", ":a", ":a-", "1:11", '<a b="', "<a aaaa", "<p>a", "a. "])

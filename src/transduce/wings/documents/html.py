@@ -3,6 +3,7 @@
 import codecs
 import re
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +17,10 @@ from transduce.wings.inline.placeholders import is_text, mask
 
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 META_CHARSET_BYTES = 4096  # searched at the beginning of the file
-WINDOWS_1252_LABELS = {"iso8859-1", "ascii"}  # codecs that browsers replace by Windows-1252 (WHATWG, Encoding, 4.2)
+AS_BROWSERS_READ = {  # codecs that browsers replace by larger ones (WHATWG, Encoding, 4.2)
+    **{"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "euc_kr": "cp949"},
+    **{"gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932", "x-sjis": "cp932"},
+}
 INLINE_NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small span strike "
     "strong sub sup time tt u var wbr"
@@ -63,17 +67,16 @@ def read_html(file: DocumentFile) -> Document:
 
 
 def _encoding(content: bytes) -> str | None:
-    """The declared encoding, but Windows-1252 instead of ISO-8859-1 or ASCII if possible, as in browsers."""
+    """The declared encoding, or the one that browsers read instead, if the content can be read in it."""
     declared = META_CHARSET.search(content, 0, META_CHARSET_BYTES) or XML_ENCODING.search(content)
     if declared is None:
         return None
     label = declared[1].decode()
-    try:
-        if codecs.lookup(label).name in WINDOWS_1252_LABELS:
-            content.decode("cp1252")
-            return "cp1252"
-    except (LookupError, UnicodeDecodeError):
-        pass  # `decode` raises the error
+    with suppress(LookupError, UnicodeDecodeError):  # `decode` raises the error
+        known = label.lower() if label.lower() in AS_BROWSERS_READ else codecs.lookup(label).name
+        if larger := AS_BROWSERS_READ.get(known):
+            content.decode(larger)
+            return larger
     return label
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from html import unescape
 
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
-from transduce.wings.inline.events import ENTITY, MARKUP_BLANKS, PLACEHOLDER, Event, text_event
+from transduce.wings.inline.events import (
+    ENTITY,
+    MARKUP_BLANKS,
+    PLACEHOLDER,
+    Event,
+    EventKind,
+    text_event,
+    with_unpaired_words,
+)
 
 MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
 WITHOUT_TEXT = frozenset(
@@ -17,11 +25,16 @@ MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])
 OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
-IN_MARKUP = re.compile(PLACEHOLDER, re.VERBOSE)
+ESCAPED_TAG = r"&lt;(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
+IN_MARKUP = re.compile(f"{ESCAPED_TAG} | {PLACEHOLDER}", re.VERBOSE)
 
 
 def markup_events(text: str) -> Iterator[Event]:
-    """Split XML or HTML into events."""
+    """Split XML or HTML into events. Escaped tags count as tags: many programs write HTML into XLIFF and TMX."""
+    return with_unpaired_words(list(_tokens(text)))
+
+
+def _tokens(text: str) -> Iterator[Event]:
     elements = list(pieces(text, html=True))
     i = 0
     while i < len(elements):
@@ -101,6 +114,10 @@ def _characters(text: str) -> Iterator[Event]:
     for match in IN_MARKUP.finditer(text):
         yield from text_event(text[done : match.start()])
         raw, done = match.group(), match.end()
+        if match["name"]:
+            kind: EventKind = "close" if match["slash"] else "word" if match["empty"] else "open"
+            yield Event(kind, raw, unescape(raw), f"<{match['name']}")
+            continue
         character = decoded(raw) if ENTITY.fullmatch(raw) else None
         if character is not None:
             yield Event("character", raw, character)

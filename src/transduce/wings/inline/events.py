@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, cast
 
@@ -22,6 +22,8 @@ PLACEHOLDER = rf"""
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
+    | %\#@\w++@ | %[-+\#0]*+\d*+<PRI\w++> | (?<!\d)%'\d*+[diufF](?![A-Za-z])     # iOS, gettext, C
+    | (?<!\d)%<\w++>{PRINTF}(?![A-Za-z])             # Ruby
     | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
     | %[A-Za-z_][\w.]*+%                             # Symfony
     | (?<![\d%])%(?:L?\d{{1,2}}|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt, strftime
@@ -30,16 +32,16 @@ PLACEHOLDER = rf"""
 LIGHT_MARKUP = r"""
       (?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`   # reStructuredText: a role, with or without a domain
     | ``(?:[^`\n]|`(?!`))++``                          # code
-    | `[^`\s][^`<\n]*+`_{0,2}                          # code in Markdown, or a reference
+    | (?<!\w)`[^`\s](?:[^`<\n]*[^`<\s])?+`_{0,2}(?!\w)  # code in Markdown, or a reference; not `a' in GNU style
     | \[\#?[\w*-]++\]_                               # a footnote
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
-CUE_TIME = r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)"  # in WebVTT
+IN_CUES = r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>) | (?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)"  # in WebVTT
 PLAIN_TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
-STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
+STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
-IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {CUE_TIME} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
+IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {IN_CUES} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
 IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
@@ -58,7 +60,7 @@ def events(text: str, *, markup: bool) -> Iterator[Event]:
     """Split a text into events. If `markup` is true, the text is XML or HTML."""
     if markup:
         return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
-    return _plain_events(text)
+    return with_unpaired_words(list(_plain_tokens(text)))
 
 
 def speller(markup: str) -> Callable[[str], str]:
@@ -66,9 +68,8 @@ def speller(markup: str) -> Callable[[str], str]:
     return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
-def _plain_events(text: str) -> Iterator[Event]:
-    """Split a plain text into events. Unpaired tags, such as `<file>` in `Usage: <file>`, become placeholders."""
-    tokens = list(_plain_tokens(text))
+def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:
+    """Unpaired tags in plain text, such as `<file>` in `Usage: <file>`, become placeholders."""
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
     opened, names = list[int](), Counter[str]()
     for i, event in enumerate(tokens):
@@ -80,7 +81,8 @@ def _plain_events(text: str) -> Iterator[Event]:
                 names[tokens[partner].name] -= 1
             names[event.name] -= 1
             unpaired -= {partner, i}
-    yield from (Event("word", event.raw, event.raw) if i in unpaired else event for i, event in enumerate(tokens))
+    for i, event in enumerate(tokens):
+        yield Event("word", event.raw, event.shown or event.raw) if i in unpaired else event
 
 
 def _plain_tokens(text: str) -> Iterator[Event]:
@@ -101,6 +103,8 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 open_pairs.append(match)
                 done = match.end("link" if match["link"] else "stress")
                 yield Event("open", text[match.start() : done], name=f"{match.start()}")
+            elif match["voice"]:
+                yield Event("open", match.group(), name="<v")
             elif match["name"]:
                 kind: EventKind = "close" if match["slash"] else "word" if match.group().endswith("/>") else "open"
                 name = match["name"].partition(".")[0]  # WebVTT: </c> closes <c.red>

@@ -216,13 +216,15 @@ class _Builder:
     def _append(self, order: int, raw: str) -> None:
         """Add text. Two blanks around a tag become one, if blanks are collapsed or `weave` restores the other."""
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
+        last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
+        is_point = last.kind == "point" and last.begin == self.length
         if text[0] == " " and self._at_blank():
-            last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
-            is_point = last.kind == "point" and last.begin == self.length
             is_exact = last.order[1] == order - 1 and BLANK_BEFORE.match(text, 1)
             if is_point and (self.collapse or is_exact):
                 self.marks[-1] = last._replace(after=True)
             text = text[1:] if self.collapse or (is_point and is_exact) else text
+        elif is_point and last.before and text[0] in ".,:;!?":  # the translation may have a word there
+            self.marks[-1] = last._replace(after=True)
         self._add(text)
 
     def _close(self, name: str, mark: Mark) -> None:
