@@ -19,6 +19,7 @@ from corpora import WORDS
 from servers import Echo, store_of
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.translator import Translator
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from waiting import PATIENCE
 
@@ -30,10 +31,12 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.access import AccessControl, RateLimit
 from transduce.wings.serving.api import application
+from transduce.wings.serving.command import _origins
 from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys, add_key, read_keys
+from transduce.wings.serving.languages import Detector
 from transduce.wings.serving.limits import Limits
-from transduce.wings.serving.payload import Texts, _is_deeper
+from transduce.wings.serving.payload import Texts, _is_deeper, parse
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
 NOBODY = Keys({})
@@ -408,7 +411,7 @@ def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Toke
             assert answer.status_code == 400 and "looks like German" in answer.json()["error"]
             assert "translates English" in answer.json()["error"] and not engine.searched
         assert asking.post("/detect", json={"q": "Ein Hund rennt."}).json()[0]["language"] == "de"
-        assert asking.post("/detect", json={"q": " 12 "}).json() == []
+        assert asking.post("/detect", json={"q": " 12 "}).json() == [{"language": "und", "confidence": 0.0}]
         assert translate(q="Ein Hund rennt.", source="en").status_code == 200  # the user knows better
         for q in ("Hello", "A dog runs.", "OK", "Tom stopped."):
             assert translate(q=q).json()["detectedLanguage"]["language"] == "en", q
@@ -416,6 +419,34 @@ def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Toke
         assert translate(q="12", source="und").status_code == 200
         assert translate(q="12", source="und", target="xx").status_code == 400
         assert translate(q=["A dog runs over the street.", "Ein Hund rennt."]).status_code == 200
+
+
+def test_languages_are_detected_by_their_other_codes() -> None:
+    norwegian, french = (
+        "Jeg vet ikke hva du mener. Hunden løper over plenen.",
+        "Je ne sais pas ce que vous voulez dire.",
+    )
+    detector = Detector(["nb", "en", "deu", "fra", "fil", "rm", "co"])
+    assert detector.choose(norwegian, ["en", "nb"]).language == "nb"
+    assert detector.choose(french, ["deu", "fra"]).language == "fra"
+    assert detector.choose("Hindi ko alam kung ano ang ibig mong sabihin.", ["es", "fil"]).language == "fil"
+    assert detector.choose(norwegian, ["en", "rm"]) == ("rm", 0.0), "a language that py3langid lacks"
+    assert detector.choose(norwegian, ["rm"]) == ("rm", 0.0)
+    assert detector.choose("The dog runs over the street.", ["en", "rm"]).language == "en"
+    for among in (["rm", "co"], ["en", "rm", "co"]):
+        with pytest.raises(UserError, match="hoose the source language"):
+            detector.choose(norwegian, among)
+
+
+def test_empty_fields_of_a_body_do_not_hide_those_of_the_query() -> None:
+    body = json.dumps({"q": "y", "source": None, "target": "", "format": "html"}).encode()
+    found = parse(body, "application/json", b"q=x&source=de&target=en", 9)
+    assert found == {"q": "y", "source": "de", "target": "en", "format": "html"}
+
+
+def test_origins_are_written_as_browsers_write_them() -> None:
+    given = ["https://Example.org:443/", "http://a.b:80", "http://a.b:8080", "https://a.b:80", "*"]
+    assert _origins(given) == ["https://example.org", "http://a.b", "http://a.b:8080", "https://a.b:80", "*"]
 
 
 # -- while the engine is busy
@@ -529,7 +560,7 @@ def test_pages_of_other_sites_may_ask_if_they_are_listed(
         assert other.status_code == (200 if origins == ["*"] else 403)
 
 
-@pytest.mark.parametrize("origin", ["example.org", "https://example.org/page", "https://"])
+@pytest.mark.parametrize("origin", ["example.org", "https://a.b/c", "https://", "https://ü.de", "https://u@a.b"])
 def test_an_origin_that_no_browser_sends_is_refused(
     origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

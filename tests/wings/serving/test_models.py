@@ -488,6 +488,11 @@ def test_the_pivot_is_chosen_by_the_scores_of_the_new_version():
         assert asking.post("/translate", json=ASKED).json()["translatedText"] == "ka lo lo lo"
 
 
+def test_a_link_to_itself_is_a_model_without_a_version(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert State.of(tmp_path / "loop") == (tmp_path / "loop", "")
+
+
 def test_the_fallback_of_a_replaced_model_is_not_that_of_the_new_version(versions, tmp_path):
     pytest.importorskip("ctranslate2", reason="pip install 'transduce[fast]'")
     folder = tmp_path / "model"

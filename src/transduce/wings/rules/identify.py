@@ -1,6 +1,7 @@
 """Language identification with py3langid."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 
@@ -8,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
+from transduce.text.languages import main_language
 
+SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = 20, 20, 500, 0.9  # of `share_of_wrong_texts`
 
@@ -29,9 +32,8 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """Return py3langid's label for a language code ("pt" for "pt-BR"), or "" if the language is unknown."""
-        plain = code.replace("_", "-").partition("-")[0].lower()
-        return plain if plain in self._known else ""
+        """Return py3langid's label for a language code, or "" if the language is unknown."""
+        return label_of(code, self._known)
 
     def likeliest(self, texts: Sequence[str]) -> list[str]:
         """The label of each text's likeliest language."""
@@ -50,6 +52,16 @@ class Identifier:
             if best != label:
                 gaps[place] = score - dict(self._model.rank(text[:SAMPLE_CHARACTERS])).get(label, -np.inf)
         return gaps
+
+
+def label_of(code: str, known: Collection[str]) -> str:
+    """The label among `known` for a language code, such as "pt" for "pt-BR" and "de" for "deu", or ""."""
+    plain = main_language(code)
+    with suppress(ImportError):
+        from babel.core import get_global
+
+        plain = get_global("language_aliases").get(plain, plain)
+    return next((label for label in (plain, SAME_LANGUAGE.get(plain, "")) if label in known), "")
 
 
 def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:

@@ -138,7 +138,7 @@ class AccessControl:
             raise HTTPException(
                 431, f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them."
             )
-        forwarded = self._proxied and "x-forwarded-for" in headers  # a web page can't set this header
+        forwarded = self._proxied and "x-forwarded-for" in headers  # the proxy sets this header
         if self._local and not forwarded and not is_local(name):
             raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
         foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))

@@ -185,6 +185,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
                 return await service.translate_document(content, document, opened)
 
         kept = downloads.add(document, target, await _in_turn(request, service, translated))
+        asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
         url = str(request.url_for("download_file", kept=kept))
         return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
 

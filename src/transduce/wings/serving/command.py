@@ -98,9 +98,10 @@ def serve(
 def _origins(names: Sequence[str]) -> list[str]:
     """Check the origins of --cors, and return them as browsers write them."""
     for name in names:
-        if name != "*" and not re.fullmatch(r"https?://[^/?#\s]+/?", name):
+        if name != "*" and not re.fullmatch(r"https?://(?:(?![/?#@])[!-~])+/?", name):
             raise UserError(f"--cors: '{name}' is not an origin. Write, for example, https://example.org, or *.")
-    return [name.removesuffix("/").lower() for name in names]
+    lower = [name.removesuffix("/").lower() for name in names]
+    return [re.sub("^(http:.*):80$|^(https:.*):443$", r"\1\2", name) for name in lower]
 
 
 def _store(folders: Sequence[tuple[str, Path]], engine: EngineName, limit: float) -> "ModelStore":

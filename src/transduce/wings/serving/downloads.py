@@ -27,14 +27,15 @@ class Downloads:
         path = PureWindowsPath(name)  # splits at both kinds of slashes
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
         self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
-        self._expire()
+        self.expire()
         return secret_name
 
     def get(self, secret_name: str) -> Download | None:
         """The document, or None if the name is unknown or the document has expired."""
-        self._expire()
+        self.expire()
         return self._kept.get(secret_name)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Forget documents that have expired or are too many."""
         oldest_first = [*self._kept.items()][-self._size :]
         self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}

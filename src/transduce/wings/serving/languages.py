@@ -1,6 +1,5 @@
 """Lists the languages of a server's models, and detects the language of a text."""
 
-import re
 from collections.abc import Iterable, Sequence
 from html import unescape
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, language_name
 from transduce.wings.documents.markup import pieces
+from transduce.wings.rules.identify import label_of
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
@@ -46,29 +46,32 @@ class Detector:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        known = set(self._identifier.labels)
-        labels = {code: re.split("[-_]", code.lower())[0] for code in languages}
-        self._labels = {code: label for code, label in labels.items() if label in known}
+        labels = {code: label_of(code, set(self._identifier.labels)) for code in languages}
+        self._labels = {code: label for code, label in labels.items() if label}
 
     def detect(self, text: str) -> list[Detected]:
-        """Rank the likeliest languages of a text. The list is empty if the text has no letters."""
+        """Rank the likeliest languages of a text. A text without letters is UNDETERMINED."""
         code = {label: code for code, label in reversed(self._labels.items())}
-        likeliest = self._rank(text).items()
-        return [
-            Detected(code.get(label, label), round(100 * value, 1)) for label, value in likeliest if value >= MIN_LISTED
-        ]
+        likeliest = [(label, value) for label, value in self._rank(text).items() if value >= MIN_LISTED]
+        found = [Detected(code.get(label, label), round(100 * value, 1)) for label, value in likeliest]
+        return found or [Detected(UNDETERMINED, 0.0)]
 
     def choose(self, text: str, among: Sequence[str], usual: str = "", kept: str = "") -> Detected:
         """Choose the language of a text from the codes `among`, or `kept` if that is much likelier.
 
         A text without letters is UNDETERMINED. `usual` is chosen unless another language is much likelier. Raises
-        UserError if a language that is not in `among` is much likelier; with `usual`, such languages are ignored.
+        UserError if a language that is not in `among` is much likelier; with `usual`, such languages are ignored. A
+        single language of `among` that py3langid does not know is chosen instead.
         """
         probabilities, known = self._rank(text), [code for code in among if code in self._labels]
+        unknown = [code for code in among if code not in self._labels]
         if not probabilities:
             return Detected(UNDETERMINED, 0.0)
+        if not known and len(unknown) == 1:
+            return Detected(unknown[0], 0.0)
         if not known:
-            return Detected(among[0], 0.0)
+            names = ", ".join(map(language_name, unknown))
+            raise UserError(f"This server can't tell {names} apart. Choose the source language.")
         by_code = {code: probabilities.get(self._labels[code], 0.0) for code in known}
         code = max(by_code, key=lambda code: by_code[code])
         if usual in by_code and not _much_likelier(by_code[code], by_code[usual]):
@@ -77,10 +80,12 @@ class Detector:
         other, value = next((each for each in probabilities.items() if each[0] not in offered), ("", 0.0))
         if other and other == self._labels.get(kept) and _much_likelier(value, by_code[code]):
             return Detected(kept, round(100 * value, 1))
-        if not usual and len(known) == len(among) and _much_likelier(value, by_code[code]):
+        if not usual and _much_likelier(value, by_code[code]):
+            if len(unknown) == 1:
+                return Detected(unknown[0], 0.0)
             raise UserError(
                 f"The text looks like {language_name(other)} ({100 * value:.0f} %), but this server translates "
-                f"{', '.join(map(language_name, known))}. If this is wrong, choose the source language."
+                f"{', '.join(map(language_name, among))}. If this is wrong, choose the source language."
             )
         return Detected(code, round(100 * by_code[code] / (sum(by_code.values()) + value or 1.0), 1))
 

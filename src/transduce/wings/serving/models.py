@@ -26,8 +26,9 @@ class State(NamedTuple):
     @classmethod
     def of(cls, folder: Path) -> "State":
         """The state of a folder."""
-        path = folder.resolve()
-        with contextlib.suppress(OSError):
+        path = folder
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: symbolic links in a circle
+            path = folder.resolve()
             return cls(path, digest(path / MANIFEST))
         return cls(path, "")
 

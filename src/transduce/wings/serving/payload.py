@@ -74,12 +74,14 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
         return fields
     kind = content_type.partition(";")[0].strip().lower()
     if kind == FORM:
-        return fields | _form(body)
-    if kind == MULTIPART:
-        return fields | _multipart(body, content_type)
-    if kind in ("application/json", "text/json", "") or kind.endswith("+json"):
-        return fields | _json(body, depth)
-    raise UserError(f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON, {FORM} or {MULTIPART}.")
+        own = _form(body)
+    elif kind == MULTIPART:
+        own = _multipart(body, content_type)
+    elif kind in ("application/json", "text/json", "") or kind.endswith("+json"):
+        own = _json(body, depth)
+    else:
+        raise UserError(f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON, {FORM} or {MULTIPART}.")
+    return fields | {name: value for name, value in own.items() if name == "q" or value not in (None, "")}
 
 
 def boundary(content_type: str) -> bytes:
@@ -221,6 +223,6 @@ def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str
         values["flags"] = [list(each.flags) for each in found]
         if any(each.hops for each in found):
             values["hops"] = [[{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops] for each in found]
-    if asked.alignment and can_align:
+    if asked.alignment and can_align and asked.format != "html":
         values["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return values

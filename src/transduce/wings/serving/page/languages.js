@@ -52,7 +52,7 @@ export class Languages {
 
   /** Show the language that the server detected in an "auto" text: {language, confidence}, or nothing. */
   detect(found) {
-    this.detected = this.source.value === AUTO && found ? found : null;
+    this.detected = this.source.value === AUTO && found && found.language !== "und" ? found : null;
     this.showDetected();
   }
 
