@@ -18,7 +18,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import UnusableModelError, UserError
 from transduce.system.files import MANIFEST, digest, read_manifest, verify
 from transduce.system.machine import cores, keep_memory
 from transduce.text.languages import Direction
@@ -90,11 +90,14 @@ def load(
 
 
 def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
-    """Open the engine torch for a model of another engine. Raises UserError if the model's files have changed."""
+    """Open the engine torch for a model of another engine. Raises UnusableModelError if the files have changed."""
     [folder] = model.folders
     if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
-        raise UserError(f"{folder} has changed since it was loaded. Load it again.")
-    engine: Engine = resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
+        raise UnusableModelError(f"{folder} has changed since it was loaded. Load it again.")
+    try:
+        engine: Engine = resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
+    except UserError as error:
+        raise UnusableModelError(str(error)) from None
     return engine
 
 

@@ -11,3 +11,7 @@ class UserError(Exception):
         """`option` names the configuration option that the user should change, such as "data.valid"."""
         super().__init__(text)
         self.option = option
+
+
+class UnusableModelError(UserError):
+    """The files of a model were damaged or replaced after it was loaded."""

@@ -20,12 +20,12 @@ from command_line import run
 from corpora import WORDS, reverse_texts
 from forked import COMMAND
 from models import make_model
-from servers import Echo, Server, serving
+from servers import Echo, Server, serving, store_of
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import Scores, load, summarize
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Hypothesis, NBestLists, Request
-from transduce.system.errors import UserError
+from transduce.system.errors import UnusableModelError, UserError
 from transduce.text.languages import Direction
 from transduce.tokens.tokenizer import Tokenizer
 from variants import slow
@@ -501,9 +501,12 @@ def test_the_fallback_of_a_replaced_model_is_not_that_of_the_new_version(version
     before = translator.weight_bytes
     copy_into(folder, versions[1])
     glossary = {"ka": "zu"}
-    with pytest.raises(UserError, match="has changed since it was loaded"):
+    with pytest.raises(UnusableModelError, match="has changed since it was loaded"):
         translator.translate(["ka lo"], glossary=glossary)
     assert translator.weight_bytes == before
+    with client(store_of(translator)) as asking:
+        answer = asking.post("/translate", json=ASKED | {"q": "ka lo", "glossary": glossary})
+        assert answer.status_code == 503 and str(tmp_path) not in answer.text and "has logged" in answer.text
     copy_into(folder, versions[0])
     translator.translate(["ka lo"], glossary=glossary)
     assert translator.weight_bytes == before + load(folder, engine="torch").weight_bytes

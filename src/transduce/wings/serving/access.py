@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from transduce.system.errors import UserError
+from transduce.system.errors import UnusableModelError, UserError
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import parse
@@ -41,6 +41,9 @@ def answer(error: BaseException) -> JSONResponse:
     """Convert an exception to a JSON response with an HTTP status and an error message."""
     headers = None
     match error:
+        case UnusableModelError():
+            log.error("%s", error)
+            status, sentence = 503, "The model can't be loaded. The server has logged the reason."
         case UserError():
             status, sentence = 400, str(error)
         case HTTPException():

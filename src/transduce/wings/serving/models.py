@@ -10,7 +10,7 @@ from typing import NamedTuple
 from transduce import model_folder
 from transduce.decoding.loading import Scores, summarize
 from transduce.decoding.translator import Translator
-from transduce.system.errors import UserError
+from transduce.system.errors import UnusableModelError, UserError
 from transduce.system.files import MANIFEST, digest, read_manifest
 from transduce.text.languages import Direction
 from transduce.wings.inspection.maps import attention_of
@@ -60,11 +60,17 @@ class Version:
         return self._translators[key]
 
     def attention(self, direction: Direction, text: str) -> str:
-        """The attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
+        """The attention for a sentence as JSON. Raises UserError if the sentence is blank or too long.
+
+        Raises UnusableModelError if the files of the model have changed.
+        """
         if self._network is None:
             if State.of(self.state.path) != self.state:
-                raise UserError("The model's files have changed, so its attention can't be shown. Try again later.")
-            self._network = model_folder.load(self.state.path)
+                raise UnusableModelError(f"{self.state.path} has changed since it was loaded.")
+            try:
+                self._network = model_folder.load(self.state.path)
+            except UserError as error:
+                raise UnusableModelError(str(error)) from None
         model, translator = self._network.model, self.translator(direction, self.loaded.config.beam_size)
         return picture_of(model, attention_of(model, translator.tokenizer, text, translator.config)).json()
 
