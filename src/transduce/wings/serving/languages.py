@@ -46,7 +46,8 @@ class Detector:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        labels = {code: label_of(code, set(self._identifier.labels)) for code in languages}
+        known = set(self._identifier.labels)
+        labels = {code: label_of(code, known) for code in languages}
         self._labels = {code: label for code, label in labels.items() if label}
 
     def detect(self, text: str) -> list[Detected]:
