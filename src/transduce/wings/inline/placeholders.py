@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 from transduce.wings.inline.events import MARKUP_BLANKS, UNNUMBERED, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
-BLANK_BEHIND = ".,:;!?…%)]}>”’»"  # characters after which a blank may be needed
-BLANK_BEFORE = re.compile(r"[\w([{<„“‘«]|[\"']\w")  # beginnings before which a blank may be needed
+BLANK_BEHIND = re.compile(r"[\w.,:;!?…%)\]}>”’»]")  # characters after which a blank may be needed
+BLANK_BEFORE = re.compile(r"[^\s.,:;!?…%)\]}>”’»\"'、。，：；！？）】」』]|[\"']\w")  # the same for beginnings
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
@@ -89,8 +89,7 @@ def weave(
             parts.append(" ")
         parts.append(spell(between))
         last = text[max(begin, patch.begin - 1) : patch.begin]
-        needs_blank_before = patch.before and (last.isalnum() or (last and last in BLANK_BEHIND))
-        if needs_blank_before or (needs_blank and not between):
+        if (patch.before and BLANK_BEHIND.match(last)) or (needs_blank and not between):
             parts.append(" ")
         parts.append(patch.raw)
         done, needs_blank = patch.end, patch.after
@@ -218,12 +217,12 @@ class _Builder:
         text = MARKUP_BLANKS.sub(" ", raw) if self.collapse else raw
         last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
         is_point = last.kind == "point" and last.begin == self.length
+        is_behind_point = is_point and (self.collapse or last.order[1] == order - 1)
         if text[0] == " " and self._at_blank():
-            is_exact = last.order[1] == order - 1 and BLANK_BEFORE.match(text, 1)
-            if is_point and (self.collapse or is_exact):
+            if is_behind_point:
                 self.marks[-1] = last._replace(after=True)
-            text = text[1:] if self.collapse or (is_point and is_exact) else text
-        elif is_point and last.before and text[0] in ".,:;!?":  # the translation may have a word there
+            text = text[1:] if self.collapse or (is_behind_point and BLANK_BEFORE.match(text, 1)) else text
+        elif is_behind_point and last.before and text[0] in ".,:;!?":  # the translation may have a word there
             self.marks[-1] = last._replace(after=True)
         self._add(text)
 
@@ -242,18 +241,20 @@ class _Builder:
             kind: Literal["point", "word"] = "word" if content else "point"
             raw = self.text[opened.begin : self.done]
             self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
-        elif is_short and name.removeprefix("<") in RAISED and self._is_footnote(content, opened):
+        elif is_short and self._is_point(content, opened, opening):
             raw, self.length = self.text[opened.begin : self.done], opening.begin
             del self.parts[opened.parts :]
             self.marks[opened.marks :] = [opening._replace(kind="point", opening=raw, order=order)]
         else:
             self.marks[opened.marks] = opening._replace(kind="pair", end=mark.begin, closing=mark.opening, order=order)
 
-    def _is_footnote(self, content: str, opened: _Opened) -> bool:
-        """Whether an element at the end of a word has no letters, as in `dog<sup>1</sup>` and `m<sup>2</sup>`."""
+    def _is_point(self, content: str, opened: _Opened, opening: Mark) -> bool:
+        """Whether an element has only blanks, or no letters and is behind a word, as in `dog<sup>1</sup>`."""
+        if content.isspace() or opened.name.removeprefix("<") not in RAISED:
+            return content.isspace() and opening.before
         before, after = self.parts[opened.parts - 1][-1:], self.text[self.done : self.done + 1]
-        is_behind_word = before.isalnum() or (before and before in BLANK_BEHIND)
-        return bool(is_behind_word and not after.isalnum() and not any(c.isalpha() or c.isspace() for c in content))
+        has_text = any(c.isalpha() or c.isspace() for c in content)
+        return bool(BLANK_BEHIND.match(before) and not after.isalnum() and not has_text)
 
     def _at_blank(self) -> bool:
         return self.parts[-1][-1:].isspace()
