@@ -4,6 +4,7 @@ import copy
 import itertools
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -124,6 +125,20 @@ def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokeni
             torch.set_num_threads(before)
     texts = [[(each.text, *(other.text for other in each.alternatives)) for each in row] for row in found]
     assert texts[0] == texts[1] == texts[2]
+
+
+def test_searches_of_several_threads_leave_the_number_of_threads_alone(model, tokenizer):
+    translator, before = own([model], tokenizer, CONFIG), torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(translator.translate, [SOURCES[:20]] * 12))
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(torch.get_num_threads).result() == 4, "of new threads"
+    finally:
+        torch.set_num_threads(before)
+    texts = [[each.text for each in row] for row in found]
+    assert all(row == texts[0] for row in texts)
 
 
 def test_it_translates(translator):

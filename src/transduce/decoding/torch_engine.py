@@ -2,6 +2,7 @@
 
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 MAX_WORKERS = 8  # each worker needs its own memory
 GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
 MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
+PARALLEL_SEARCH = threading.Lock()  # torch has one number of threads for the process
 SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
 
@@ -95,16 +97,18 @@ class TorchEngine:
                 selector=request.selector(config.beam_size) if request.selector else None,
             )
 
-        threads, workers = torch.get_num_threads(), min(self._workers(), len(requests))
-        if workers < 2:
+        if (workers := min(self._workers(), len(requests))) < 2:
             yield from map(find, requests)
             return
-        torch.set_num_threads(threads // workers)  # per worker
-        try:
-            with ThreadPoolExecutor(workers) as pool:
-                n_best_lists = list(pool.map(find, requests))
-        finally:
-            torch.set_num_threads(threads)
+        with PARALLEL_SEARCH:
+            with ThreadPoolExecutor(1) as pool:  # a thread that began during a search keeps the number of that search
+                threads = pool.submit(torch.get_num_threads).result()
+            torch.set_num_threads(max(1, threads // workers))  # per worker
+            try:
+                with ThreadPoolExecutor(workers) as pool:
+                    n_best_lists = list(pool.map(find, requests))
+            finally:
+                torch.set_num_threads(threads)
         yield from n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:

@@ -122,7 +122,7 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 string = _begin_string(message, match, begin, f"{name}:{number}")
             if string is None:
                 raise UserError(f"{name}:{number}: this line continues a string, but no string begins before it.")
-            string.parts.append(_unescape(match["quoted"]))
+            string.parts.append(ESCAPE.sub(_character, match["quoted"][1:-1]))
             string.end = end
             if end - string.begin > MAX_STRING_CHARACTERS:
                 raise UserError(f"{name}:{message.line}: a string has more than {MAX_STRING_CHARACTERS:,} characters.")
@@ -194,10 +194,6 @@ def _pairs(message: _Message, forms: Plurals) -> Iterator[TextPair]:
         yield message.strings["msgid"].value, translations[forms.singular].value, message.line
     if others := [number for number in translations if number != forms.singular]:
         yield message.strings["msgid_plural"].value, translations[max(others)].value, message.line
-
-
-def _unescape(quoted: str) -> str:
-    return ESCAPE.sub(_character, quoted[1:-1])
 
 
 def _character(escape: re.Match[str]) -> str:
