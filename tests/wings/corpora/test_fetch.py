@@ -286,6 +286,7 @@ def test_a_file_that_changes_is_begun_anew(
 QUICKLY = "from transduce.wings.corpora.fetch import download; download.FIRST_WAIT_SECONDS = 0.001"
 
 
+@pytest.mark.slow
 def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_same(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,7 @@ def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_tha
     assert not targets & set(map(normalised, trained))
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path):
     out = tmp_path / "killed"
     moments = [
