@@ -137,15 +137,24 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
     spelt: list[str] = []
     for argument in arguments:
         before = spelt[-1] if spelt else ""
-        if argument == "-" and before.startswith("--") and before not in {*SEVERAL_FILES, *flags}:
+        is_value = before.startswith("--") and "=" not in before and before not in {"--", *SEVERAL_FILES, *flags}
+        if argument == "-" and is_value:
             spelt[-1] = f"{before}=-"
         elif argument == "-":  # cyclopts would take it for an option
             spelt.append("/dev/stdin")
-        elif "assignments" in parameters and ASSIGNMENT.match(argument) and before != "--set":
+        elif "assignments" in parameters and _is_assignment(argument) and not is_value and "--" not in spelt:
             spelt += ["--set", argument]
         else:
             spelt.append(argument)
     return spelt
+
+
+def _is_assignment(argument: str) -> bool:
+    """Whether an argument sets an option; the section may be missing, so that an error message can name it."""
+    from transduce.config.parse import is_key  # too slow for --help
+
+    name = argument.partition("=")[0]
+    return bool(ASSIGNMENT.match(argument)) and ("." in name or is_key(name))
 
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:

@@ -194,7 +194,15 @@ def test_a_file_that_looks_like_an_assignment_can_be_named(
 def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "imitate", "--out", "-")
     run(capsys, "imitate", "--out", "m", "--as-json", "-")  # but no flag's
-    assert imitate == [(None, (), "-", 4, ()), (Path("/dev/stdin"), (), "m", 4, (), True)]
+    run(capsys, "imitate", "--out=m", "-")  # --out has a value
+    stdin = Path("/dev/stdin")
+    assert imitate == [(None, (), "-", 4, ()), (stdin, (), "m", 4, (), True), (stdin, (), "m", 4, ())]
+
+
+def test_what_sets_no_option_is_no_assignment(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "imitate", "--out", "train.steps=9", "x=5")  # a value, and no name of an option
+    run(capsys, "imitate", "--out", "m", "--", "train.steps=9")
+    assert imitate == [(Path("x=5"), (), "train.steps=9", 4, ()), (Path("train.steps=9"), (), "m", 4, ())]
 
 
 @pytest.mark.parametrize(

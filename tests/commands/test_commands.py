@@ -584,6 +584,9 @@ def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
     assert written.read_bytes() == translated.read_bytes()
     again = evaluated(capsys, "--hypothesis", translated, reference)
     assert again == {"sentences": 12, "scores": found["scores"]}
+    (tmp_path / "both.tsv").write_text("one\teins\n" * 12)
+    status, _, said = run(capsys, "evaluate", "--hypothesis", translated, tmp_path / "both.tsv")
+    assert status == 2 and "both.tsv is no plain text" in said
     assert [each["name"] for each in found["scores"]] == ["BLEU", "chrF2", "TER"]
     metrics = json.loads(output(capsys, "info", place / "one", "--json"))["metrics"]
     valid = evaluated(capsys, place / "one", place / "valid.src", place / "valid.tgt")
@@ -619,12 +622,14 @@ def test_two_outputs_are_compared(place, tmp_path, capsys):
     assert (bleu["name"], ter["name"]) == ("BLEU", "TER")
     assert bleu["first"]["value"] < bleu["second"]["value"] == pytest.approx(100)
     assert ter["first"]["value"] > ter["second"]["value"] == 0
-    assert bleu["p_value"] < 0.05
+    assert bleu["p_value"] is ter["p_value"] is None, "too few sentences"
     table = output(capsys, "evaluate", *command, worse, reference).splitlines()
     assert table[0].split() == ["metric", str(worse), str(worse), "difference", "p", "signature"]
     assert all(line.split()[3:5] == ["+0.00", "–"] for line in table[1:-1]) and "too few for a test" in table[-1]
-    for file in (worse, long := tmp_path / "long.tgt"):
-        file.write_text(reference.read_text() * 30)
+    (long := tmp_path / "long.tgt").write_text(reference.read_text() * 30)
+    worse.write_text(worse.read_text() * 30)
+    assert evaluated(capsys, *command, long, long)["scores"][0]["p_value"] < 0.05
+    worse.write_text(long.read_text())
     table = output(capsys, "evaluate", *command, worse, long).splitlines()
     assert all(line.split()[3:5] == ["+0.00", "1.000"] for line in table[1:])
 

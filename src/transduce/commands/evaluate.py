@@ -13,6 +13,7 @@ from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
+from transduce.text.formats import format_of
 from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, language_of, languages_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction, read_pairs
@@ -209,7 +210,7 @@ def _evaluate_routes(
     for its in facts:
         direct = "direct" if its["trained"] else "direct, not trained"
         route = f"through {its['route']}" if its["p_values"] else direct
-        p_value = f"{its['p_values']['BLEU']:.3f}" if its["p_values"] else ""
+        p_value = f"{its['p_values']['BLEU']:.3f}".replace("nan", "–") if its["p_values"] else ""
         share = its[OTHER_LANGUAGE_KEYS[0]]
         percent = "" if share is None else f"{100 * share:.2f} %"
         rows.append((its["direction"], route, *(f"{each['value']:.2f}" for each in its["scores"]), p_value, percent))
@@ -248,13 +249,20 @@ def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str
 def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: str, paper_bleu: str, json: bool) -> None:
     from transduce.evaluation.scores import AUTO, score  # sacrebleu: too slow for --help
 
-    language, tokenize = language or language_of(reference), tokenize or AUTO
-    references, output = (list(without_byte_order_mark(read_lines(file))) for file in (reference, hypothesis))
-    scores = score(output, references, tokenize=tokenize, language=language)
+    references, output = map(read_translations, (reference, hypothesis))
+    scores = score(output, references, tokenize=tokenize or AUTO, language=language or language_of(reference))
     facts: dict[str, Any] = {"sentences": len(references), "scores": [each._asdict() for each in scores]}
     if paper_bleu:
         facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, references)
     _print_scores(facts, json)
+
+
+def read_translations(file: str) -> list[str]:
+    """The lines of a file of translations or references. Raises UserError if it is no plain text."""
+    form = format_of(file)
+    if form.is_bilingual or form.is_document:
+        raise UserError(f"{file} is no plain text. With --hypothesis, name files with one translation per line.")
+    return list(without_byte_order_mark(read_lines(file)))
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:

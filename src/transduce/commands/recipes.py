@@ -166,6 +166,8 @@ def read_text(recipe: str) -> tuple[str, str]:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
             raise UserError(f"{recipe} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
+        except OSError as error:
+            raise UserError(f"{recipe} can't be read: {error.strerror}.") from None
     packaged = {entry.name.removesuffix(".toml"): entry for entry in (files("transduce") / "recipes").iterdir()}
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):

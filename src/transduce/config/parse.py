@@ -103,6 +103,11 @@ def _kinds() -> dict[str, Any]:
     return {option.name: option.kind for option in options()}
 
 
+def is_key(name: str) -> bool:
+    """Whether an option has this name behind its section."""
+    return any(each.partition(".")[2] == name for each in _kinds())
+
+
 def _kind(name: str, unknown: str = "Unknown") -> Any:
     """The type of an option; raises UserError with a hint if no option has this name."""
     kinds = _kinds()

@@ -18,6 +18,7 @@ from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.languages import main_language
 
+MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
 MAX_RESAMPLES = 1000  # of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all in memory
 AUTO = "auto"  # as a tokenisation: the one for the language of the references
 TOKENISATIONS = {  # that sacreBLEU recommends; for other languages: 13a
@@ -43,7 +44,7 @@ class Comparison(NamedTuple):
     name: str
     first: Score
     second: Score
-    p_value: float  # probability of so large a difference by chance; below 0.05: significant
+    p_value: float  # probability of so large a difference by chance; nan: too few sentences; below 0.05: significant
 
 
 def score(
@@ -140,7 +141,8 @@ def _bootstrap(
         ]
         # sacreBLEU counts only differences above the observed one, so equal outputs would seem to differ significantly.
         equal = scores[0].value == scores[-1].value
-        compared.append((scores, 1.0 if equal else float(of_outputs[-1].p_value)))
+        tested = len(references) >= MIN_TESTED_SENTENCES
+        compared.append((scores, (1.0 if equal else float(of_outputs[-1].p_value)) if tested else math.nan))
     return compared
 
 

@@ -206,6 +206,15 @@ def _error_number(error: BaseException) -> int:
     return int(number[1]) if number else 0
 
 
+def make_folder(path: Path) -> Path:
+    """Make a folder and its parents; raises UserError if that is impossible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(path, 0, error) from None
+    return path
+
+
 @contextmanager
 def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
     """Yield a hidden, locked folder in `parent`, and remove it if the block raises."""

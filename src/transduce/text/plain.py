@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import io
 import lzma
+import os
 import sys
 import tempfile
 import zlib
@@ -228,6 +229,8 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
         raise UserError(f"{output} would not be compressed; leave {compression} out of its name.", option=option)
     if not output.parent.is_dir():
         raise UserError(f"{output} can't be written: there is no folder {output.parent}; make it first.", option=option)
+    if not os.access(output.parent if output.is_file() or not output.exists() else output, os.W_OK):
+        raise UserError(f"{output} can't be written: {output.parent} is read-only.", option=option)
     for file in map(Path, inputs):
         if output.is_file() and file.exists() and output.samefile(file):
             raise UserError(f"{output} is also the input; name another file.", option=option)

@@ -19,7 +19,7 @@ from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.training import run_card
 from transduce.training.run_card import read_run_card
-from transduce.wings.comparing import report, runs, schedule
+from transduce.wings.comparing import outcomes, report, runs, schedule
 from transduce.wings.comparing.command import train_rows
 from transduce.wings.comparing.definition import TUNING_SEED, Definition, read
 from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
@@ -86,6 +86,20 @@ def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
     assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in ("table.png", "table-curves.png"))
     assert run(capsys, *asked)[:2] == (0, printed), "from what is there, without training"
     assert "Translating" not in run(capsys, *asked)[2]
+
+
+def test_a_prepared_corpus_has_its_validation_text_and_languages(files, tmp_path, capsys, monkeypatch):
+    asked_for, metrics = list[tuple[str, str]](), outcomes.metrics
+    monkeypatch.setattr(outcomes, "metrics", lambda *given: asked_for.append(given) or metrics(*given))
+    prepared, test = tmp_path / "prepared", files["test"]
+    texts = "--from", "en", "--to", "zh", "--train", *files["train"], "--valid", *files["valid"]
+    assert run(capsys, "prepare", *texts, "--out", prepared, "data.vocab_size=300")[0] == 0
+    (tmp_path / "t.toml").write_text("seeds = 1\nupdates = 2\n" + ROWS)
+    options = {name: value for name, value in TRAINED.items() if not name.startswith("data.")}
+    asked = "compare", tmp_path / "t.toml", "--out", tmp_path / "out", "--train", prepared, "--test", *test
+    status, _, said = run(capsys, *asked, "--budget", "5", *spelt(options))
+    assert status == 0 and len(list(tmp_path.glob("out/*/seed-1/manifest.json"))) == 2, said
+    assert asked_for == [("auto", "zh")], "the metrics for the language of the prepared corpus"
 
 
 def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):

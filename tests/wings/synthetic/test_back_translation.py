@@ -170,6 +170,9 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     other.write_text("zu fe zu fe zu fe\n")
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), text=other))
     assert status and "was made from other text or another reverse model" in said
+    (tmp_path / "file").touch()
+    status, _, said = run(capsys, *arguments(place, tmp_path / "file", "--reverse", str(reverse)))
+    assert status and "can't be written: Not a directory" in said
 
 
 @pytest.mark.parametrize(
@@ -192,7 +195,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
 def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
-    assert "translates from xx to yy, but the reverse model must translate from yy to xx" in said
+    assert "translates xx-yy, but the reverse model must translate yy-xx" in said
 
 
 def test_the_reverse_model_learns_from_no_machine_translations(place, tmp_path):

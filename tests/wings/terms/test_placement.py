@@ -16,6 +16,8 @@ from transduce.wings.terms.placement import is_added
         ("Hunde & + Katzen", "Hunde & Katzen", "+", True),
         ("Hunde & Katzen! Pudel.", "Hunde & Katzen.", "Pudel", True),
         ("Hunde & T-Shirt Katzen", "Hunde & Katzen", "T-Shirt", True),
+        ("Der Hund sieht. Hund erblickt.", "Der Hund sieht.", "Hund erblickt", True),
+        ("Der Hund erblickt.", "Der Hund sieht.", "Hund erblickt", False),
     ],
 )
 def test_a_term_that_replaces_a_sign_is_not_added(text, free, target, added):

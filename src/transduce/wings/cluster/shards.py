@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from transduce.system.errors import UserError
-from transduce.system.files import digest, to_json, write_text
+from transduce.system.files import digest, make_folder, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
 PLAN_FORMAT = 1  # plans with another format are refused
@@ -135,7 +135,7 @@ def agree(
         lengths = measure()  # raises UserError if the input can't be read
         number = shards(sum(lengths)) if callable(shards) else shards
         new = Plan(kind, number, call, [Input.of(file) for file in files], lengths, unit(sum(lengths), number))
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         if not (folder / PLAN).exists():  # else another shard has just written one
             write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)

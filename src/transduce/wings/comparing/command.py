@@ -12,6 +12,7 @@ from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.system.files import make_folder
 
 if TYPE_CHECKING:
     from transduce.wings.comparing.definition import Definition
@@ -52,28 +53,20 @@ def compare(
     if not 0 <= budget < math.inf:
         raise UserError("--budget must be 0 or more minutes.")
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
-    options = with_languages(given, train)
-    from transduce.wings.comparing import definition as definitions  # torch: too slow for --help
+    from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
+    from transduce.training.start import with_known_languages
+    from transduce.wings.comparing import definition as definitions
     from transduce.wings.comparing import report
 
-    definition = definitions.read(table, dict(options))
-    for name in ("data.corpora", "data.valid", "data.test"):
+    definition = definitions.read(table, dict(with_known_languages(with_languages(given, train), None)))
+    for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
-    standings = train_rows(definition, make(out), budget, "transduce compare")
+    standings = train_rows(definition, make_folder(out), budget, "transduce compare")
     finished = report.table(definition, standings, standings.rows(), "table", out)
     show(finished)
     for path in finished.write(out):
         log(f"Written: {path}")
-
-
-def make(out: Path) -> Path:
-    """Make the folder of a table. Raises UserError if that is impossible."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out} can't be created: {error.strerror}.") from None
-    return out
 
 
 def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":

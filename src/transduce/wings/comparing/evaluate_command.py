@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transduce.commands.evaluate import read_test_set
+from transduce.commands.evaluate import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
@@ -13,7 +13,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import Direction, language_of, main_language
 from transduce.text.pairs import by_direction
-from transduce.text.plain import read_lines, without_byte_order_mark
+from transduce.text.plain import read_lines
 
 if TYPE_CHECKING:
     from transduce.evaluation.perplexity import Perplexity
@@ -42,8 +42,8 @@ def compare_translations(
     assignments: Sequence[str],
 ) -> None:
     """Compare two files of translations, or two models without `hypothesis`; also slices unless `training` is None."""
-    from transduce.evaluation.scores import compare  # sacrebleu: too slow for --help
-    from transduce.wings.comparing.slices import MIN_TESTED_SENTENCES, compare_slices, rare_words
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES, compare  # sacrebleu: too slow for --help
+    from transduce.wings.comparing.slices import compare_slices, rare_words
 
     if hypothesis:
         systems = _read_files(arguments[0], [hypothesis, against], languages[1], tokenize)
@@ -64,8 +64,7 @@ def compare_translations(
         return
     rows = [("metric", *names, "difference", "p", "signature")]
     for name, first, second, p_value in scores:
-        shown = _p(p_value if len(references) >= MIN_TESTED_SENTENCES else math.nan)
-        rows.append((name, *_values(first.value, second.value), shown, first.signature))
+        rows.append((name, *_values(first.value, second.value), _p(p_value), first.signature))
     if perplexities:
         per_word = _values(*(each.per_word for each in perplexities))
         rows.append(("perplexity per word", *per_word, "–", "of the references; lower is better"))
@@ -79,7 +78,7 @@ def compare_translations(
 def _read_files(reference: str, names: list[str], language: str, tokenize: str) -> Systems:
     from transduce.evaluation.scores import AUTO
 
-    references, *outputs = (list(without_byte_order_mark(read_lines(file))) for file in (reference, *names))
+    references, *outputs = map(read_translations, (reference, *names))
     metrics = {"tokenize": tokenize or AUTO, "language": language or language_of(reference)}
     return Systems(names, references, metrics, lambda: (outputs, []))
 
@@ -125,7 +124,8 @@ def _load_models(
 
 
 def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str) -> None:
-    from transduce.wings.comparing.slices import MAX_RARE, MIN_TESTED_SENTENCES
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES
+    from transduce.wings.comparing.slices import MAX_RARE
 
     columns = "chrF2: first", "second", "difference", "p", "BLEU: first", "second", "difference"
     rows: list[tuple[str, ...]] = [("slice", "sentences", *columns, "found: first", "second")]

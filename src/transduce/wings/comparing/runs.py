@@ -17,7 +17,7 @@ from transduce.preparation.passes import reads_test
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
-from transduce.system.files import MANIFEST, to_json, write_text
+from transduce.system.files import MANIFEST, make_folder, to_json, write_text
 from transduce.system.revision import code_hash, revision
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
@@ -143,8 +143,7 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
                 "code that made it, or delete the folder to begin again."
             )
     if not record:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
+        write_text(make_folder(out) / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
     log(f"{experiment.name}, seed {seed}: {out}")
     # A run that has begun holds a copy of its text: the original files may have moved.
     left_out = {*FILE_OPTIONS[:2]} if record and (out / model_folder.DATA).is_dir() else set()

@@ -1,6 +1,5 @@
 """Divides a test set into slices, such as the sentences with numbers, and compares two translations on each slice."""
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,7 +13,6 @@ from transduce.wings.comparing.statistics import holm
 LENGTH_LIMITS = (5, 10, 20, 40)  # words of a reference
 LENGTH_BINS = ("up to 5 words", "6 to 10 words", "11 to 20 words", "21 to 40 words", "over 40 words")
 MAX_RARE = 5  # a word with more occurrences in the training text is not rare
-MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
 NUMBER_PATTERN = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
@@ -61,14 +59,13 @@ def compare_slices(
         for place, its in sorted(chosen.items()):
             texts, one, two = (list(column) for column in zip(*its, strict=True))
             scores = compare(one, two, texts, tokenize=tokenize, language=language, ter=False)
-            p_value = scores[1].p_value if len(its) >= MIN_TESTED_SENTENCES else math.nan
             wanted = list(map(Counter, map(kind.wanted, texts)))
             found = tuple(
                 sum((those & Counter(kind.found(text))).total() for those, text in zip(wanted, output, strict=True))
                 for output in (one, two)
             )
             total = sum(those.total() for those in wanted)
-            slices.append(Slice(name, kind.bins[place], len(its), scores, total, found, p_value))
+            slices.append(Slice(name, kind.bins[place], len(its), scores, total, found, scores[1].p_value))
     corrected = holm([each.p_value for each in slices])
     return [each._replace(p_value=p_value) for each, p_value in zip(slices, corrected, strict=True)]
 

@@ -19,6 +19,7 @@ from transduce.commands.recipes import gather
 from transduce.config.settings import RECIPE
 from transduce.system.console import duration, log
 from transduce.system.errors import UserError
+from transduce.system.files import make_folder
 from transduce.system.journal import read_events
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     if (model / "manifest.json").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
     log("The sentences are generated. The test sentences contain word combinations that occur in no training sentence.")
-    text.mkdir(parents=True, exist_ok=True)
+    make_folder(text)
     for part, names in files.items():
         _write(names, examples(part))
     is_free = options.source("train.steps") == RECIPE

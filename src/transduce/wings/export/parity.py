@@ -1,5 +1,6 @@
 """Compares a model with its export by greedy search, because the libraries' beam searches differ."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -66,8 +67,8 @@ class Parity(NamedTuple):
         if self.bleu is None:
             tie = "In each remaining sentence, two tokens were equally probable, and rounding decided between them."
             return lines + [tie] * (self.identical < self.sentences)
-        _, ours, theirs, p_value = self.bleu
-        significance = f"paired bootstrap: p = {p_value:.3f}; {ours.signature}"
+        ours, theirs = self.bleu.first, self.bleu.second
+        significance = f"{_test(self.bleu)}; {ours.signature}"
         lines.append(f"The export's BLEU is {theirs.value:.2f}, the model's {ours.value:.2f} ({significance}).")
         if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
@@ -170,7 +171,12 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
     if loss > MAX_BLEU_LOSS or (loss > 0 and bleu.p_value < MAX_P_VALUE):
         raise UserError(
             f"Nothing was written, since the export translates worse: BLEU {bleu.second.value:.2f} instead of "
-            f"{bleu.first.value:.2f} on {len(pairs):,} sentences (paired bootstrap: p = {bleu.p_value:.3f}). "
+            f"{bleu.first.value:.2f} on {len(pairs):,} sentences ({_test(bleu)}). "
             "Export in float32."
         )
     return bleu
+
+
+def _test(bleu: Comparison) -> str:
+    is_tested = not math.isnan(bleu.p_value)
+    return f"paired bootstrap: p = {bleu.p_value:.3f}" if is_tested else "too few sentences for a test"

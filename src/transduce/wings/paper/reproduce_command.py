@@ -10,7 +10,8 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.wings.comparing.command import make, show, train_rows
+from transduce.system.files import make_folder
+from transduce.wings.comparing.command import show, train_rows
 
 if TYPE_CHECKING:
     from transduce.wings.comparing.tables import Table
@@ -84,7 +85,7 @@ def _compute(
         raise UserError("--model and --text are only for `transduce reproduce figures`.")
     if (model is None) != (not text):
         raise UserError("--model and --text go together: give a model, and sentences for its attention maps.")
-    make(out)
+    make_folder(out)
     if what == "figures":
         if model:
             _draw_attention(out, model, text)

@@ -11,7 +11,7 @@ from transduce.config.parse import read_recipe
 from transduce.decoding.loading import load_models
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, write_text
+from transduce.system.files import MANIFEST, make_folder, write_text
 from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, cached, results
 from transduce.wings.comparing.statistics import spread
 from transduce.wings.comparing.tables import Table
@@ -49,7 +49,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     for name, count in Counter(names).items():
         if count > 1:
             raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     book = _phrasebook(folder)
     options = read_recipe(*read_text("phrasebook-parsing")) | others

@@ -18,14 +18,16 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
+from transduce.decoding.directions import directions_of
 from transduce.decoding.loading import load
 from transduce.preparation.passes import check_corpora, read_corpus, reads_test, with_placeholders
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, digest, to_json, write_text
+from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
 from transduce.system.journal import Value
 from transduce.text.holdout import normalised
+from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
@@ -66,9 +68,9 @@ def with_back_translations(
     _check_language(lines, data.target, files)
     if reverse:
         _check_reverse(reverse, data)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
-        pairs = _translate(lines, reverse or _train_reverse(settings, data, folder), folder)
+        pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * sum(1 for _ in read_corpus(corpus, data)) for corpus in real_corpora)
@@ -167,16 +169,15 @@ def _record(source: str, target: str) -> str:
 
 def _check_reverse(reverse: Path, data: DataConfig) -> None:
     """Raise UserError if the model does not translate from the target language to the source language."""
-    known = model_folder.describe(reverse).config.data
-    if (known.source, known.target) != (data.target, data.source):
+    known = directions_of(model_folder.describe(reverse).config.data)
+    if (needed := Direction(data.target, data.source)) not in known:
         raise UserError(
-            f"{reverse} translates from {known.source} to {known.target}, but the reverse model must translate from "
-            f"{data.target} to {data.source}.",
+            f"{reverse} translates {', '.join(map(str, known))}, but the reverse model must translate {needed}.",
             option="reverse",
         )
 
 
-def _translate(lines: list[str], reverse: Path, folder: Path) -> int:
+def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) -> int:
     """Write the translations of the lines to PAIRS, and return the number of pairs."""
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     call: dict[str, Value] = {"weights": digest(model_folder.describe(reverse).weights), "text": text}
@@ -189,7 +190,7 @@ def _translate(lines: list[str], reverse: Path, folder: Path) -> int:
         raise UserError(
             f"{folder} was made from other text or another reverse model. Choose another output folder.", option="out"
         )
-    begun, translator = begin(path, call), load(reverse)
+    begun, translator = begin(path, call), load(reverse, source=data.target, target=data.source)
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
     pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
     good = [

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import digest, remove_leftovers, to_json, verify, write_folder
+from transduce.system.files import digest, make_folder, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
@@ -66,10 +66,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     for file in corpus.downloads():
         if (other := urls[file_name(file.url)]) != file.url:
             raise UserError(f"{file.url} and {other} share a file name in {folder}. Move one URL to another corpus.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} can't be written: {error.strerror}. Choose another folder.") from error
+    make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
         fetched = already_fetched(corpus.name, out)  # another process may just have finished
         if not fetched:
