@@ -125,6 +125,13 @@ def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
     ]
 
 
+def test_a_folder_of_packed_files_has_the_languages_of_their_names(tmp_path):
+    for name in ("de.tsv.gz", "fr.tsv.gz", "more.de.tsv"):
+        (tmp_path / name).touch()
+    [corpus] = bilingual_corpora([f"en,de={tmp_path}"])
+    assert corpus.files == (str(tmp_path / "de.tsv.gz"), str(tmp_path / "more.de.tsv"))
+
+
 def test_codes_have_three_letters_or_a_numeric_region():
     [corpus] = bilingual_corpora(["train.fil.gz", "train.es-419.gz"])
     assert str(corpus.languages) == "fil-es_419"

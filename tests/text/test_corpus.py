@@ -208,6 +208,19 @@ def test_jsonl_keys(folder, record):
     assert list(read_pairs([file], languages=("en", "de"))) == [Pair("a", "b", Origin(file, 1))]
 
 
+@pytest.mark.parametrize("key", ["pt-BR", "pt_BR"])
+@pytest.mark.parametrize("code", ["pt-BR", "pt_BR"])
+def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
+    file = write(folder, "keys.jsonl", json.dumps({"en": "a", key: "b"}) + "\n")
+    assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
+
+
+def test_the_doctors_lists_are_no_part_of_a_folder(folder):
+    (folder / "mem").mkdir()
+    files = [write(folder, f"mem/a.tsv{suffix}", "a\tb\n") for suffix in ("", ".left-out.jsonl", ".mended.jsonl")]
+    assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
+
+
 @given(st.lists(st.tuples(st.text(), st.text())), st.booleans())
 def test_jsonl_holds_every_text(folder, pairs, escaped):
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]

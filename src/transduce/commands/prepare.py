@@ -84,11 +84,13 @@ def print_prepared(prepared: "Prepared") -> None:
     from transduce.preparation.prepared import LEFT_OUT_FILE
 
     facts = prepared.facts
+    both = " in all directions" if facts.options["data.directions"] else ""
     read = facts.pairs + facts.held_out + facts.dropped + sum(facts.left_out.values())
     print(
-        f"{count(facts.pairs, 'pair')} to train on, {facts.held_out:,} held out, {facts.source_tokens:,} source and "
-        f"{facts.target_tokens:,} target tokens, {prepared.tokenizer.target.size:,} pieces in the vocabulary, "
-        f"{facts.seconds:.1f} s ({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
+        f"{count(facts.pairs, 'pair')} to train on, {facts.held_out:,} held out{both}, "
+        f"{facts.source_tokens:,} source and {facts.target_tokens:,} target tokens, "
+        f"{prepared.tokenizer.target.size:,} pieces in the vocabulary, {facts.seconds:.1f} s "
+        f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
         print(f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}")

@@ -116,9 +116,9 @@ def _split_name(file: str) -> tuple[str, str]:
 
 
 def _parts(file: str, folder: str) -> tuple[str, ...]:
-    """The names of the folders between `folder` and `file`, and the name of the file without its suffix."""
+    """The names of the folders between `folder` and `file`, and the parts of the file's name."""
     path = Path(file)
-    return (*path.parent.relative_to(folder).parts, path.stem)
+    return (*path.parent.relative_to(folder).parts, *path.name.split("."))
 
 
 def _labelled(codes: list[str], file: str) -> list[BilingualCorpus]:

@@ -30,6 +30,7 @@ __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
 MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
+DOCTORS_LISTS = (".left-out.jsonl", ".mended.jsonl")  # written beside a repaired corpus
 
 _resolve = cache(resolve_name)
 MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
@@ -136,7 +137,7 @@ def are_line_aligned(files: Sequence[str]) -> bool:
 
 
 def expand_folders(files: Sequence[str]) -> list[str]:
-    """Replace each folder by the bilingual files in it, without hidden files and sorted by name.
+    """Replace each folder by the bilingual files in it, without hidden files and the doctor's lists, sorted by name.
 
     Raises UserError for a folder without bilingual files, and for a file name that is not UTF-8.
     """
@@ -148,7 +149,8 @@ def expand_folders(files: Sequence[str]) -> list[str]:
         if (Path(file) / MANIFEST).exists():  # a model, or a prepared corpus
             raise UserError(f"{file} is a folder. Name a file in it.")
         known = bilingual_suffixes()
-        bilingual = [path for path in Path(file).rglob("*") if suffixes(path.name)[0] in known and not path.is_dir()]
+        paths = [path for path in Path(file).rglob("*") if not path.name.endswith(DOCTORS_LISTS)]
+        bilingual = [path for path in paths if suffixes(path.name)[0] in known and not path.is_dir()]
         visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
         if not visible:
             raise UserError(f"{file} has no bilingual files ({', '.join(known)}). Name another folder.")

@@ -84,7 +84,7 @@ def _zstandard() -> Any:
         import zstandard
     except ImportError:
         raise UserError("Reading .zst files needs a package: pip install zstandard.") from None
-    return zstandard.ZstdDecompressor().decompressobj()
+    return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()  # as of --long=31
 
 
 # Each function makes a decompressor for one stream, with `decompress`, `eof` and `unused_data`.

@@ -494,6 +494,21 @@ def test_a_stretch_does_not_run_from_one_file_into_another(tmp_path, sentences, 
     ]
 
 
+@pytest.mark.parametrize(("begin", "end"), [(600, 735), (725, 830), (712, 740)])
+def test_no_pair_is_kept_wrong_where_a_stretch_reaches_a_border(sentences, monkeypatch, begin, end):
+    monkeypatch.setattr(auditing, "CHUNK", 730)
+    sources, targets = zip(*sentences, strict=True)
+    moved = [*targets[:begin], *targets[begin + 1 : end], "Das ist neu.", *targets[end:]]
+    pairs = pairs_of(list(zip(sources, moved, strict=True)))
+    found = audit(pairs, Rules(0, False, (MISALIGNED,)))
+    kept = [
+        (pair.source, pairs[place + verdict.offset].target)
+        for place, (pair, verdict) in enumerate(zip(pairs, found.verdicts, strict=True))
+        if verdict.repaired or not verdict.rule
+    ]
+    assert set(kept) <= set(sentences) and len(kept) > len(sentences) - 60
+
+
 @pytest.mark.parametrize("missing", [1, 7])
 def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(tmp_path, sentences, capsys, missing):
     sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
@@ -522,6 +537,12 @@ def test_nothing_is_written_where_a_side_ends_much_earlier(tmp_path, sentences, 
     status, out, said = run(capsys, "doctor", *sides, "--json", "--fix", tmp_path / "a", tmp_path / "b")
     assert "1,500 lines" in json.loads(out)["stopped"] and json.loads(out)["pairs"] == 1479
     assert status == 2 and "Nothing was repaired" in said and not (tmp_path / "a").exists()
+    assert run(capsys, "doctor", *sides)[0] == 1, "it can't be read to its end"
+
+
+def test_a_clean_copy_is_not_written_into_the_corpus(corpus, capsys):
+    status, _, said = run(capsys, "doctor", corpus.parent, "--fix", corpus.with_name("clean.jsonl"))
+    assert status == 2 and "would belong to the corpus" in said and len(list(corpus.parent.iterdir())) == 1
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])

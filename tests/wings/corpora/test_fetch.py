@@ -168,7 +168,7 @@ def test_languages_the_other_way_round(site: Site, tmp_path: Path, capsys: pytes
     site.files["/t.zip"] = zipped({"src.de": b"Hund\n", "ref.en": b"dog\n"})
     file = table(tmp_path, test=[part(site, "/t.zip", source="src.{source}", target="ref.{target}")])
     status, output, _ = run(capsys, "fetch", "toy:de-en", "--out", tmp_path / "toy", "--table", file)
-    assert status == 0 and "--from de --to en" in output
+    assert status == 0 and "test.de and" in output and "To train" not in output, "it has no text to train on"
     assert (tmp_path / "toy/test.de").read_text() == "Hund\n"
 
 

@@ -21,13 +21,14 @@ from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import common_characters, readable
 from transduce.text.hashes import SeenHashes
 from transduce.text.pairs import Origin, Pair
-from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, NEAR_DUPLICATE, Checker, Rules
+from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, MISALIGNED, NEAR_DUPLICATE, Checker, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
 MIN_CHUNK_PAIRS = 500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
+BORDER_PAIRS = 20  # too few to reveal that a misaligned stretch of the next chunk begins or ends among them
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
 MIN_LANGUAGE_SHARE = 0.5  # a language with a larger share of a side's first texts is taken as the side's language
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
@@ -130,8 +131,13 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1, suspicions: C
     if len(first) < CHUNK:
         processes = 1
     auditor = ChunkAuditor(Checker(rules, texts), (common_characters(texts[0]), common_characters(texts[1])))
-    for chunk, chunk_audit in _audit_chunks(chain([first], chunks), auditor, processes):
-        _add(result, chunk, chunk_audit, seen)
+    audited = _audit_chunks(chain([first], chunks), auditor, processes)
+    before = next(audited)
+    for each in audited:
+        _flag_border(before[1], each[1])
+        _add(result, *before, seen)
+        before = each
+    _add(result, *before, seen)
     result.stopped = stopped[0] if stopped else ""
     return result
 
@@ -198,6 +204,16 @@ def _audit_chunks(
                 yield done, future.result()
         for done, future in waiting:
             yield done, future.result()
+
+
+def _flag_border(one: ChunkAudit, two: ChunkAudit) -> None:
+    """Flag the pairs on the other side of the border, if a misaligned stretch reaches the border of two chunks."""
+    ends = bool(one.shifts) and one.shifts[-1][1] >= len(one.broken) - BORDER_PAIRS
+    begins = bool(two.shifts) and two.shifts[0][0] < BORDER_PAIRS
+    if ends != begins:
+        chunk, rows = (two, slice(BORDER_PAIRS)) if ends else (one, slice(-BORDER_PAIRS, None))
+        chunk.broken[rows] |= BITS[MISALIGNED]
+        chunk.remaining[rows] |= BITS[MISALIGNED]
 
 
 def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:

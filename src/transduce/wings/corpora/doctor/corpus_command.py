@@ -61,6 +61,9 @@ def check_corpus(
     if fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
+        for folder in (file for file in files if Path(file).is_dir()):
+            if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
+                raise UserError(f"{fix[0]} would belong to the corpus {folder}. Name another folder.", option="fix")
         check_form(files, fix)
         check_file_names(fix, languages_of(files) or rules.languages)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
@@ -79,6 +82,8 @@ def check_corpus(
         log(f"Written: {out}")
     if fix:
         _fix(files, languages, fix, result)
+    if result.stopped:
+        raise SystemExit(1)
 
 
 def choose_rules(

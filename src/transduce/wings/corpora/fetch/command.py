@@ -103,6 +103,8 @@ def _print_fetched(fetched: "Fetched") -> None:
         print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
     if fetched.repaired:
         print(f"{fetched.repaired:,} lines were not UTF-8; invalid bytes became U+FFFD")
+    if "train" not in fetched.pairs:
+        return
     words = ["transduce", "train", *([fetched.recipe] if fetched.recipe else [])]
     for split, option in SPLIT_OPTIONS.items():
         if split in fetched.pairs:

@@ -122,7 +122,10 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
 def _check_aligned(part: Part, source: Written, target: Written) -> None:
     names = [side.member or side.download.url for side in part.sides]
     if source.lines != target.lines:
-        raise UserError(f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.")
+        raise UserError(
+            f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}. "
+            "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
+        )
     if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
     if not source.lines:
