@@ -485,6 +485,15 @@ def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, tra
     assert not list(cache.iterdir())
 
 
+@pytest.mark.parametrize("damage", ["[", '"text"', "{}", "null"])
+@pytest.mark.usefixtures("cache")
+def test_damaged_validation_text_keeps_no_model_from_translating(damage, trained, tmp_path, capfd):
+    folder = shutil.copytree(trained, tmp_path / "model")
+    (folder / "data" / "valid.jsonl").write_text(f"{damage}\n")
+    assert transduce.load(folder).engine.name == "torch"
+    assert "valid.jsonl is damaged" in capfd.readouterr().err
+
+
 @pytest.mark.usefixtures("cache")
 def test_a_processor_without_int8_has_float32(trained, monkeypatch):
     class Limited(CTranslate2Engine):

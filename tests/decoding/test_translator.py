@@ -192,7 +192,7 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
 def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
     translator = own([model], tokenizer, CONFIG)
     monkeypatch.delattr(type(model), "encode")
-    assert translator.translate(["", "  ", "\t\r"]) == [BLANK_TRANSLATION] * 3
+    assert translator.translate(["", "  ", "\t\r", "\ufeff", " \u200b"]) == [BLANK_TRANSLATION] * 5
     assert translator.score(["", " "], ["", "\t"]) == [Scored(0.0, 0, 0.0)] * 2
     with pytest.raises(NotImplementedError):
         translator.translate(["dog"])

@@ -6,6 +6,7 @@ translations into texts (`Plan.assemble`). A server calls these three steps sepa
 
 import copy
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, islice, repeat
@@ -41,6 +42,7 @@ from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair, mask_pair
 from transduce.tokens.tokenizer import Tokenizer
 
+VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")  # vocabularies of other programs drop the others
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -192,7 +194,7 @@ class Translator(Searcher):
         """The indices of the texts that have too many tokens for the engine."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        long = [i for i, size in enumerate(sizes) if size >= limit]  # only these can be too long
+        long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
         return {i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit}
 
     def plan(
@@ -262,7 +264,7 @@ class Translator(Searcher):
         sentences = as_list(sentences, numbers)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
         for number, text in zip(numbers, sentences, strict=True):
-            if text.strip():
+            if VISIBLE.search(text):
                 numbered.setdefault(text, number)
         texts = list(numbered)
         source, target = self.direction or ("", "")

@@ -159,13 +159,16 @@ def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokeniz
 
 
 def read_valid(folder: Path) -> list[Pair]:
-    """The validation pairs of a prepared corpus, with the directions of a multilingual one."""
+    """The validation pairs of a prepared corpus, with their directions. Raises UserError if they are damaged."""
     file = str(folder / VALID_FILE)
-    records = map(json.loads, read_lines(file))
-    return [
-        Pair(record["source"], record["target"], Origin(file, line), record.get("direction", ""))
-        for line, record in enumerate(records, 1)
-    ]
+    try:
+        records = list(map(json.loads, read_lines(file)))
+        return [
+            Pair(record["source"], record["target"], Origin(file, line), record.get("direction", ""))
+            for line, record in enumerate(records, 1)
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise UserError(f"{file} is damaged; prepare the corpus again.") from None
 
 
 def read_facts(folder: Path) -> Facts:

@@ -249,9 +249,18 @@ def test_what_is_not_exact_is_judged_by_bleu(models):
     with pytest.raises(UserError, match="Nothing was written, since the export translates worse: BLEU"):
         parity.check_parity(model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False)
     gone = [pair._replace(origin=Origin(PHRASEBOOK, 1)) for pair in pairs]
-    other = model._replace(config=replace(model.config, data=replace(model.config.data, target="fr")))
-    with pytest.raises(UserError, match="Name a validation text with its translations"):
-        parity.check_parity(other, gone, says(ours), exact=False)
+    for changes in ({"target": "fr"}, {"source": "en", "target": "de", "directions": ("en-de", "en-fr")}):
+        other = model._replace(config=replace(model.config, data=replace(model.config.data, **changes)))
+        with pytest.raises(UserError, match="Name a validation text with its translations"):
+            parity.check_parity(other, gone, says(ours), exact=False)
+
+
+def test_options_of_the_search_are_no_difference(models):
+    model, texts = model_folder.load(models("post")), reverse_texts(100, seed=3)[0]
+    decode = replace(model.config.decode, no_repeat_ngram=1, beam_size=2, mbr="chrf")
+    other = model._replace(config=replace(model.config, decode=decode))
+    pairs = [Pair(text, text, Origin("a test", 1)) for text in texts]
+    assert parity.check_parity(other, pairs, says(greedy(model, texts)), exact=True).identical == 100
 
 
 def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path, monkeypatch):

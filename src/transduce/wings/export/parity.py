@@ -90,7 +90,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
-    tags = [LANGUAGE_TAG.format(target_of(pair.direction)) if pair.direction else "" for pair in pairs]
+    tags = [_tag(model.tokenizer, target_of(pair.direction)) if pair.direction else "" for pair in pairs]
     outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
     name = Path(pairs[0].origin.file).name  # without the folder, which is private
@@ -112,9 +112,14 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
 
 
 def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translator:
-    """A translator with greedy search."""
-    decode = replace(config.decode, beam_size=1, max_extra_tokens=EXTRA_TOKENS, **PLAIN_SEARCH)
-    return Translator(engine, tokenizer, decode)
+    """A translator with greedy search, as in the other program."""
+    plain = replace(config.decode, no_repeat_ngram=0, **PLAIN_SEARCH)
+    return Translator(engine, tokenizer, replace(plain, beam_size=1, max_extra_tokens=EXTRA_TOKENS))
+
+
+def _tag(tokenizer: Tokenizer, language: str) -> str:
+    """The tag of a target language, as in the vocabulary."""
+    return next(tag for tag in tokenizer.source.tags if tag.replace("-", "_") == LANGUAGE_TAG.format(language))
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
@@ -159,7 +164,8 @@ def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]
 def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str]) -> Comparison:
     """Compare the BLEU of the model and the export; raises UserError if the export's BLEU is too low."""
     data = model.config.data
-    if pairs[0].origin.file == PHRASEBOOK and (data.source, data.target) != ("en", "de"):
+    is_english_german = (data.source, data.target) == ("en", "de") and not data.directions
+    if pairs[0].origin.file == PHRASEBOOK and not is_english_german:
         raise UserError(
             "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU. "
             "Name a validation text with its translations."
