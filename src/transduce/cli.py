@@ -93,9 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit prints an error
         sys.exit(141)
     except OSError as error:
-        if not is_full(error):
+        if not (is_full(error) or error.filename):
             raise
-        print(f"transduce: The disk is full: {error}. Free some space and run the command again.", file=sys.stderr)
+        full = f"The disk is full: {error}. Free some space and run the command again."
+        print(f"transduce: {full if is_full(error) else f'{error.filename}: {error.strerror}.'}", file=sys.stderr)
         sys.exit(2)
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":  # torch's own class; this module does not import torch

@@ -191,6 +191,11 @@ def test_a_file_that_looks_like_an_assignment_can_be_named(
     assert imitate == [(None, ("./a=b", "dir/c.d=e"), "m", 4, ())]
 
 
+def test_a_path_that_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, errors = run(capsys, "info", "x" * 300)
+    assert status == 2 and errors == f"transduce: {'x' * 300}: File name too long.\n"
+
+
 def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "imitate", "--out", "-")
     run(capsys, "imitate", "--out", "m", "--as-json", "-")  # but no flag's

@@ -97,10 +97,11 @@ def test_pieces_spell_the_text(tokenizer):
     assert "".join(tokenizer.source.pieces(row)) == "\u2581A\u2581dog\u2581runs."
 
 
-@given(st.lists(lines, max_size=6), st.integers(1, 9))
-def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most):
+@given(st.lists(lines, max_size=6), st.integers(1, 9), st.integers(1, 3))
+def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most, at_once):
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.source.model)
-    with patch("transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", most):
+    names = "transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", "transduce.tokens.vocabulary.WORDS_AT_ONCE"
+    with patch(names[0], most), patch(names[1], at_once):
         rows = tokenizer.encode_source(texts)
         packed = tokenizer.source.encode(texts)
     assert packed.lists() == rows

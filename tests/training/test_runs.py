@@ -548,6 +548,28 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     assert status == 0 and "Resuming at step 8 of 12" in said
 
 
+def test_what_another_start_left_is_not_trained_on(place, tmp_path, capsys):
+    data, out, text = tmp_path / "data", tmp_path / "out", ["--from", "ka", "--to", "zu"]
+    assert (
+        run(capsys, "prepare", "--train", *files(place, "train"), *text, "--out", data, "data.vocab_size=300")[0] == 0
+    )
+    other = "prepare", "--train", *files(place, "test"), *text, "--out", out / "data", "data.vocab_size=290"
+    assert run(capsys, *other, "data.holdout=2")[0] == 0, "as if a training had ended before its first update"
+    assert run(capsys, "train", "--train", data, "--out", out, *ASSIGNMENTS)[0] == 0
+    assert not (out / "data").exists() and Tokenizer.load(out).same_pieces(Tokenizer.load(data))
+
+
+def test_a_damaged_checkpoint_does_not_keep_the_model_from_being_published(place, tmp_path, capfd):
+    out = tmp_path / "out"
+    train(options(place, train__patience=0), out)
+    (out / "manifest.json").unlink()
+    damaged = regular(out / "checkpoints", 4)[-2]
+    (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:-1] + b"x")
+    capfd.readouterr()
+    assert model_folder.step_of(damaged) not in train(options(place, train__patience=0), out).metrics["averaged_steps"]
+    assert f"{damaged.name}" in capfd.readouterr().err
+
+
 def test_a_prepared_corpus_with_another_vocabulary_is_refused(model, tmp_path, capsys):
     data = tmp_path / "data"
     assert run(capsys, "prepare", "--train", *dialect(tmp_path), "--out", data, "data.vocab_size=290")[0] == 0
@@ -579,10 +601,13 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
 
 def test_nothing_that_weighs_something_is_refused(place, tmp_path):
     nothing = [{"files": files(place, "train"), "weight": 0}]
-    with pytest.raises(UserError, match="Every corpus has weight 0"):
+    with pytest.raises(UserError, match="An epoch has no pairs"):
         train(options(place, data__corpora=nothing), tmp_path / "out")
-    with pytest.raises(UserError, match="Every corpus has weight 0"):
+    with pytest.raises(UserError, match="An epoch has no pairs"):
         train(options(place, data__augment="default", data__corpora=nothing), tmp_path / "augmented")
+    nothing[0]["weight"] = 0.0001
+    with pytest.raises(UserError, match="An epoch has no pairs"):
+        train(options(place, data__augment="default", data__corpora=nothing), tmp_path / "rounded")
 
 
 # -- bad input --------------------------------------------------------------------------------------------

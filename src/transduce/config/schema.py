@@ -204,7 +204,7 @@ class TrainConfig:
         5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
     )
     ema: float = option(
-        0.0, "decay rate of a moving average of the weights, used if it is better; 0: none", paper="0", below=1
+        0.0, "decay of a moving average of the weights, used if better or not validated; 0: none", paper="0", below=1
     )
     select_by: Literal["perplexity", "bleu", "chrf"] = option(
         "perplexity", "validation score for train.patience, the best checkpoint and the final weights"

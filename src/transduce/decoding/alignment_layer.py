@@ -25,6 +25,7 @@ from transduce.tokens.tokenizer import Tokenizer
 ALIGNMENT_LAYER = "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
 MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
+MAX_TOKENS = 256  # of a side; the attention weights of longer pairs need much memory
 SINGLE_COUNT = 0.1  # replaces 0, the leave-one-out count of pieces that are linked once
 
 
@@ -71,7 +72,7 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
     """For each layer, count how often each target piece attends most to each source piece."""
-    device, positions = next(model.parameters()).device, model.max_positions or math.inf
+    device, positions = next(model.parameters()).device, min(model.max_positions or math.inf, MAX_TOKENS)
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
         (pair for pair in pairs if len(pair[0]) and max(map(len, pair)) < positions), key=lambda p: len(p[1])

@@ -28,6 +28,7 @@ MAX_WORKERS = 8  # each worker needs its own memory
 GPU_FACTOR = 16  # a step takes about as long for many hypotheses as for a few
 MIN_REQUEST_TOKENS = 128  # source tokens; fewer do not keep a worker busy
 PARALLEL_SEARCH = threading.Lock()  # torch has one number of threads for the process
+MAX_FORCED_TOKENS = 8192  # whose logits need memory: 1.2 GB with 37,000 pieces
 SLACK = 1.05  # room for padding, so that the number of requests is a multiple of the workers, or one more
 
 
@@ -112,9 +113,12 @@ class TorchEngine:
         yield from n_best_lists
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Compute the log-probabilities of the tokens by forced decoding in one batch."""
-        log_probs = forced_log_probs(self.models, make_batch(sources, targets).to(self.device))
-        return [row[: len(target) + 1] for row, target in zip(log_probs.tolist(), targets, strict=True)]
+        """Compute the log-probabilities of the tokens by forced decoding, in batches of MAX_FORCED_TOKENS."""
+        rows = max(1, MAX_FORCED_TOKENS // (max(map(len, targets), default=0) + 1))
+        parts = [slice(start, start + rows) for start in range(0, len(targets), rows)]
+        batches = (make_batch(sources[part], targets[part]).to(self.device) for part in parts)
+        log_probs = chain.from_iterable(forced_log_probs(self.models, batch).tolist() for batch in batches)
+        return [row[: len(target) + 1] for row, target in zip(log_probs, targets, strict=True)]
 
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
         """Attention of targets to sources by forced decoding, averaged over the models with source attention."""

@@ -23,7 +23,7 @@ from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
-from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
+from transduce.tokens.tokenizer import Tokenizer
 
 
 def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
@@ -68,9 +68,8 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
 
 def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
     """Raise UserError if an existing vocabulary lacks the tag of a target language."""
-    tags = tokenizer.source.tags if tokenizer else None
     for direction in data.directions:
-        if tags is not None and LANGUAGE_TAG.format(target_of(direction)) not in tags:
+        if tokenizer and not tokenizer.tag_of(target_of(direction)):
             raise UserError(
                 f"The vocabulary has no tag for {target_of(direction)}, so it can't be used for the direction "
                 f"{direction}. Train a new model for these languages."

@@ -98,7 +98,7 @@ class Mixture:
         Each side of a micro-batch has at most `budget` cells. If the weight of a store is 2.5, an epoch contains all
         pairs of the store twice and a random half of them a third time.
         """
-        if not any(self.weights):
+        if not self.pairs_per_epoch:
             return []
         chosen = self._draw(seed, epoch, block)
         batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)

@@ -98,16 +98,19 @@ class Tokenizer:
         return list(files)
 
     def into(self, language: str) -> Self:
-        """A copy that begins each encoded source with the tag of a target language, or without a tag for "".
+        """A copy that begins each encoded source with the tag of a target language; for "", an equal copy.
 
         Raises KeyError for a language without a tag.
         """
         other = copy.copy(self)
-        if not language:
-            return other
-        tags = {tag.replace("-", "_"): token for tag, token in self.source.tags.items()}
-        other.tag = tags[LANGUAGE_TAG.format(language)]
+        if language:
+            other.tag = self.source.tags[self.tag_of(language)]
         return other
+
+    def tag_of(self, language: str) -> str:
+        """The tag of a target language, which imported vocabularies may spell with "-"; "" if there is none."""
+        wanted = LANGUAGE_TAG.format(language)
+        return next((tag for tag in self.source.tags if tag.replace("-", "_") == wanted), "")
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text, or an empty list for an empty text."""

@@ -15,6 +15,7 @@ from transduce.tokens.spans import Span, piece_spans
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
+WORDS_AT_ONCE = 20_000  # other threads wait meanwhile
 MAX_CACHED_CHARACTERS = 2_000_000  # in all cached words together: about 200,000 words and 30 MB
 
 
@@ -60,9 +61,11 @@ class WordCache:
         """The ids of each text, or an empty row for an empty text."""
         spaces = np.fromiter((text.count(" ") for text in texts), np.int64, len(texts))
         words = " ".join(texts).split(" ") if texts else []
-        with self._lock:
-            places = self._places(words)
-            rows = self._pieces.take(places)  # of the words
+        parts = list[Rows]()
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            with self._lock:
+                parts.append(self._pieces_of(words[start : start + WORDS_AT_ONCE]))
+        rows = Rows(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else [*parts, pack([])][0]
         ends = np.cumsum(spaces + 1)
         lengths = np.diff(np.cumsum(rows.lengths)[ends - 1], prepend=0)
         is_empty = np.fromiter((not text for text in texts), bool, len(texts))
@@ -70,8 +73,8 @@ class WordCache:
         lengths[is_empty] = 0
         return Rows(ids, lengths)
 
-    def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The index of each word in the cache, after missing words have been added."""
+    def _pieces_of(self, words: Sequence[str]) -> Rows:
+        """The ids of each word, after missing words have been added to the cache."""
         new = set(words).difference(self._place)
         self._size += sum(map(len, new))
         if self._size > MAX_CACHED_CHARACTERS and self._place:
@@ -84,7 +87,7 @@ class WordCache:
             self._place.update(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
             ids, lengths = self._pieces
             self._pieces = Rows(np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths)))
-        return np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
+        return self._pieces.take(np.fromiter(map(self._place.__getitem__, words), np.int64, len(words)))
 
 
 class Vocabulary:

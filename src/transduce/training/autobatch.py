@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -63,9 +64,14 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
-    accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
+    accumulate = first = config.train.accumulate or -(-least // ranks.world) * ranks.world
     while True:
         budget = -(-config.data.max_tokens // accumulate)
+        if longest > budget and accumulate > first:
+            raise UserError(
+                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free. Lower "
+                "data.max_length, or choose a smaller model."
+            )
         if longest > budget:
             raise UserError(
                 f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens: raise "
@@ -75,7 +81,7 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
-                "Every corpus has weight 0, so there is nothing to train on; raise a weight in [[data.corpora]]."
+                "An epoch has no pairs, since the weights of the corpora are too small; raise them in [[data.corpora]]."
             )
         if config.train.accumulate or sharded or _fits(partial(learn, train=largest), max(batches, key=cells), device):
             break
@@ -133,6 +139,8 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
         return True
     # An out-of-memory kill can't be caught, so the memory is extrapolated from a quarter of the batch.
     quarter = worst[: max(1, len(worst) // 4)]
+    with contextlib.suppress(OSError):  # the peak of an earlier try would hide this one
+        Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn([quarter])
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # in kilobytes, since this is Linux

@@ -17,6 +17,7 @@ from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
+from transduce.system.files import verify
 from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
@@ -143,14 +144,24 @@ def choose(training: Training) -> Candidate:
 
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
+    regular = [*filter(_is_intact, regular[:-1]), regular[-1]]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
-    if state.best is None or not best.exists():
+    if state.best is None or not best.exists() or not _is_intact(best):
         best = last
     last_few = () if config.average == 1 else (tuple(regular[-config.average :]),)
     candidates = [*map(measured, dict.fromkeys((*last_few, (best,), (last,))))]
     if config.ema:
         candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
     return min(candidates, key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0)
+
+
+def _is_intact(path: Path) -> bool:
+    try:
+        verify(path, hashes=True)
+    except UserError as error:
+        log(f"Warning: {error} The other checkpoints are used.")
+        return False
+    return True
 
 
 def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -186,16 +186,17 @@ def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
     """Open the corpus in data.corpora if it is prepared already, else prepare the corpus in `out`."""
-    data = settings.config().data
-    if len(data.corpora) == 1 and is_prepared(data.corpora[0].files):
+    data, own = settings.config().data, out / model_folder.DATA
+    is_given = len(data.corpora) == 1 and is_prepared(data.corpora[0].files)
+    if own.exists() and not (is_given and own.samefile(data.corpora[0].files[0])):  # of a first start that was killed
+        shutil.rmtree(own.rename(out / f".{model_folder.DATA}{ASIDE}old"))
+    if is_given:
         return _check_prepared(open_prepared(Path(data.corpora[0].files[0])), settings, tokenizer)
-    if (out / model_folder.DATA).exists():  # of a first start that was killed
-        shutil.rmtree((out / model_folder.DATA).rename(out / f".{model_folder.DATA}{ASIDE}old"))
     size = settings.get("data.vocab_size")
     log("Reading the corpus …" if tokenizer else "Reading the corpus, learning the vocabulary …")
     return prepare(
         data,
-        out / model_folder.DATA,
+        own,
         vocab_size=lambda pairs: size or (0 if tokenizer else size_table.sizes_for(pairs).vocab_size),
         tokenizer=tokenizer,
         threads=threads,

@@ -20,7 +20,7 @@ from transduce.preparation.prepared import VALID_FILE
 from transduce.system.errors import UserError
 from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
-from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
@@ -90,7 +90,7 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
-    tags = [_tag(model.tokenizer, target_of(pair.direction)) if pair.direction else "" for pair in pairs]
+    tags = [model.tokenizer.tag_of(target_of(pair.direction)) for pair in pairs]
     outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
     theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
     name = Path(pairs[0].origin.file).name  # without the folder, which is private
@@ -115,11 +115,6 @@ def greedy(engine: Engine, tokenizer: Tokenizer, config: RunConfig) -> Translato
     """A translator with greedy search, as in the other program."""
     plain = replace(config.decode, no_repeat_ngram=0, **PLAIN_SEARCH)
     return Translator(engine, tokenizer, replace(plain, beam_size=1, max_extra_tokens=EXTRA_TOKENS))
-
-
-def _tag(tokenizer: Tokenizer, language: str) -> str:
-    """The tag of a target language, as in the vocabulary."""
-    return next(tag for tag in tokenizer.source.tags if tag.replace("-", "_") == LANGUAGE_TAG.format(language))
 
 
 def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:

@@ -107,6 +107,8 @@ class ModelStore:
 
         The caller holds the door, so no other request opens models meanwhile.
         """
+        if not more and all(model.version for model in models):
+            return
         needed = more + sum(model.weight_bytes for model in models)
         if needed > self._limit and (more or len(models) > 1):  # a single model was checked at the start
             raise UserError(
