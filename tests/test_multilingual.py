@@ -501,7 +501,7 @@ def test_two_multilingual_models_are_compared_in_one_direction(model, place, cap
     found = json.loads(said)
     _, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--json", "decode.beam_size=1")
     assert [each["second"]["value"] for each in found["scores"]] == [x["value"] for x in json.loads(said)["scores"]]
-    assert [each["p_value"] for each in found["scores"]] == [1, 1, 1]
+    assert [each["p_value"] for each in found["scores"]] == [None] * 3, "too few sentences"
 
 
 def test_an_interruption_changes_nothing(place, tmp_path):
