@@ -730,6 +730,7 @@ def test_a_server_takes_the_better_route(model):
 # -- exchange and server ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, capsys, monkeypatch):
     pytest.importorskip("transformers")
     for form in ("huggingface", "ctranslate2", "onnx"):

@@ -71,6 +71,7 @@ FLAGS = {  # of the options whose flags have other names
     "data.source": "--from",
     "data.target": "--to",
 }
+IS_KEY = "transduce.config.parse:is_key"  # imported when it is needed
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can be written as ./a=b
 
 
@@ -152,10 +153,8 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 
 def _is_assignment(argument: str) -> bool:
     """Whether an argument sets an option; the section may be missing, so that an error message can name it."""
-    from transduce.config.parse import is_key  # too slow for --help
-
     name = argument.partition("=")[0]
-    return bool(ASSIGNMENT.match(argument)) and ("." in name or is_key(name))
+    return bool(ASSIGNMENT.match(argument)) and ("." in name or resolve_name(IS_KEY)(name))
 
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:

@@ -24,6 +24,7 @@ from transduce.system.files import (
     write_folder,
     write_text,
 )
+from variants import slow
 
 OLD = {"config.toml": b"old", "weights": b"o" * 10_000}
 NEW = {"config.toml": b"newer", "weights": b"n" * 20_000, "deep/er/notes": b""}
@@ -210,7 +211,7 @@ with write(sys.argv[1]) as aside:
 """
 
 
-@pytest.mark.parametrize("write", ["write_folder", "publish"])
+@pytest.mark.parametrize("write", [slow("write_folder"), "publish"])
 def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tmp_path):
     seen, returncode, moment = set(), -signal.SIGKILL, 0
     while returncode == -signal.SIGKILL:

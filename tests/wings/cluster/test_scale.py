@@ -373,6 +373,7 @@ def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
     """Stretches that have slipped, unusual lengths, near repetitions, and placeholders that don't match."""
     sources, targets = reverse_texts(3000, seed=7, longest=12)

@@ -132,6 +132,7 @@ def test_prepared_added_and_minimum_risk_trainings_run_again(capsys):
     assert "directions" in model_folder.describe("added").metrics
 
 
+@pytest.mark.slow
 def test_a_check_that_is_interrupted_goes_on(capsys):
     folder = model(train__steps=60, **RANDOM)
 

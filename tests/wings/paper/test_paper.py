@@ -363,7 +363,7 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
         assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
     (tmp_path / "file").write_text("")
-    assert "can't be created" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
+    assert "can't be written: File exists" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
     status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
