@@ -1,6 +1,7 @@
 """Finishes a training by choosing the final weights, scoring the model and publishing it."""
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,11 +145,11 @@ def choose(training: Training) -> Candidate:
 
     config, state = training.config.train, training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
-    regular = [*filter(_is_intact, regular[:-1]), regular[-1]]
     last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
     if state.best is None or not best.exists() or not _is_intact(best):
         best = last
-    last_few = () if config.average == 1 else (tuple(regular[-config.average :]),)
+    before = islice(filter(_is_intact, reversed(regular[:-1])), config.average - 1)
+    last_few = () if config.average == 1 else ((*reversed([*before]), last),)
     candidates = [*map(measured, dict.fromkeys((*last_few, (best,), (last,))))]
     if config.ema:
         candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
