@@ -127,6 +127,14 @@ def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokeni
     assert texts[0] == texts[1] == texts[2]
 
 
+def test_forced_decoding_in_small_batches_finds_the_same(model, tokenizer, monkeypatch):
+    translator = own([model], tokenizer, CONFIG)
+    expected = translator.score(SOURCES[:40], TARGETS[:40])
+    monkeypatch.setattr("transduce.decoding.torch_engine.MAX_FORCED_TOKENS", 5)
+    found = translator.score(SOURCES[:40], TARGETS[:40])
+    assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-4)
+
+
 def test_searches_of_several_threads_leave_the_number_of_threads_alone(model, tokenizer):
     translator, before = own([model], tokenizer, CONFIG), torch.get_num_threads()
     torch.set_num_threads(4)

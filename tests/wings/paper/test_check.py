@@ -270,7 +270,7 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(capsys, monkeypatch):
         ("unfinished",): "unfinished can't be checked: its training is not finished.",
         ("old",): "old can't be checked: it has no intact run.json.",
         (folder, "--out", folder): "model can't be trained again in itself. Choose another folder (--out).",
-        (folder, "--out", "valid.src"): "valid.src can't be used: File exists.",
+        (folder, "--out", "valid.src"): "valid.src can't be written: File exists.",
         (folder, "train.steps=3"): "--check takes all options from the model's folder.",
         (folder, "--seeds", "2"): "--check takes all options from the model's folder.",
         (folder, "--budget", "2"): "--check takes all options from the model's folder.",

@@ -12,7 +12,7 @@ from transduce.config.schema import RunConfig, flatten
 from transduce.preparation.prepared import is_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import digest, read_manifest, write_text
+from transduce.system.files import digest, make_folder, read_manifest, write_text
 from transduce.training.distributed import ALONE, check_single_process
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
 from transduce.training.run import train
@@ -58,11 +58,8 @@ def mark(out: Path, options: str) -> None:
     marker = out / MARKER
     if (out / model_folder.CONFIG).exists() and not (marker.is_file() and marker.read_text("utf-8").strip() == options):
         raise UserError(f"{out} holds another training. Choose another folder.", option="out")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(marker, f"{options}\n")
-    except OSError as error:
-        raise UserError(f"{out} can't be used: {error.strerror}. Choose another folder.", option="out") from None
+    make_folder(out)
+    write_text(marker, f"{options}\n")
 
 
 def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from transduce.system.console import count, log, print_table, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.text.languages import languages_of
-from transduce.text.pairs import check_file_names, read_pairs
+from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines
 from transduce.text.rules import (
     DUPLICATE,
@@ -209,7 +209,7 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
         write_lines(Path(outputs[0]), corpus.lines())
     else:
         write_lines(Path(outputs[0]), corpus.objects())
-    left_out, repaired = (Path(f"{outputs[0]}.{what}.jsonl") for what in ("left-out", "mended"))
+    left_out, repaired = (Path(outputs[0] + suffix) for suffix in DOCTORS_LISTS)
     write_lines(left_out, corpus.left_out())
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
