@@ -20,10 +20,12 @@ from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfi
 from transduce.decoding.alignment import LINK_SHARE, find_links, starts
 from transduce.decoding.alignment_layer import (
     ALIGNMENT_LAYER,
+    MAX_TOKENS,
     alignment_layer,
     choose_layer,
     guess_layer,
     information,
+    piece_links,
     source_attention,
 )
 from transduce.decoding.loading import load
@@ -313,6 +315,12 @@ def pairs(count: int) -> list[Pair]:
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_the_layer_that_aligns_is_found_without_alignments(bpe, best):
     assert choose_layer(Looking(best), bpe, pairs(200)) == best
+
+
+def test_long_pairs_do_not_choose_the_layer():
+    short, long = [5, 6, 7], [5] * MAX_TOKENS
+    expected = piece_links(Looking(1), [short], [short])
+    assert piece_links(Looking(1), [short, long, short], [short, short, long]) == expected
 
 
 def test_where_the_layer_is_kept(bpe, tmp_path):
