@@ -51,6 +51,7 @@ KINDS = {
     "silu": replace(SMALL, activation="silu", norm="pre"),
     "learned": replace(SMALL, positions="learned", max_positions=64),
     "separate": replace(SMALL, source_vocab_size=30, num_encoder_layers=3, num_decoder_layers=1),
+    "blocks": replace(SMALL, block_size=3),
 }
 GENERATOR = torch.Generator().manual_seed(1)
 SOURCES = [torch.randint(4, 30, (length,), generator=GENERATOR).tolist() for length in (1, 1, 3, 7, 7, 12, 20)]

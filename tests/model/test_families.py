@@ -27,6 +27,7 @@ FAMILIES = {
     "additive attention": ["model.attention=additive", "train.learning_rate=0.5"],
     "window": ["model.window=4", "train.learning_rate=0.5"],
     "experts": ["model.experts=4", "model.experts_per_token=2", "model.expert_layers=2"],
+    "blocks": ["model.block_size=3"],
     "recurrent": ["model.kind=recurrent", "model.attention=additive"],
     "recurrent, multiplicative": ["model.kind=recurrent", "model.attention=dot", "model.cell=gru"],
     "convolutional": [
@@ -49,7 +50,7 @@ SHAPE = [
     *("train.learning_rate=1.0", "model.dropout=0", "decode.max_extra_tokens=2"),
 ]
 VARIANTS = ("dot products", "additive attention", "window", "experts", "recurrent, multiplicative", "separable")
-VARIANTS += ("recurrent, experts", "bytenet")
+VARIANTS += ("recurrent, experts", "bytenet", "blocks")
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
 

@@ -46,6 +46,7 @@ KINDS = {
     "dot": replace(SMALL, attention="dot"),
     "additive": replace(SMALL, attention="additive", d_k=3),
     "experts": replace(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
+    "blocks": replace(SMALL, block_size=2, norm="pre"),
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
     "recurrent, shallow": replace(SMALL, kind="recurrent", attention="dot", num_encoder_layers=1, num_decoder_layers=1),
     "recurrent, deep": replace(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
@@ -193,7 +194,7 @@ def test_rows_and_sentences_can_be_chosen_between_steps(kind):
 @every_kind
 def test_every_weight_learns(kind):
     model = build(KINDS[kind])
-    model(SRC, TGT).square().sum().backward()
+    model(SRC.repeat(20, 1), TGT.repeat(20, 1)).square().sum().backward()  # each head of a block needs a row
     silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert silent == []
 

@@ -19,7 +19,7 @@ FAMILIES = {
         "transduce.model.transformer:Transformer",
         (
             *("model.attention", "model.attention_dropout", "model.d_k", "model.d_v", "model.window"),
-            *("model.num_kv_heads", "model.bias", "model.rms_norm"),
+            *("model.num_kv_heads", "model.bias", "model.rms_norm", "model.block_size"),
             *("model.positions", "model.norm", "model.activation", "model.init", "model.output_bias", "train.shard"),
             *EXPERT_OPTIONS,
         ),

@@ -75,7 +75,7 @@ def beam_search(
             _forbid_repeats(beam.tokens, log_probs, no_repeat_ngram)
         if token_filter is not None:
             token_filter(beam.tokens, log_probs)
-        _forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
+        forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
         beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), selector)
         if on_step is not None:
             on_step(expansion)
@@ -113,7 +113,7 @@ def _start(max_lengths: Sequence[int], kept: int, device: torch.device) -> Beam:
     )
 
 
-def _forbid(log_probs: Tensor, full: Tensor | None) -> None:
+def forbid(log_probs: Tensor, full: Tensor | None) -> None:
     """Forbid PAD, BOS and UNK in log_probs (b, w, v). Where `full` (b,) is true, allow only EOS."""
     log_probs[..., PAD] = log_probs[..., BOS] = log_probs[..., UNK] = -torch.inf
     if full is not None:

@@ -10,6 +10,7 @@ ENGINES = {
     "torch": "transduce.decoding.torch_engine:open_engine",  # our own search, for every model
     "int8": "transduce.wings.int8:open_engine",  # our own search with 8-bit matrix products
     "ctranslate2": "transduce.wings.ct2.engine:open_engine",
+    "blockwise": "transduce.wings.families.blockwise:open_engine",  # greedy search for model.block_size > 1
 }
 ENGINE_CHOICE = "transduce.wings.ct2.engine:choice"  # folder, config -> text about the engine that "auto" chooses
 AUTOMATIC = ("ctranslate2", "torch")  # "auto" uses the first of these engines that returns no Refusal

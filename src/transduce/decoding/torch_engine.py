@@ -84,20 +84,7 @@ class TorchEngine:
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """Run the requests, on a CPU in parallel threads."""
-
-        def find(request: Request) -> NBestLists:
-            return beam_search(
-                ModelStepper(self.models, source_tensor(request.sources).to(self.device)),
-                request.limits,
-                beam_size=config.beam_size,
-                length_penalty=config.length_penalty,
-                n_best=n_best,
-                no_repeat_ngram=config.no_repeat_ngram,
-                token_filter=self.token_filter(request.texts, request.limits) if self.token_filter else None,
-                on_step=self.on_step,
-                selector=request.selector(config.beam_size) if request.selector else None,
-            )
-
+        find = functools.partial(self.run, config=config, n_best=n_best)
         if (workers := min(self._workers(), len(requests))) < 2:
             yield from map(find, requests)
             return
@@ -111,6 +98,20 @@ class TorchEngine:
             finally:
                 torch.set_num_threads(threads)
         yield from n_best_lists
+
+    def run(self, request: Request, config: DecodeConfig, n_best: int) -> NBestLists:
+        """Run one request: for each sentence, a list of at most n_best translations."""
+        return beam_search(
+            ModelStepper(self.models, source_tensor(request.sources).to(self.device)),
+            request.limits,
+            beam_size=config.beam_size,
+            length_penalty=config.length_penalty,
+            n_best=n_best,
+            no_repeat_ngram=config.no_repeat_ngram,
+            token_filter=self.token_filter(request.texts, request.limits) if self.token_filter else None,
+            on_step=self.on_step,
+            selector=request.selector(config.beam_size) if request.selector else None,
+        )
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Compute the log-probabilities of the tokens by forced decoding, in batches of MAX_FORCED_TOKENS."""
@@ -131,7 +132,11 @@ class TorchEngine:
 
 
 def open_engine(
-    model: ModelToOpen, *, name: str = "torch", transform: Callable[[Seq2Seq], Seq2Seq] | None = None
+    model: ModelToOpen,
+    *,
+    name: str = "torch",
+    transform: Callable[[Seq2Seq], Seq2Seq] | None = None,
+    engine: type[TorchEngine] = TorchEngine,
 ) -> TorchEngine:
     """Load the models, apply `transform` to each of them, and make an engine."""
     device = model.device or choose_device()
@@ -143,7 +148,7 @@ def open_engine(
         network = load_network(description, device)
         bundles.append(Bundle(folder, description.config, model.tokenizer, network))
     networks = [bundle.model for bundle in bundles]
-    return TorchEngine(
+    return engine(
         [transform(network) for network in networks] if transform else networks,
         name=name,
         layers=lambda: [alignment_layer(bundle) for bundle in bundles],

@@ -18,6 +18,7 @@ from transduce.model.restricted import make_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer if model.experts is set; imported if used
+AHEAD = "transduce.wings.families.blockwise:Ahead"  # predicts further tokens if model.block_size > 1
 ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -136,6 +137,7 @@ class Transformer(Seq2Seq):
         self.encoder_norm = make_norm(config) if pre else nn.Identity()
         self.decoder_norm = make_norm(config) if pre else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.ahead: nn.Module | None = resolve_name(AHEAD)(config) if config.block_size > 1 else None
 
     def encode(self, src: Tensor) -> Memory:
         """src (b, s) -> the keys and values of the source, for every decoder layer."""
@@ -150,6 +152,16 @@ class Transformer(Seq2Seq):
 
     def decode(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
+        x, new_state = self.decoder_output(tgt, memory, state)
+        return self.logits(x), new_state
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """src (b, s), tgt (b, t) -> logits (b, t, v)."""
+        x, _ = self.decoder_output(tgt, self.encode(src))
+        return self.logits(self.ahead(x) if self.ahead and self.training else x)
+
+    def decoder_output(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
+        """tgt (r, t) -> output of the last decoder layer (r, t, d_model), and the new state."""
         past = state or [None] * len(self.decoder)
         start = 0 if state is None else state[0][0].size(2)
         x = self.dropout(self.embedding(tgt) + self.target_positions(start, tgt.size(1)))
@@ -157,5 +169,9 @@ class Transformer(Seq2Seq):
         for layer, source, before in zip(self.decoder, memory.keys_values, past, strict=True):
             x, keys_values = layer(x, source, memory.mask, before)
             new_state.append(keys_values)
-        logits = self.embedding.logits(self.decoder_norm(x))
-        return logits if self.output_bias is None else logits + self.output_bias, new_state
+        return self.decoder_norm(x), new_state
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Output of the decoder (r, t, d_model) -> logits (r, t, v)."""
+        logits = self.embedding.logits(x)
+        return logits if self.output_bias is None else logits + self.output_bias

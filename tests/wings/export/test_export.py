@@ -61,12 +61,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "swiglu": {"model.activation": "swiglu"},
     "shared keys": {"model.num_kv_heads": 1},
     "rms": {"model.rms_norm": True},
+    "blocks": {"model.block_size": 3},
     "no biases": {"model.bias": False},
     "modern": {"model.positions": "rotary", "model.activation": "swiglu", "model.bias": False, "model.rms_norm": True},
 }
 ALIKE = (  # like others: only slow tests
     *("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe"),
-    *("rotary", "swiglu", "rms", "no biases"),
+    *("rotary", "swiglu", "rms", "no biases", "blocks"),
 )
 
 
@@ -111,6 +112,7 @@ def test_what_is_refused_is_what_the_table_says(models):
     everything = ["ctranslate2", "argos", "huggingface", "onnx"]
     assert found == {
         "post": everything,
+        "blocks": everything,
         "silu": everything,
         "gelu and a bias": everything,
         "separate": ["ctranslate2", "huggingface", "onnx"],

@@ -1,0 +1,105 @@
+"""Blockwise parallel decoding finds what greedy search finds, with fewer calls of the decoder."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora import reverse_rows
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, TrainConfig
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.types import Hypothesis, ModelToOpen, Refusal, Request
+from transduce.model.build import build
+from transduce.model.seq2seq import make_batch
+from transduce.model.transformer import Transformer
+from transduce.system.profiling import profiling
+from transduce.training.update import make_optimizer, update
+from transduce.wings.families.blockwise import Ahead, BlockwiseEngine, open_engine
+
+SMALL = ModelConfig(
+    vocab_size=14, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, dropout=0, block_size=4
+)
+SHAPES = {
+    "post": SMALL,
+    "pre": replace(SMALL, norm="pre", block_size=2),
+    "rotary": replace(SMALL, positions="rotary", num_kv_heads=2, block_size=3),
+    "window": replace(SMALL, window=3),
+    "bias": replace(SMALL, output_bias=True, block_size=9),
+}
+GREEDY = DecodeConfig(beam_size=1)
+
+
+def train(model: Transformer, updates: int) -> Transformer:
+    """Train a model to reverse short sentences."""
+    config = TrainConfig(precision="float32")
+    optimizer = make_optimizer(model.parameters(), config)
+    for step in range(1, updates + 1):
+        batch = make_batch(*zip(*reverse_rows(64, seed=step), strict=True))
+        update(model, optimizer, [batch], step=step, rate=3e-3, train=config)
+    return model
+
+
+MODELS = {name: train(build(shape), 40) for name, shape in SHAPES.items()}  # their heads are right now and then
+
+
+def search(
+    engine: TorchEngine, sources: list[list[int]], limits: list[int], config: DecodeConfig = GREEDY
+) -> list[Hypothesis]:
+    [found] = engine.search([Request([""] * len(sources), sources, limits)], config, 1)
+    return [best for [best] in found]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@given(data=st.data())
+def test_the_translations_are_those_of_greedy_search(name, data):
+    sources = data.draw(st.lists(st.lists(st.integers(4, 13), max_size=12), min_size=1, max_size=4))
+    limits = [data.draw(st.integers(0, 15)) for _ in sources]
+    expected, found = (search(engine([MODELS[name]]), sources, limits) for engine in (TorchEngine, BlockwiseEngine))
+    assert [each.tokens for each in found] == [each.tokens for each in expected]
+    assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-4, abs=1e-5)
+
+
+def test_trained_heads_save_calls_of_the_decoder():
+    model, sources = train(build(SMALL), 300), [source for source, _ in reverse_rows(50, seed=1000)]
+    with profiling(["search"]) as profile:
+        found = search(BlockwiseEngine([model]), sources, [12] * len(sources))
+    tokens = sum(len(each.tokens) + 1 for each in found)
+    assert profile.counts["hypotheses"] == tokens
+    assert tokens / 4 <= profile.counts["decoder calls"] < 0.9 * tokens  # 0.8 after 300 updates
+
+
+def test_a_head_learns_what_follows_later():
+    """Each row of the training is that of one head; its positions are those of the tokens that the head predicts."""
+    ahead, x = Ahead(SMALL), torch.randn(600, 5, 32)
+    mixed, counts = ahead(x), []
+    for i in range(4):
+        expected = x.clone()
+        if i:
+            expected[:, i:] = ahead.heads[i - 1](x)[:, :-i]
+        counts.append(sum(torch.allclose(row, other, atol=1e-5) for row, other in zip(mixed, expected, strict=True)))
+    assert sum(counts) == len(x)
+    assert counts == pytest.approx([300, 100, 100, 100], abs=60)
+
+
+def test_other_searches_are_those_of_the_torch_engine():
+    sources = [source for source, _ in reverse_rows(5, seed=3)]
+    for config in (DecodeConfig(beam_size=3), DecodeConfig(beam_size=1, no_repeat_ngram=1)):
+        engines = TorchEngine([MODELS["post"]]), BlockwiseEngine([MODELS["post"]])
+        expected, found = (search(engine, sources, [9] * 5, config) for engine in engines)
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("decode", "model", "folders", "why"),
+    [
+        (DecodeConfig(beam_size=4), SMALL, 1, "greedy"),
+        (GREEDY, replace(SMALL, block_size=1), 1, "block_size"),
+        (GREEDY, SMALL, 2, "one model"),
+    ],
+)
+def test_what_has_no_blocks_is_refused(decode, model, folders, why, tmp_path):
+    config = RunConfig(model=model, decode=decode)
+    refusal = open_engine(ModelToOpen([tmp_path] * folders, [], config, None))
+    assert isinstance(refusal, Refusal) and why in refusal.reason
