@@ -22,7 +22,7 @@ from transduce.training.update import forward
 from transduce.wings.comparing.command import train_rows
 from transduce.wings.comparing.definition import SENTENCE_TOKENS
 from transduce.wings.comparing.runs import Experiment, carry_out
-from transduce.wings.paper import figures, layers, table1, table2, table3, table4
+from transduce.wings.paper import figures, layers, reproduce_command, table1, table2, table3, table4
 from transduce.wings.phrasebook.examples import examples
 
 # -- table 1 ----------------------------------------------------------------------------------------------
@@ -350,6 +350,16 @@ def test_what_rows_differ_in_cannot_be_given():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.comparison({name: 1})
+
+
+def test_a_prepared_corpus_has_languages(given, tmp_path, capsys, monkeypatch):
+    texts = "--from", "en", "--to", "zh", "--train", *given["data.corpora"][0]["files"], "--valid", *given["data.valid"]
+    assert run(capsys, "prepare", *texts, "--out", tmp_path / "prepared", "data.vocab_size=300")[0] == 0
+    tables, trained = [], reproduce_command.train_rows
+    monkeypatch.setattr(reproduce_command, "train_rows", lambda *given: tables.append(given[0]) or trained(*given))
+    asked = "--out", tmp_path / "out", "--train", tmp_path / "prepared", "--test", *given["data.test"]
+    assert run(capsys, "reproduce", "table3", *asked)[0] == 0
+    assert tables[0].options["data.target"] == "zh"
 
 
 def test_the_command_prints_and_writes_tables(tmp_path, capsys):

@@ -2,14 +2,16 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table as ScreenTable
 
 from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
+from transduce.config.settings import Settings
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import make_folder
@@ -54,11 +56,10 @@ def compare(
         raise UserError("--budget must be 0 or more minutes.")
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
-    from transduce.training.start import with_known_languages
     from transduce.wings.comparing import definition as definitions
     from transduce.wings.comparing import report
 
-    definition = definitions.read(table, dict(with_known_languages(with_languages(given, train), None)))
+    definition = definitions.read(table, with_corpus_languages(given, train))
     for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
@@ -67,6 +68,13 @@ def compare(
     show(finished)
     for path in finished.write(out):
         log(f"Written: {path}")
+
+
+def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:
+    """The options `given`, with the languages in the names of the corpus files or those of a prepared corpus."""
+    from transduce.training.start import with_known_languages  # torch: too slow for --help
+
+    return dict(with_known_languages(with_languages(given, train), None))
 
 
 def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":

@@ -11,7 +11,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import make_folder
-from transduce.wings.comparing.command import show, train_rows
+from transduce.wings.comparing.command import show, train_rows, with_corpus_languages
 
 if TYPE_CHECKING:
     from transduce.wings.comparing.tables import Table
@@ -69,7 +69,8 @@ def reproduce(
     if check:
         _check(check, out)
     elif what:
-        _compute(what, out or Path("paper"), options, seeds, budget, model, text)
+        named = with_corpus_languages(options, train) if what in ("table2", "table3") else options
+        _compute(what, out or Path("paper"), named, seeds, budget, model, text)
     else:
         raise UserError("Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER.")
 
