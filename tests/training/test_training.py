@@ -575,6 +575,18 @@ def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
         verify(path, hashes=True)
 
 
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_validation_that_fails_costs_no_updates(ema, tmp_path):
+    train = replace(TRAIN, steps=10, validate_every=4, save_every=4, ema=ema)
+    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities())  # has no value for step 4
+    with pytest.raises(StopIteration):
+        loop.train(task)
+    [saved] = checkpoints_in(task.folder)
+    assert step_of(saved) == task.state.step == 4
+    weights = load_file(saved / "model.safetensors")
+    assert all(torch.equal(weight, weights[name]) for name, weight in task.model.state_dict().items())
+
+
 @pytest.mark.parametrize(("select_by", "best"), [("perplexity", 4), ("bleu", 6), ("chrf", 8)])
 def test_the_best_step_is_that_of_the_chosen_score(select_by, best, tmp_path):
     train = replace(TRAIN, steps=10, validate_every=2, select_by=select_by)

@@ -166,8 +166,13 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 def validate(training: Training) -> None:
     """Evaluate the model, or its moving average, on the validation set. Record the best step by train.select_by."""
     state, full = training.state, (training.wrapped_model, training.model, training.ranks, training.device)
-    with averaged(training.optimizer), full_model(*full) as model:
-        result = training.validate(model.eval()) if training.ranks.first else None
+    try:
+        with averaged(training.optimizer), full_model(*full) as model:
+            result = training.validate(model.eval()) if training.ranks.first else None
+    except Exception:
+        if training.ranks.world == 1:
+            save(training)  # otherwise the updates since the last checkpoint, up to an epoch, would be lost
+        raise
     figures: list[Any] = training.ranks.agree(list(result) if result else [])
     if not figures:
         return
