@@ -32,6 +32,7 @@ KINDS = {
     "convolutional": replace(SMALL, kind="convolutional"),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=6),
     "modern": replace(SMALL, norm="pre", rms_norm=True, activation="swiglu", positions="rotary", num_kv_heads=2),
+    "blocks": replace(SMALL, block_size=3),
 }
 ROWS = reverse_rows(12, seed=3)
 SOURCES, TARGETS = [source for source, _ in ROWS], [target for _, target in ROWS]
