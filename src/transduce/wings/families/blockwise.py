@@ -46,10 +46,10 @@ class Ahead(nn.Module):
         are. Stern et al. draw one head for each batch.
         """
         others = len(self.heads)
-        chosen = torch.randint(2 * others, (x.size(0),), device=x.device) - others + 1  # below 1: the row stays
+        chosen = torch.randint(2 * others, (x.size(0),)) - others + 1  # the same on a CPU and a GPU; below 1: stays
         mixed = x.clone()
         for i, head in enumerate(self.heads, start=1):
-            rows = (chosen == i).nonzero().squeeze(1)
+            rows = (chosen == i).nonzero().squeeze(1).to(x.device)
             mixed[rows, i:] = head(x[rows, :-i]).to(x.dtype)
         return mixed
 
