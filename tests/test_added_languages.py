@@ -171,6 +171,8 @@ def test_a_file_of_the_old_corpus_may_hold_the_new_language_too(place):
 def test_one_direction_of_a_model_is_trained_further(place, added, capsys):
     train(place, "narrowed", "new.fr", "new.en", more=("--init", str(added)))
     assert "--from fr --to en" in capsys.readouterr().out
+    data = model_folder.read_config(place / "narrowed").data
+    assert (data.source, data.target, data.directions) == ("fr", "en", ("fr-en",))
 
 
 def test_adding_a_language_again_keeps_all_directions(place, added):
@@ -274,12 +276,6 @@ def test_test_files_in_the_wrong_order_are_refused(place, capsys):
     command = "train", "--init", place / "old", "--train", *files, "--test", *files[::-1], "--out", place / "swapped"
     status, _, said = run(capsys, *command)
     assert status == 2 and "their names say the opposite" in said and not (place / "swapped").exists()
-
-
-def test_fine_tuning_in_one_direction_of_several(place, added):
-    train(place, "one-way", "new.fr", "new.en", more=("--init", str(added)))
-    data = model_folder.read_config(place / "one-way").data
-    assert (data.source, data.target, data.directions) == ("fr", "en", ("fr-en",))
 
 
 def test_score_refuses_files_in_the_wrong_order(place, capsys):

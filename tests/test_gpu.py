@@ -3,6 +3,7 @@
 Without TEST_GPU, no test sees a GPU (conftest.py), since many tests compare bits with those of a CPU.
 """
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -19,8 +20,9 @@ from transduce.training.checkpoint import TrainState, load_checkpoint, moving_av
 from transduce.training.update import Outcome, make_optimizer, update
 
 GPU = choose_device()
-if GPU.type == "cpu":
-    pytest.skip("no GPU, or TEST_GPU is not set", allow_module_level=True)
+if "TEST_GPU" not in os.environ:
+    pytest.skip("TEST_GPU is not set", allow_module_level=True)
+assert GPU.type != "cpu", "TEST_GPU is set, but torch finds no GPU"
 CPU = torch.device("cpu")
 SMALL = ModelConfig(vocab_size=14, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2)
 KINDS = {

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -267,7 +266,7 @@ def test_one_that_is_told_to_stop_stops_all_and_they_go_on(corpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trial", range(20))
+@pytest.mark.parametrize("trial", range(6))
 def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
     chance = random.Random(trial)
     world = chance.choice([2, 3])
@@ -276,13 +275,11 @@ def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
     )
     said = wait_for(lambda: processes[0].said)  # they have met, and rank 0 begins to prepare
     assert said.startswith("Reading the corpus")
-    time.sleep(chance.uniform(0, 8))
+    moment = chance.choice(["data/manifest.json", "config.toml", "checkpoints/step-00000010", "checkpoints/step-*5"])
+    wait_for(lambda: any((tmp_path / "out").glob(moment)), lambda: processes[0].poll() is not None)
     victim = chance.randrange(world)
     processes[victim].kill()
-    began = time.monotonic()
-    found = together.ends(processes, 60)
-    assert time.monotonic() - began < 60
-    for rank, (status, said) in enumerate(found):
+    for rank, (status, said) in enumerate(together.ends(processes)):
         if rank != victim:
             assert status == 1
             assert (
@@ -302,8 +299,8 @@ def test_torchrun_starts_again_what_was_killed(corpus, tmp_path):
     process = torchrun(*options, "-m", "transduce", *command(corpus, out, train__steps=200))
     for step in (20, 80):
         wait_for(lambda step=step: (out / f"checkpoints/step-{step:08d}").is_dir())
-        mine = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(random.choice(mine)), signal.SIGKILL)
+        mine = wait_for(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text).split()
+        os.kill(int(mine[step % len(mine)]), signal.SIGKILL)
     ((status, said),) = together.ends([process])
     assert status == 0, said
     assert said.count("Resuming at step") >= 1 and said.count("died: it was killed") <= 2

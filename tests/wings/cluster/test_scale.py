@@ -490,10 +490,11 @@ def test_on_ray_although_workers_are_killed(model, tmp_path):
 
     def hunt() -> None:
         while not done and len(killed) < 3:
-            for pid in writers(tmp_path / "out.txt.shards"):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-                time.sleep(2)
+            for pid in {*writers(tmp_path / "out.txt.shards")} - {*killed}:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                break
             time.sleep(0.01)
 
     hunter = Thread(target=hunt)

@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import tarfile
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -470,6 +472,16 @@ def test_redirects(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str
     site.faults = [status(302, Location="/a.tgz")] * 20
     assert "infinite loop" in refused(capsys, *arguments[:3], tmp_path / "no", *arguments[4:])
     assert not (tmp_path / "no").exists()
+
+
+def test_no_redirect_leads_from_https_to_http() -> None:
+    def follow(new: str) -> str:
+        asked = urllib.request.Request("https://example.org/a.tgz")
+        return download._Redirects().redirect_request(asked, None, 302, "Found", {}, new).full_url
+
+    assert follow("https://example.com/b.tgz") == "https://example.com/b.tgz"
+    with pytest.raises(urllib.error.HTTPError, match="redirects to http://example"):
+        follow("http://example.org/a.tgz")
 
 
 def test_a_proxy_of_the_environment(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from transduce.decoding.loading import load
 from transduce.decoding.types import Translation, TranslationOptions
 from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepared import open_prepared
+from transduce.system.files import publish
 from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
@@ -213,7 +215,15 @@ def test_a_preparation_of_before_has_no_tokens(tmp_path: Path, capsys: pytest.Ca
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
     facts = json.loads((tmp_path / "data" / "preparation.json").read_text())
     assert facts["options"].pop("data.placeholders") == "kept"
-    assert DataConfig().placeholders == "auto"
+    with publish(tmp_path / "before") as folder:
+        shutil.copytree(tmp_path / "data", folder, dirs_exist_ok=True)
+        (folder / "manifest.json").unlink()
+        (folder / "preparation.json").write_text(json.dumps(facts))
+    before = open_prepared(tmp_path / "before")
+    assert "data.placeholders" not in before.facts.options and not before.tokenizer.has_placeholder_tokens
+    (tmp_path / "data").rename(tmp_path / "now")
+    assert prepared(tmp_path, "a.tsv", capsys, "--vocabulary", tmp_path / "before")[0] == 0
+    assert open_prepared(tmp_path / "data").facts.options["data.placeholders"] == "kept"
 
 
 def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):

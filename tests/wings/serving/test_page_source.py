@@ -32,7 +32,7 @@ def test_the_html_has_no_inline_scripts_styles_or_handlers_and_nothing_from_else
         assert not [name for name in attributes if name == "style" or name.startswith("on")], attributes
         for name in ("src", "href"):
             address = attributes.get(name) or ""
-            assert address.startswith(("data:image/", "#")) or not re.search(r"^\w+:|//", address), address
+            assert address.startswith(("data:image/", "#")) or not re.search(r"^\w+:|//|^/", address), address
             if re.fullmatch(r"[\w.-]+", address):
                 assert (PAGE / address).is_file(), address
 

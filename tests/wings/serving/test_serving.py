@@ -24,7 +24,7 @@ import transduce
 from command_line import run
 from corpora import reverse_texts
 from forked import COMMAND
-from servers import Server, is_closed, receive, request, serving, train
+from servers import Server, is_closed, receive, request, serving
 from transduce.wings.serving.keys import add_key
 from waiting import PATIENCE, wait_for
 
@@ -34,11 +34,6 @@ NONCE = "qzxnonceqzx"  # in what is sent: what a server writes on its standard e
 FORM = "application/x-www-form-urlencoded"
 DEADLINES = [f"--limit=limits.{name}_seconds=2" for name in ("header", "body", "answer")]
 SENTENCES = reverse_texts(40, seed=5)[0]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(tmp_path_factory.mktemp("serving"))
 
 
 @pytest.fixture(scope="module")
@@ -448,6 +443,11 @@ def test_who_leaves_frees_the_place(server: Server) -> None:
                 request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150]
             )  # leaves in the middle of its body
     wait_for(lambda: queued(server) == 0)
+    with server.connect() as connection:
+        connection.sendall(long)
+        wait_for(lambda: queued(server) >= 1)
+        connection.shutdown(socket.SHUT_WR)  # closes only its sending side
+        wait_for(lambda: queued(server) == 0)
 
 
 def queued(server: Server) -> float:
@@ -536,7 +536,7 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         answer = receive(slow)
         assert (answer.status, answer.error) == (503, "The server is shutting down; send the request again later.")
-        assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(15) == 0
+        assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.log.read_text()
 
 
