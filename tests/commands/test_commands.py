@@ -258,6 +258,14 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
     output(capsys, "train", "--train", tmp_path / "data", "--out", tmp_path / "student", *SHORT[1:], "train.steps=2")
 
 
+def test_a_student_of_several_directions_is_refused(place, tmp_path, capsys):
+    for code in ("de", "en", "fr"):
+        (tmp_path / f"a.{code}").write_text("ka lo\n")
+    files = [tmp_path / f"a.{code}" for code in ("de", "en", "fr")]
+    status, _, said = run(capsys, "distill", place / "one", "--train", *files, "--to", "de", "--out", tmp_path / "data")
+    assert status == 2 and "these languages have several: " in said and not (tmp_path / "data").exists()
+
+
 def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
     monkeypatch.setattr("transduce.wings.synthetic.translations.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
@@ -280,7 +288,7 @@ def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkey
     with (tmp_path / ".data.translations.jsonl").open("ab") as file:
         file.write(b'{"torn')
     others = Translator(translator.engine, loaded.tokenizer, replace(once, beam_size=2))
-    with pytest.raises(UserError, match="another model, engine or options"):
+    with pytest.raises(UserError, match="another model, engine, text or options"):
         distill(others, [place / "one"], data, tmp_path / "data")
     limit = 10_000
     distill(translator, [place / "one"], data, tmp_path / "data")

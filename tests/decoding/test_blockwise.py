@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora import reverse_rows
+from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, TrainConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Hypothesis, ModelToOpen, Refusal, Request
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
 from transduce.model.transformer import Transformer
+from transduce.system.errors import UserError
 from transduce.system.profiling import profiling
 from transduce.training.update import make_optimizer, update
 from transduce.wings.families.blockwise import Ahead, BlockwiseEngine, open_engine
@@ -27,6 +29,7 @@ SHAPES = {
     "rotary": replace(SMALL, positions="rotary", num_kv_heads=2, block_size=3),
     "window": replace(SMALL, window=3),
     "bias": replace(SMALL, output_bias=True, block_size=9),
+    "learned": replace(SMALL, positions="learned", max_positions=16, block_size=9),  # a block must not reach beyond
 }
 GREEDY = DecodeConfig(beam_size=1)
 
@@ -89,6 +92,19 @@ def test_other_searches_are_those_of_the_torch_engine():
         engines = TorchEngine([MODELS["post"]]), BlockwiseEngine([MODELS["post"]])
         expected, found = (search(engine, sources, [9] * 5, config) for engine in engines)
         assert found == expected
+
+
+def test_damaged_weights_are_not_an_empty_translation():
+    model = build(SMALL)
+    model.embedding.weight.data[:] = torch.nan
+    [found] = BlockwiseEngine([model]).search([Request([""], [[5, 6]], [9])], GREEDY, 1)
+    assert found == [[]]
+
+
+@pytest.mark.parametrize("options", [{"train.consistency": "simcut"}, {"train.risk_steps": 5}])
+def test_losses_that_would_need_heads_are_refused(options):
+    with pytest.raises(UserError, match=r"model\.block_size does not support train\.consistency and train\.risk_steps"):
+        configure({"model.block_size": 2, **options})
 
 
 @pytest.mark.parametrize(

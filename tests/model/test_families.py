@@ -18,6 +18,7 @@ from transduce.config.parse import configure, parse_assignments
 from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
+from transduce.training.minimum_risk import expected_risk
 from transduce.training.update import balance_loss, forward, make_optimizer, update
 from transduce.wings.families.experts import Experts
 
@@ -78,7 +79,7 @@ def train(place: Path, out: Path, family: str, capsys: pytest.CaptureFixture[str
     assert status == 0, said
 
 
-@every_family
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "blocks"])
 def test_minimum_risk_training(family):
     options = parse_assignments([*SHAPE, *FAMILIES[family], "train.steps=1", "train.risk_steps=1"])
     config = configure(options, {"model.vocab_size": 16, "train.precision": "float32"})
@@ -198,6 +199,13 @@ def test_the_loss_of_a_training_has_the_balance_in_it():
     assert len(record.routing) == 2
     assert little - without == pytest.approx(0.1 * batch.num_tokens * balance_loss(record.routing).item(), rel=1e-3)
     assert much - without == pytest.approx(2 * (little - without), rel=1e-3)
+
+
+def test_samples_of_minimum_risk_training_do_not_count_for_the_balance():
+    config = configure(parse_assignments([*SHAPE, *FAMILIES["experts"]])).model
+    with recording(attention=False) as record:
+        expected_risk(build(replace(config, vocab_size=14)), make_batch([[5, 6]], [[7]]), samples=3, sharpness=0.01)
+    assert len(record.routing) == 3  # an encoder layer, and a decoder layer for the samples and for the target
 
 
 def test_balance_spreads_tokens():

@@ -178,6 +178,8 @@ def check(config: RunConfig) -> None:
     _check_model(config.model)
     if config.train.shard and config.model.experts:
         raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
+    if config.model.block_size > 1 and (config.train.consistency != "none" or config.train.risk_steps):
+        raise UserError("model.block_size does not support train.consistency and train.risk_steps; leave them out.")
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
     if config.data.directions:

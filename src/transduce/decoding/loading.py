@@ -61,7 +61,8 @@ def load(
             "An export has its own engine and can't be part of an ensemble. Give one export and no engine, or give "
             "model folders."
         )
-    model = _describe(paths, options or {}, is_export=bool(export))
+    options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
+    model = _describe(paths, options, is_export=bool(export))
     model = model._replace(device=device, threads=threads, required=engine != "auto")
     for name in AUTOMATIC if engine == "auto" else [engine]:
         opened: Engine | Refusal = resolve_name(export or ENGINES[name])(model)

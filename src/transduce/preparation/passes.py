@@ -136,8 +136,9 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
     with StagingWriter(folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
-            checker = checker or Checker(rules, [column.texts for column in batch.columns])
-            _stage(chunk, batch, checker.check(batch), data, seen, writer)
+            untagged = _without_tags(batch)
+            checker = checker or Checker(rules, [column.texts for column in untagged.columns])
+            _stage(chunk, batch, checker.check(untagged), data, seen, writer)
             read += len(chunk)
     return writer.finish(read)
 
@@ -156,6 +157,14 @@ def encode_part(
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))
         yield Encoded(sources, targets, numbers[block.files], block.lines).where(~is_long)
+
+
+def _without_tags(batch: PairBatch) -> PairBatch:
+    """The texts that the rules check: those of a synthetic corpus without its tag, which looks like a placeholder."""
+    sources, targets = (column.texts for column in batch.columns)
+    if not any(text.startswith(SYNTHETIC_TAG) for text in sources):
+        return batch
+    return PairBatch([text.removeprefix(SYNTHETIC_TAG) for text in sources], targets)
 
 
 def _stage(

@@ -252,7 +252,7 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
     if output == STANDARD_OUTPUT:
         print_lines(lines)
     else:
-        _write(output, (f"{line}\n".encode() for line in lines))
+        write_parts(output, (f"{line}\n".encode() for line in lines))
 
 
 def write_bytes(output: Path, content: bytes) -> None:
@@ -261,10 +261,11 @@ def write_bytes(output: Path, content: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
     else:
-        _write(output, [content])
+        write_parts(output, [content])
 
 
-def _write(output: Path, parts: Iterable[bytes]) -> None:
+def write_parts(output: Path, parts: Iterable[bytes]) -> None:
+    """Write bytes to a file, a pipe or a device. Raises UserError if it can't be written."""
     if not output.exists() or output.is_file():
         with write_file(output.resolve()) as file:  # a symbolic link is kept, and its target is replaced
             file.writelines(parts)

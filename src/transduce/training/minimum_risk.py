@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import BOS, EOS, PAD, UNK
+from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq, pad, target_log_probs
 
 MAX_EXTRA_SAMPLE_TOKENS = 5  # a sample has at most this many tokens more than the longest target of its batch
@@ -26,7 +27,8 @@ def expected_risk(model: Seq2Seq, batch: Batch, samples: int, sharpness: float) 
     random state of torch and no dropout.
     """
     limit = batch.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS
-    sampled = sample(model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1))
+    with recording(attention=False):  # the load of the experts in samples does not count for the balance loss
+        sampled = sample(model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1))
     references = without_padding(batch.tgt_out)
     risks = [1 - gleu(tokens, references[row // samples]) for row, tokens in enumerate(sampled)]
     is_repeated = [tokens in sampled[row - row % samples : row] for row, tokens in enumerate(sampled)]

@@ -139,8 +139,8 @@ def _extended(origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq)
     return weights
 
 
-def clear(out: Path) -> None:
-    """Delete what an interrupted start left in `out`, except a prepared corpus. Raises UserError for other files."""
+def leftovers(out: Path) -> set[str]:
+    """The names of what an interrupted start left in `out`. Raises UserError for other files."""
     names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.BACK_TRANSLATION}
@@ -149,6 +149,12 @@ def clear(out: Path) -> None:
         ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, model_folder.RUN, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
+    return names
+
+
+def clear(out: Path) -> None:
+    """Delete what an interrupted start left in `out`, except corpora. Raises UserError for other files."""
+    names = leftovers(out)
     remove_leftovers(out, sole_writer=True)
     for name in names - {model_folder.DATA, model_folder.BACK_TRANSLATION}:
         shutil.rmtree(out / name) if name == model_folder.CHECKPOINTS else (out / name).unlink()

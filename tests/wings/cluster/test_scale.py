@@ -162,6 +162,9 @@ def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whol
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
     assert (tmp_path / "joined.txt").read_bytes() == whole
     assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
+    (tmp_path / "link.txt").symlink_to("elsewhere.txt")
+    assert run(capsys, "join", shards, "--output", tmp_path / "link.txt")[0] == 0
+    assert (tmp_path / "elsewhere.txt").read_bytes() == whole and (tmp_path / "link.txt").is_symlink()
 
 
 def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(model, text, whole, tmp_path, capsys):

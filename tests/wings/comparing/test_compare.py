@@ -130,6 +130,7 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         (ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n", "the rows 'base' and 'other' are equal"),
         (ROWS + "other = 3\n", "the row 'other' must be options"),
         (ROWS + "other = { ensemble = ['nobody'] }\n", "names 'nobody'"),
+        (ROWS + "other = { ensemble = [] }\n", "the row 'other' must be options"),
         (ROWS + "other = { init = 'nobody', options = 'train.steps=3' }\n", "continues 'nobody'"),
         (ROWS + "other = { init = 'other', options = 'train.steps=3' }\n", "continues 'other'"),
         (ROWS + "other = { init = 'base' }\n", "the row 'other' must be options"),

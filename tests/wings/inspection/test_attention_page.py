@@ -204,7 +204,12 @@ def test_what_has_no_attention_is_refused(tokenizer):
     with pytest.raises(UserError, match="has no attention to show"):
         attention_of(model_of(tokenizer, kind="bytenet"), tokenizer, SENTENCE, CONFIG)
     model = model_of(tokenizer, positions="learned", max_positions=6)
-    for text, sentence in {" \t": "blank", "a\nb": "line break", "a b c d e f g": "supports at most 5"}.items():
+    for text, sentence in {
+        " \t": "blank",
+        "\u200b": "blank",
+        "a\nb": "line break",
+        "a b c d e f g": "supports at most 5",
+    }.items():
         with pytest.raises(UserError, match=sentence):
             attention_of(model, tokenizer, text, CONFIG)
 

@@ -201,6 +201,7 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
         status, _, said = run(capsys, *command, tmp_path / "one")
         assert status == 2 and "model is a parser. Use `transduce parse`" in said
     write_texts(tmp_path, "train", 60, 1)
+    trees = {"data.corpora": [{"files": [str(place / "trees.mrg")]}], "data.valid": (str(place / "trees.mrg"),)}
     pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
     train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")
     files = tmp_path / "train.src", tmp_path / "train.tgt"
@@ -213,5 +214,10 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     assert status == 2 and "was not trained on trees" in said
     status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
     assert status == 2 and "A tree of 3 words needs more than" in said
+    (tmp_path / "one").write_text("a\n" + "word " * 90 + "\n")
+    limited = {"model.positions": "learned", "model.max_positions": 100, "data.max_length": 99}
+    train({**SHAPE, **limited, **trees, "train.steps": 1}, tmp_path / "limited")
+    status, _, said = run(capsys, "parse", tmp_path / "limited", "--input", tmp_path / "one")
+    assert status == 2 and "Source text 2 has" in said
     with pytest.raises(UserError, match="A tree of 3 words needs more than 7 tokens"):
         Parser([model_folder.load(place / "model")], DecodeConfig())._token_filter(["0) a 1) b 2) c"], [7])

@@ -13,12 +13,14 @@ from command_line import run
 from corpora import TINY, reverse_texts, spelt, write_texts
 from forked import killed
 from transduce import model_folder
-from transduce.config.schema import SYNTHETIC_TAG
+from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.config.settings import Settings
+from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
+from transduce.wings.rules.identify import Identifier
 from transduce.wings.synthetic import back_translation
 
 OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 200, "train.warmup": 60, "train.learning_rate": 1}
@@ -93,6 +95,15 @@ def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
     store = prepared.mixture.stores[1]
     sources = prepared.tokenizer.source.decode(store.source.rows(np.arange(store.pairs)))
     assert len(sources) > 100 and all(source.startswith(SYNTHETIC_TAG) for source in sources), said
+
+
+def test_the_tag_breaks_no_rule(tmp_path):
+    data = DataConfig(rules=("placeholders", "test"), test=(str(tmp_path / "test.tsv"),), source="xx", target="yy")
+    (tmp_path / "test.tsv").write_text("ti du\tdu ti\n")
+    synthetic = CorpusConfig((str(tmp_path / "pairs.tsv"),), synthetic=True)
+    (tmp_path / "pairs.tsv").write_text("ka lo\tlo ka\nka {0}\tka\nti du\tdu ti\n \tka\n")
+    staged = read_part(read_corpus(synthetic, data), data, tmp_path / "staged")
+    assert [list(block.sources) for block in staged.blocks()] == [[SYNTHETIC_TAG + "ka lo"]]
 
 
 def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
@@ -182,14 +193,40 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
         ("empty", "yy", "no line is new"),
         ("nowhere", "yy", "nowhere"),
         ("english", "de", "look like 'en', but the target language is 'de'"),
+        ("table.tsv", "yy", "table.tsv is not plain text"),
     ],
 )
 def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, tmp_path, capsys):
     english = [f"This is sentence number {number} of an English text." for number in range(40)]
     (place / "english").write_text("\n".join(english))
     (place / "empty").write_text("\n\n")
+    (place / "table.tsv").write_text("ka\tlo\n")
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", text=place / text, target=target))
     assert status and why in said and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "why"),
+    [
+        ("notes.txt", [], "out exists and is not a training of transduce"),
+        ("config.toml", [], "out is a training without monolingual text"),
+        ("", ["--init", "nowhere"], "nowhere"),
+    ],
+)
+def test_a_folder_that_can_not_be_used_is_refused_before_hours_are_spent(file, more, why, place, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    if file:
+        (tmp_path / "out" / file).touch()
+    status, _, said = run(capsys, *arguments(place, tmp_path / "out", *more))
+    assert status and why in said and not (tmp_path / "out" / FOLDER).exists()
+
+
+def test_similar_languages_are_a_warning(monkeypatch, capsys):
+    found = ["hr"] * 8 + ["bs"] * 2
+    monkeypatch.setattr(Identifier, "likeliest", lambda _, texts: found[: len(texts)])
+    lines = [f"Ovo je rečenica broj {number}." for number in range(10)]
+    back_translation._check_language(lines, "bs", ["more.bs"])
+    assert "Warning: more.bs: 8 of 10 lines look like 'hr'" in capsys.readouterr().err
 
 
 def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_path, capsys):

@@ -141,7 +141,8 @@ def agree(
     plan = read_plan(folder)
     for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
         raise UserError(
-            f"{folder} holds shards of an earlier run{difference}. Use the settings of that run, or another folder."
+            f"{folder} holds shards of an earlier run{difference}. Use the settings of that run or another folder, or "
+            "delete this folder."
         )
     return plan
 

@@ -23,7 +23,7 @@ from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
-from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark
+from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark, write_parts
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
 
@@ -176,21 +176,25 @@ def join_translations(folder: Path, output: Path) -> Joined:
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
-    flags, engines = Flags(), dict[str, None]()
-    with write_file(output) as file:
-        for shard, record in records.items():
-            assert record is not None
-            path, sha256 = shard_path(folder, plan, shard), hashlib.sha256()
-            with path.open("rb") as lines:
-                while block := lines.read(COPY_BYTES):
-                    sha256.update(block)
-                    file.write(block)
-            if sha256.hexdigest() != record.sha256:
-                raise UserError(f"{path} is damaged: its content has changed. Remove it and run its shard again.")
-            flags.extend(record.flags)
-            engines[record.engine] = None
+    whole = {shard: record for shard, record in records.items() if record}
+    write_parts(output, _checked(folder, plan, whole))
+    flags, engines = Flags(), dict.fromkeys(record.engine for record in whole.values())
+    for record in whole.values():
+        flags.extend(record.flags)
     remove_leftovers(folder, sole_writer=True)
     return Joined(plan.lengths[0], tuple(engines), flags)
+
+
+def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Iterator[bytes]:
+    """Yield the translations of the shards in blocks. Raises UserError after the last block of a damaged shard."""
+    for shard, record in records.items():
+        path, sha256 = shard_path(folder, plan, shard), hashlib.sha256()
+        with path.open("rb") as lines:
+            while block := lines.read(COPY_BYTES):
+                sha256.update(block)
+                yield block
+        if sha256.hexdigest() != record.sha256:
+            raise UserError(f"{path} is damaged: its content has changed. Remove it and run its shard again.")
 
 
 def _record_path(folder: Path, shard: Shard) -> Path:

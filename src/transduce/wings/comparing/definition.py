@@ -193,8 +193,9 @@ def _row(path: Path, name: str, value: Any) -> RowDefinition:
             return RowDefinition(name, parse_assignments(value.split()))
         except UserError as error:
             raise UserError(f"{path}, row '{name}': {error}") from None
-    if isinstance(value, dict) and value.keys() == {"ensemble"} and isinstance(value["ensemble"], list):
-        return RowDefinition(name, {}, tuple(map(str, value["ensemble"])))
+    ensemble = value.get("ensemble") if isinstance(value, dict) and len(value) == 1 else None
+    if isinstance(ensemble, list) and ensemble:
+        return RowDefinition(name, {}, tuple(map(str, ensemble)))
     if isinstance(value, dict) and value.keys() == {"init", "options"} and isinstance(value["options"], str):
         return RowDefinition(name, parse_assignments(value["options"].split()), init=str(value["init"]))
     raise UserError(

@@ -56,7 +56,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     from transduce.wings.phrasebook.examples import examples
 
     check_single_process("transduce demo")
-    if (model / "manifest.json").exists():
+    if (model / "manifest.json").exists() and (out / "report.html").exists():
         raise UserError(f"{model} already exists. Delete {out} or choose another folder with --out.")
     log("The sentences are generated. The test sentences contain word combinations that occur in no training sentence.")
     make_folder(text)

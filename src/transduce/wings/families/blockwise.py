@@ -3,6 +3,7 @@
 r = rows (hypotheses), t = target positions, k = model.block_size, n = tokens in a block, v = vocabulary.
 """
 
+import math
 from typing import cast
 
 import torch
@@ -63,6 +64,8 @@ def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: floa
     accepted up to the first one that greedy search would not have chosen, which is replaced by greedy search's token.
     """
     memory = model.encode(source)
+    count("source tokens", source.numel())
+    count("sentences", 1)
     tokens, block, state, total = list[int](), [BOS], cast(State, None), 0.0
     while EOS not in tokens:
         x, state = model.decoder_output(torch.tensor([block], device=source.device), memory, state)
@@ -76,7 +79,7 @@ def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: floa
         count("decoder calls", 1)
         count("hypotheses", right + 1)
         state = [(keys[:, :, : len(tokens)], values[:, :, : len(tokens)]) for keys, values in state]
-        block = tokens[-1:] + predict(model, x[:, right])
+        block = (tokens[-1:] + predict(model, x[:, right]))[: limit + 1 - len(tokens)]
     return Hypothesis(total / length_penalty(len(tokens), alpha), tokens[:-1])
 
 
@@ -96,7 +99,8 @@ class BlockwiseEngine(TorchEngine):
             return super().run(request, config, n_best)
         model, alpha = cast(Transformer, self.models[0].eval()), config.length_penalty
         sources = (source_tensor([ids]).to(self.device) for ids in request.sources)
-        return [[search_in_blocks(model, *each, alpha)] for each in zip(sources, request.limits, strict=True)]
+        found = [search_in_blocks(model, *each, alpha) for each in zip(sources, request.limits, strict=True)]
+        return [[each] if each.score > -math.inf else [] for each in found]  # nan: the weights are damaged
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:

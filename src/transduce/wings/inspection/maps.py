@@ -10,7 +10,7 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
 from transduce.decoding.capitals import readable
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import Translator
+from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
@@ -44,7 +44,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
 
     Raises UserError if the text is blank, if the model has no attention, or if the text can't be translated.
     """
-    if not text.strip():
+    if not VISIBLE.search(text):
         raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH))

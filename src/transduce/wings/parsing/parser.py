@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import tee
+from itertools import count, islice
 from typing import NamedTuple
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import Translator
+from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
@@ -45,10 +45,13 @@ class Parser:
 
     def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
         """Yield each line's tree, or None for a blank line; raises UserError if the token limit is too low."""
-        sentences, again = tee(map(escaped_words, lines))
-        translations = self._constrained.translate_lines(map(marked_words, again))
-        for words, translation in zip(sentences, translations, strict=True):
-            yield delinearise(without_marks(translation.text), words) if words else None
+        stream = zip(map(escaped_words, lines), count(1), strict=False)
+        while chunk := list(islice(stream, CHUNK_LINES)):
+            sentences, numbers = zip(*chunk, strict=True)
+            # translate_lines would split a sentence that is too long.
+            found = self._constrained.translate_sentences(list(map(marked_words, sentences)), numbers=numbers)
+            for words, translation in zip(sentences, found, strict=True):
+                yield delinearise(without_marks(translation.text), words) if words else None
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
         """Parse sentences without the constrained search; returns target texts that may be malformed trees."""

@@ -26,20 +26,22 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
 from transduce.system.journal import Value
+from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
-from transduce.training.start import with_known_languages
+from transduce.training.start import leftovers, with_known_languages
 from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
-MIN_LANGUAGE_SHARE = 0.5  # of them that must be in the target language
+MIN_TARGET_SHARE = 0.05  # of them that must be in the target language; similar languages are hard to tell apart
+LIKELY_SHARE = 0.5  # of them; below it, there is a warning
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 
@@ -64,6 +66,15 @@ def with_back_translations(
             f"Back-translation needs one direction. The corpus has {data.languages}.",
             option="monolingual",
         )
+    if not (out / model_folder.CONFIG).exists():
+        leftovers(out)  # raises UserError if the training could not begin in this folder after hours of translation
+    elif not folder.exists():
+        raise UserError(f"{out} is a training without monolingual text. Choose another folder.", option="out")
+    if init:
+        model_folder.describe(init)
+    for file in files:
+        if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
+            raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:
@@ -111,7 +122,7 @@ def _targets(corpora: Sequence[CorpusConfig], data: DataConfig) -> set[str]:
 
 
 def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> None:
-    """Raise UserError if most lines are not in the target language. Without py3langid, nothing is checked."""
+    """Raise UserError if nearly no line is in the target language. Without py3langid, nothing is checked."""
     if find_spec("py3langid") is None:
         return
     label = identifier().label(code)
@@ -119,13 +130,15 @@ def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> No
     if not label or not sample:
         return
     found = identifier().likeliest(sample)
-    if found.count(label) < MIN_LANGUAGE_SHARE * len(sample):
-        likeliest = max(set(found), key=found.count)
-        raise UserError(
-            f"{', '.join(files)}: {found.count(likeliest)} of {len(sample)} lines look like '{likeliest}', but the "
-            f"target language is '{code}'. Name text in the target language.",
-            option="monolingual",
-        )
+    likeliest = max(set(found), key=found.count)
+    message = (
+        f"{', '.join(files)}: {found.count(likeliest)} of {len(sample)} lines look like '{likeliest}', but the "
+        f"target language is '{code}'. Name text in the target language."
+    )
+    if found.count(label) < MIN_TARGET_SHARE * len(sample):
+        raise UserError(message, option="monolingual")
+    if found.count(label) < LIKELY_SHARE * len(sample):
+        log(f"Warning: {message}")
 
 
 def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:

@@ -46,6 +46,12 @@ def distill(
     from transduce.decoding.loading import load
     from transduce.wings.synthetic.distill import distill as run
 
+    if directions := given.get("data.directions"):
+        raise UserError(
+            f"A student learns one direction, but these languages have several: {', '.join(directions)}. Name one "
+            "language with --from and one with --to, and only their files.",
+            option="train",
+        )
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]
     search = {name: value for name, value in given.items() if not name.startswith("data.")}

@@ -47,5 +47,5 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
         return iter(())
     events = read_events(path)
     if not call.items() <= next(events, call).items():
-        raise UserError(f"{path} was made with another model, engine or options. Use them again, or remove the file.")
+        raise UserError(f"{path} was made with another model, engine, text or options. Use the same, or remove it.")
     return events
