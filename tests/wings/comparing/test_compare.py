@@ -157,6 +157,7 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("notes = 5\n" + ROWS, "notes has the wrong type"),
         ("updates = 9\nminutes = 1\n" + ROWS, "give one of"),
         ("operations = 10\n" + ROWS, "One update has"),
+        ("operations = 1e12\n" + ROWS + "other = 'train.risk_steps=2'\n", "can't count minimum-risk training"),
         (ROWS + "[grid]\n'train.learning_rate' = [1, 2]\n", "which the grid tries"),
         (ROWS + "[grid]\n'train.warmup' = [1]\n", "two or more values"),
         (ROWS + "other = 'train.seed=4'\n", "leave out train.seed"),

@@ -106,6 +106,12 @@ def test_the_tag_breaks_no_rule(tmp_path):
     assert [list(block.sources) for block in staged.blocks()] == [[SYNTHETIC_TAG + "ka lo"]]
 
 
+def test_the_ratio_counts_no_pair_twice(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("ka\tlo\n" * 5 + "ka\t\n" + "ti\tlo\n")
+    corpus = CorpusConfig((str(tmp_path / "pairs.tsv"),))
+    assert back_translation._num_distinct(corpus, DataConfig()) == 2
+
+
 def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
     prepared = open_prepared(straight / "data")
     held_out = prepared.valid()

@@ -288,6 +288,8 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     """
     if missing := [name for name in SHAPE if name not in options]:
         raise UserError(f"A budget in operations needs the shape of the models. Set {', '.join(missing)} for all rows.")
+    if options.get("train.risk_steps"):
+        raise UserError("A budget in operations can't count minimum-risk training. Set updates or minutes instead.")
     # Dropout has no operations; without it, the points of a grid are counted once.
     shape = {name: value for name, value in options.items() if name.startswith("model.") and "dropout" not in name}
     model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model

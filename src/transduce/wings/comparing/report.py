@@ -52,7 +52,7 @@ def cost_cells(row: Standing) -> list[str]:
     if not row.runs:
         return [""] * len(COSTS)
     parameters, operations, minutes = costs(row)
-    counted = "" if row.definition.init else f"{operations:.1e}"  # samples are not counted
+    counted = "" if row.definition.init or math.isnan(operations) else f"{operations:.1e}"
     return [f"{parameters / 1e6:.3g}", counted, f"{minutes:.1f}"]
 
 
@@ -65,8 +65,10 @@ def costs(row: Standing) -> tuple[int, float, float]:
 
 
 def flops(run: Result) -> float:
-    """The floating-point operations of the matrix products of a training."""
+    """The floating-point operations of the matrix products of a training; nan with minimum-risk training."""
     config = model_folder.read_config(run.folder)
+    if config.train.risk_steps:
+        return math.nan  # samples are not counted
     each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
     return run.target_tokens * passes(config.train.consistency) * each
 

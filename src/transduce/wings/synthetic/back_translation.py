@@ -84,7 +84,7 @@ def with_back_translations(
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
-    real = sum(corpus.weight * sum(1 for _ in read_corpus(corpus, data)) for corpus in real_corpora)
+    real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
     log(f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times.")
     corpora = [
@@ -114,6 +114,12 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
             f"{', '.join(files)}: no line is new. Name a file with other text than the corpus.", option="monolingual"
         )
     return list(lines.values())
+
+
+def _num_distinct(corpus: CorpusConfig, data: DataConfig) -> int:
+    """The number of distinct pairs with two texts."""
+    pairs = ((pair.source.strip(), pair.target.strip()) for pair in read_corpus(corpus, data))
+    return len({hash(pair) for pair in pairs if all(pair)})
 
 
 def _targets(corpora: Sequence[CorpusConfig], data: DataConfig) -> set[str]:
