@@ -328,12 +328,13 @@ def test_back_translations_are_not_repeated_backwards(place, capsys):
         assert targets and not any(text.startswith(SYNTHETIC_TAG) for text in targets)
 
 
-def test_files_of_the_old_corpus_are_known_by_other_names_of_their_path(place, monkeypatch):
+def test_files_of_the_old_corpus_are_known_by_other_names_of_their_path(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     more = ("--init", str(place / "old"), "--from", "en,de,fr", "--to", "en,de,fr")
     named = ["train", "--out", "again", "--train", "old.en", "old.de", "new.en", "new.fr", *more, *spelt(STEPS)]
     transduce.cli.main(named)
     assert len(open_prepared(place / "again" / "data").facts.corpora) == 2
+    assert f"{place}/old.en + {place}/old.de is taken from the new corpus" in capsys.readouterr().err
 
 
 def test_routes_of_an_ensemble_need_the_same_directions(place, added, capsys):

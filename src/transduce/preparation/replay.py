@@ -33,6 +33,8 @@ class Replay(NamedTuple):
         facts, named = prepared.facts, [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
         old = zip(facts.corpora, facts.pair_languages, strict=True)
         corpora = [i for i, (files, languages) in enumerate(old) if (_paths(files), {*languages}) not in named]
+        for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
+            log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")
         if synthetic := [i for i in corpora if _is_synthetic(prepared, i)]:
             log(f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only.")
             corpora = [i for i in corpora if i not in synthetic]

@@ -474,6 +474,11 @@ def test_redirects(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not (tmp_path / "no").exists()
 
 
+def test_the_name_of_a_download_is_its_address() -> None:
+    url = "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz"
+    assert download.file_name(url) == "www.statmt.org_wmt14_training-parallel-nc-v9.tgz"
+
+
 def test_no_redirect_leads_from_https_to_http() -> None:
     def follow(new: str) -> str:
         asked = urllib.request.Request("https://example.org/a.tgz")
