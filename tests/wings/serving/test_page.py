@@ -160,6 +160,26 @@ def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     assert not page.shows("#notice")
 
 
+def test_a_key_is_remembered_on_the_device_if_asked(page: Page) -> None:
+    page.later(
+        "if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);"
+        'return new Response(\'{"error": "This server wants a key."}\', {status: 401})'
+    )
+    page.type("ka lo mi")
+    page.wait(lambda: page.shows("#key"))
+    page.click("#key-keep")
+    page.one("#key-value").send_keys("secret", Keys.ENTER)
+    page.translates("ka lo mi")
+    assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == [None, "secret"]
+
+
+def test_control_and_enter_translate_without_the_pause(page: Page) -> None:
+    page.run("window.setTimeout = () => 0")  # so the pause never ends
+    page.type("ka lo mi")
+    page.one("#source-text").send_keys(Keys.CONTROL, Keys.ENTER)
+    page.translates("ka lo mi")
+
+
 def test_words_light_up_with_what_they_are_aligned_to(page: Page) -> None:
     page.type("ka lo mi")
     page.translates("ka lo mi")
