@@ -316,16 +316,41 @@ def test_back_translations_are_not_repeated_backwards(place, capsys):
     records = zip(*(texts(60, 9)[code] for code in ("en", "de")), strict=True)
     pairs = [json.dumps({"en": english, "de": german}) + "\n" for english, german in records]
     (place / "made.jsonl").write_text("".join(pairs))
-    tables = [f'[[data.corpora]]\nfiles = ["{place}/old.en", "{place}/old.de"]\n']
+    tables = [f'[[data.corpora]]\nfiles = ["{place}/old.en", "{place}/old.de"]\nweight = 5.0\n']
     tables += [f'[[data.corpora]]\nfiles = ["{place}/made.jsonl"]\nsynthetic = true\n']
     (place / "made.toml").write_text('[data]\nsource = "en"\ntarget = "de"\n' + "".join(tables))
     assert run(capsys, "train", place / "made.toml", "--out", place / "made", *spelt(TINY | SHAPE | STEPS))[0] == 0
     train(place, "more", "new.en", "new.fr", more=("--init", str(place / "made"), "--from", "en,fr", "--to", "en,fr"))
     assert "back-translated pairs" in capsys.readouterr().err
     data = open_prepared(place / "more" / "data")
+    assert data.facts.weights == [1.0, 1.0], "the weight balanced the back-translated pairs"
     for view in data.mixture.stores:
         targets = data.tokenizer.target.decode([row.tolist() for row in view.target.rows(np.arange(view.pairs))])
         assert targets and not any(text.startswith(SYNTHETIC_TAG) for text in targets)
+
+
+def test_no_piece_joins_a_placeholder_token_with_other_characters():
+    french = [f"{line} \ufdd0 \ufdd1" for line in texts(300, 3)["fr"]]
+    new = extended("bpe")[0].extended(french, 300, ["en", "fr"])
+    pieces = new.source.pieces(range(new.source.size))
+    assert not [piece for piece in pieces if {"\ufdd0", "\ufdd1"} & {*piece}]
+
+
+def test_a_prepared_corpus_without_tags_is_refused(place, added, capsys):
+    files = place / "new.en", place / "new.fr"
+    prepared = "prepare", "--train", *files, "--vocabulary", added, "--out", place / "untagged", "data.holdout=20"
+    assert run(capsys, *prepared)[0] == 0
+    command = "train", "--init", added, "--train", place / "untagged", "--out", place / "of-untagged", *spelt(STEPS)
+    status, _, said = run(capsys, *command)
+    assert status == 2 and "The model reads language tags" in said and "data.directions=en-fr" in said
+    assert run(capsys, *prepared[:-2], place / "tagged", "data.holdout=20", "data.directions=en-fr")[0] == 0
+    assert run(capsys, *command[:4], place / "tagged", *command[5:])[0] == 0
+
+
+def test_an_average_keeps_the_scores_of_the_directions(place, added, capsys):
+    assert run(capsys, "average", added, "--out", place / "averaged", "--last", 1)[0] == 0
+    metrics, before = (model_folder.read_metrics(folder) for folder in (place / "averaged", added))
+    assert metrics["directions"] == before["directions"] and metrics.get("routes") == before.get("routes")
 
 
 def test_files_of_the_old_corpus_are_known_by_other_names_of_their_path(place, monkeypatch, capsys):

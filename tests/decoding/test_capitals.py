@@ -26,6 +26,8 @@ def lengths():
         ("THE HOUSE OF NATO.", "The house of NATO."),
         ("The Red Dog Sleeps In The House Of NATO.", "The red dog sleeps in the house of NATO."),
         ("The Dog Sees Cats Sleep in the House", "The dog sees Cats sleep in the house"),
+        ("The Dog Sleeps, Sees {ID} <B> In The “House”.", "The dog sleeps, sees {ID} <B> in the “house”."),
+        ("THE HOUSE OF %S.", "The house of %S."),
         ("NATO", "NATO"),  # in the vocabulary
         ("The red DOG", "The red DOG"),
         ("The House Sleeps", "The House Sleeps"),  # two long words: no title

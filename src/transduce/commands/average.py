@@ -35,7 +35,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)
-    metrics |= {ALIGNMENT_LAYER: known.metrics[ALIGNMENT_LAYER]} if ALIGNMENT_LAYER in known.metrics else {}
+    measured = ALIGNMENT_LAYER, "directions", "routes"  # a translator chooses its routes by these scores
+    metrics |= {name: known.metrics[name] for name in measured if name in known.metrics}
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     with write_folder(out, known.size) as aside:

@@ -96,7 +96,9 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
     direction = languages if all(languages) else None
     if not direction and len(known) == 1:
         direction = Direction.parse(known[0])
-    if "data.directions" in settings or not direction or "data.corpora" not in settings:
+    from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
+
+    if "data.directions" in settings or not direction or "data.corpora" not in settings or is_prepared(train):
         return settings
     tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}

@@ -4,6 +4,7 @@ A corpus has few such sentences, so their words are encoded in short pieces, whi
 written in the case that has the fewest tokens. So names and abbreviations of the vocabulary stay as they are.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -11,6 +12,8 @@ from itertools import accumulate
 from transduce.decoding.types import Link, Translation
 from transduce.text.languages import main_language
 
+LETTERS = re.compile(r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*""")  # with punctuation around it; not a placeholder or markup
+AROUND = "\"'()[]„“”‚‘’«»‹›¿¡.,;:!?…-–—。、"
 MIN_TITLE_WORDS = 3  # long words that begin with a capital
 MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case
 
@@ -57,6 +60,8 @@ def _is_title(text: str) -> bool:
 
 def _forms(word: str, language: str, first: bool) -> list[str]:
     """The three ways to write a word, the most likely way first. `first`: the word begins the text."""
+    if not LETTERS.fullmatch(word.strip(AROUND)):
+        return [word] * 3  # a placeholder, an address or markup
     lower = _lower(word.replace("I", "ı").replace("İ", "i") if _is_dotted(language) else word)
     begin = next((i for i, letter in enumerate(word) if letter.isalpha()), len(word))
     sentence_case = word[: begin + 1] + lower[begin + 1 :]

@@ -20,6 +20,7 @@ from transduce.preparation.passes import (
     languages_in,
     read_corpus,
     read_part,
+    rules_of,
     with_placeholders,
 )
 from transduce.preparation.prepared import (
@@ -36,6 +37,7 @@ from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
+from transduce.text.rules import CHARACTERS
 from transduce.tokens.store import write_store
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -78,7 +80,9 @@ def prepare(
             corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         if rewrite:
-            clean_again = dataclasses.replace(data, placeholders="kept", holdout=0)
+            # Placeholder tokens, which the pairs have now, would look like damage.
+            rules = tuple(rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS)
+            clean_again = dataclasses.replace(data, placeholders="kept", holdout=0, rules=rules)
             for number, parts in enumerate(corpora):
                 pairs = rewrite(chain.from_iterable(part.pairs() for part in parts), whole.cleaning)
                 corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]

@@ -25,6 +25,7 @@ class Replay(NamedTuple):
     corpora: Sequence[int]  # numbers in data.replay, without those that the new corpus has, too
     prepared: Prepared
     valid: Sequence[Pair]  # with their directions
+    repeats: float = 1.0  # of the corpora, to balance back-translations that are not used again
 
     @classmethod
     def open(cls, data: DataConfig) -> Self:
@@ -38,8 +39,9 @@ class Replay(NamedTuple):
         if synthetic := [i for i in corpora if _is_synthetic(prepared, i)]:
             log(f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only.")
             corpora = [i for i in corpora if i not in synthetic]
+        repeats = max(1.0, min((facts.weights[i] for i in corpora), default=1.0)) if synthetic else 1.0
         valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
-        return cls(corpora, prepared, valid)
+        return cls(corpora, prepared, valid, repeats)
 
     @property
     def languages(self) -> set[str]:
@@ -65,10 +67,11 @@ class Replay(NamedTuple):
         old = self.prepared.facts
         added = {
             name: getattr(facts, name) + [getattr(old, name)[corpus] for corpus in self.corpora]
-            for name in ("corpora", "files", "weights")
+            for name in ("corpora", "files")
         }
+        weights = facts.weights + [old.weights[corpus] / self.repeats for corpus in self.corpora]
         languages = facts.languages + [old.pair_languages[corpus] for corpus in self.corpora]
-        return dataclasses.replace(facts, **added, languages=languages)
+        return dataclasses.replace(facts, **added, weights=weights, languages=languages)
 
 
 def _paths(files: Iterable[str]) -> set[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 
-from transduce.config.schema import BOS, EOS, PAD, UNK
+from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.system.errors import UserError
 from transduce.tokens.vocabulary import SPACE
 
@@ -57,7 +57,7 @@ def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, ta
     special = UNK + 1 + BYTES + len(SPACE)
     new = sentencepiece.SentencePieceProcessor(model_proto=learn_model([texts], 2 * extra + special + 1, kind, ""))
     scores = {new.id_to_piece(token): new.get_score(token) for token in range(new.get_piece_size())}
-    pieces = [piece for piece in scores if piece not in known]
+    pieces = [piece for piece in scores if piece not in known and not {*PLACEHOLDER_TOKENS} & {*piece}]
     pieces = sorted(pieces, key=lambda piece: (len(piece) > 1, -scores[piece]))[:extra]
     if kind == "bpe":
         lowest = min(map(old.get_score, range(size)))

@@ -218,12 +218,14 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
             raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if config.data.valid:
-        raise UserError(
-            f"{folder} has its own validation text; prepare the text again, or leave out the validation files.",
-            option="data.valid",
-        )
+        raise UserError(f"{folder} has its own validation text; leave out the validation files.", option="data.valid")
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
         raise UserError(f"{folder} has another vocabulary than the model to continue from; name text files instead.")
+    if tokenizer and tokenizer.tag_of(facts.target) and not facts.options["data.directions"]:
+        raise UserError(
+            f"The model reads language tags, but {folder} has none: prepare the text again with "
+            f"data.directions={facts.source}-{facts.target}, or name text files instead."
+        )
     return prepared
 
 

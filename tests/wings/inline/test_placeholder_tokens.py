@@ -14,10 +14,11 @@ from command_line import run
 from corpora import reverse_texts
 from models import make_model
 from servers import store_of
-from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
+from transduce.config.schema import PLACEHOLDER_TOKENS, CorpusConfig, DataConfig
 from transduce.decoding.loading import load
 from transduce.decoding.types import Translation, TranslationOptions
 from transduce.preparation.aggregate import masked_pairs
+from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import open_prepared
 from transduce.system.files import publish
 from transduce.text.clean import Cleaning
@@ -224,6 +225,16 @@ def test_a_preparation_of_before_has_no_tokens(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "data").rename(tmp_path / "now")
     assert prepared(tmp_path, "a.tsv", capsys, "--vocabulary", tmp_path / "before")[0] == 0
     assert open_prepared(tmp_path / "data").facts.options["data.placeholders"] == "kept"
+
+
+def test_translations_of_a_teacher_are_not_damaged_by_their_tokens(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
+    corpora = (CorpusConfig((str(tmp_path / "a.tsv"),)),)
+    data = DataConfig(
+        corpora=corpora, placeholders="masked", rules=("characters",), holdout=0, source="en", target="de"
+    )
+    found = prepare(data, tmp_path / "data", vocab_size=lambda _: 300, rewrite=lambda pairs, _: pairs)
+    assert found.facts.pairs == 60
 
 
 def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):

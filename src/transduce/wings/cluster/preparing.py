@@ -104,9 +104,8 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
             own, languages = passes.data_of(data, corpus), passes.languages_in(data, corpus)
-            beginning = [
-                (pair.source, pair.target) for pair in passes.tagged(_part(corpus.files, languages, 0, CHUNK), corpus)
-            ]
+            # Without the tags of a synthetic corpus, as the rules see the texts.
+            beginning = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
             pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
             passes.read_part(pairs, own, aside / _corpus(number), checker)
