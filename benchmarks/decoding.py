@@ -1,11 +1,13 @@
 """Sentences a second, from text to text, of our engines, CTranslate2 without transduce ("bare"), and transformers.
 
-    python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1] [--lines N]
+    python benchmarks/decoding.py MODEL SOURCE REFERENCE [--threads 2] [--repeats 5] [--beam-size 4 1] [--lines N] \
+      [--engines NAME ...]
 
 MODEL is a finished training of a Transformer. Every engine translates the same lines in a separate process; loading
 and a first pass are not timed. The engines take turns, --repeats times. The table has medians, and the smallest and
 largest ratio to bare CTranslate2. It is used with SentencePiece, as its documentation recommends: int8, one worker per
-thread, sorted batches of 32. transformers has sorted batches of 64. Both end searches by their own rules.
+thread, sorted batches of 32; on processors not made by Intel with AVX2 (its default), and with AVX-512 (which transduce
+chooses). transformers has sorted batches of 64. Both end searches by their own rules.
 BLEU shows that all translations are equally good.
 """
 
@@ -32,6 +34,7 @@ from transformers.utils import logging
 import transduce
 from transduce import model_folder
 from transduce.decoding.registry import EngineName
+from transduce.system.machine import use_wide_registers
 from transduce.text.plain import read_lines
 from transduce.wings.ct2.convert import convert
 from transduce.wings.export import huggingface
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--lines", type=int, help="translate only the first LINES lines")
+    parser.add_argument("--engines", nargs="+", help="the engines to measure, by the beginnings of their names")
     arguments = parser.parse_args()
     sources, references = (
         list(islice(read_lines(file), arguments.lines)) for file in (arguments.source, arguments.reference)
@@ -65,8 +69,11 @@ def main() -> None:
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
     print("| beam | engine | seconds | sentences/s | relative to the bare engine | BLEU |")
     print("| --- | --- | --- | --- | --- | --- |")
-    makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "transformers": marian}
+    makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "bare CTranslate2, int8, AVX-512": bare_wide}
+    makers["transformers"] = marian
     makers |= {f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "int8", "torch")}
+    if arguments.engines:
+        makers = {name: make for name, make in makers.items() if name.startswith(tuple(arguments.engines))}
     for beam_size in arguments.beam_size:
         sides = {
             name: start(make, arguments.model, beam_size, arguments.threads, sources) for name, make in makers.items()
@@ -126,6 +133,12 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
         return loaded.tokenizer.decode([[int(token) for token in result.hypotheses[0]] for result in results])
 
     return translate
+
+
+def bare_wide(model: Path, beam_size: int, threads: int) -> Translate:
+    """Translate as `bare` does, but with AVX-512 on processors that have it, as transduce does."""
+    use_wide_registers()
+    return bare(model, beam_size, threads)
 
 
 def marian(model: Path, beam_size: int, threads: int) -> Translate:

@@ -148,14 +148,16 @@ async def health(port: int) -> int:
 
 
 async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -> list[Answer]:
-    """Send requests from clients that wait for each answer (closed loop)."""
+    """Send requests from clients that wait for each answer (closed loop). Answers after the time do not count."""
     until, found = time.monotonic() + seconds, list[Answer]()
 
     async def client(seed: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         choice = random.Random(seed)
         while time.monotonic() < until:
-            found.append(await ask(reader, writer, choice.randrange(len(bodies)), bodies))
+            answer = await ask(reader, writer, choice.randrange(len(bodies)), bodies)
+            if time.monotonic() < until:
+                found.append(answer)
         writer.close()
 
     await asyncio.gather(*map(client, range(clients)))

@@ -342,9 +342,7 @@ def test_a_prepared_corpus_without_tags_is_refused(place, added, capsys):
     assert run(capsys, *prepared)[0] == 0
     command = "train", "--init", added, "--train", place / "untagged", "--out", place / "of-untagged", *spelt(STEPS)
     status, _, said = run(capsys, *command)
-    assert status == 2 and "The model reads language tags" in said and "data.directions=en-fr" in said
-    assert run(capsys, *prepared[:-2], place / "tagged", "data.holdout=20", "data.directions=en-fr")[0] == 0
-    assert run(capsys, *command[:4], place / "tagged", *command[5:])[0] == 0
+    assert status == 2 and "The model reads language tags" in said and "name text files instead" in said
 
 
 def test_an_average_keeps_the_scores_of_the_directions(place, added, capsys):

@@ -81,6 +81,8 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["train"]["shard"] &= not model.experts
+    if model.block_size > 1:
+        sections["train"] |= {"consistency": "none", "risk_steps": 0}
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )

@@ -222,10 +222,7 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
         raise UserError(f"{folder} has another vocabulary than the model to continue from; name text files instead.")
     if tokenizer and tokenizer.tag_of(facts.target) and not facts.options["data.directions"]:
-        raise UserError(
-            f"The model reads language tags, but {folder} has none: prepare the text again with "
-            f"data.directions={facts.source}-{facts.target}, or name text files instead."
-        )
+        raise UserError(f"The model reads language tags, but {folder} has none; name text files instead.")
     return prepared
 
 
