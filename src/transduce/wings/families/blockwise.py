@@ -63,13 +63,15 @@ def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: floa
     A call of the decoder reads a block: the last token and the tokens that the heads predicted after it. They are
     accepted up to the first one that greedy search would not have chosen, which is replaced by greedy search's token.
     """
-    memory = model.encode(source)
+    with phase("encode"):
+        memory = model.encode(source)
     count("source tokens", source.numel())
     count("sentences", 1)
     tokens, block, state, total = list[int](), [BOS], cast(State, None), 0.0
     while EOS not in tokens:
-        x, state = model.decoder_output(torch.tensor([block], device=source.device), memory, state)
-        log_probs = model.logits(x)[0].float().log_softmax(dim=-1)  # (n, v)
+        with phase("decode"):
+            x, state = model.decoder_output(torch.tensor([block], device=source.device), memory, state)
+            log_probs = model.logits(x)[0].float().log_softmax(dim=-1)  # (n, v)
         lengths = torch.arange(len(tokens), len(tokens) + len(block), device=source.device)
         forbid(log_probs[:, None], lengths >= limit)
         scores, best = (each.tolist() for each in log_probs.max(dim=-1))
