@@ -138,11 +138,14 @@ def test_a_translation_of_another_text_is_not_copied(page: Page) -> None:
         assert page.text("#source-language option") == "Detect language"
 
 
+WANTS_KEY = """
+    if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);
+    return new Response('{"error": "This server wants a key."}', {status: 401})
+"""
+
+
 def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
-    page.later(
-        "if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);"
-        'return new Response(\'{"error": "This server wants a key."}\', {status: 401})'
-    )
+    page.later(WANTS_KEY)
     page.type("ka lo mi")
     page.wait(lambda: page.shows("#key"))
     assert page.text("#key-sentence") == "This server wants a key."
@@ -161,10 +164,7 @@ def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
 
 
 def test_a_key_is_remembered_on_the_device_if_asked(page: Page) -> None:
-    page.later(
-        "if (new Headers(options.headers).get('Authorization') === 'Bearer secret') return next(path, options);"
-        'return new Response(\'{"error": "This server wants a key."}\', {status: 401})'
-    )
+    page.later(WANTS_KEY)
     page.type("ka lo mi")
     page.wait(lambda: page.shows("#key"))
     page.click("#key-keep")
