@@ -8,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import transduce
 from corpora import reverse_rows
+from models import make_model
 from transduce.config.parse import configure
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, TrainConfig
 from transduce.decoding.torch_engine import TorchEngine
@@ -124,3 +126,10 @@ def test_what_has_no_blocks_is_refused(decode, model, folders, why, tmp_path):
     config = RunConfig(model=model, decode=decode)
     refusal = open_engine(ModelToOpen([tmp_path] * folders, [], config, None))
     assert isinstance(refusal, Refusal) and why in refusal.reason
+
+
+def test_the_engine_is_greedy_unless_told_otherwise(tmp_path):
+    folder = make_model(tmp_path / "model", {"model.block_size": 2}, updates=0)
+    assert transduce.load(folder, engine="blockwise").config.beam_size == 1
+    with pytest.raises(UserError, match="it needs greedy search"):
+        transduce.load(folder, {"decode.beam_size": 2}, engine="blockwise")
