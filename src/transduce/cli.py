@@ -39,7 +39,7 @@ GROUPS = {  # in the order of `transduce --help`
 }
 COMMANDS = {
     "demo": Command("transduce.wings.demo.command:demo", "Train a small model in minutes and write a report."),
-    "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training."),
+    "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training run."),
     "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
     "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training run."),
     "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
@@ -56,7 +56,7 @@ COMMANDS = {
     "attention": Command("transduce.wings.inspection.command:attention", "Show how a model translates a sentence."),
     "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
     "reproduce": Command(
-        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables, or check a training."
+        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables, or check a training run."
     ),
     "info": Command("transduce.commands.info:info", "Show a model's details."),
     "options": Command("transduce.commands.options:options", "List every option with its default."),

@@ -38,7 +38,7 @@ def _synchronize() -> None:
 
 
 def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the speed of a training; print nothing if the training made no updates."""
+    """Print the speed of a training run; print nothing if the training made no updates."""
     counts = profile.counts
     if not counts["pairs"]:
         return

@@ -140,7 +140,7 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
 
 
 def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Settings:
-    """The directions and languages of a training that adds a language, with the options `begun`."""
+    """The directions and languages of a training run that adds a language, with the options `begun`."""
     options = {f"data.{name}": getattr(begun, name) for name in ("directions", "replay", "source", "target")}
     if "data.corpora" in settings:
         languages = _languages(settings, train)._asdict()

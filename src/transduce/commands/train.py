@@ -43,13 +43,13 @@ def train(
     profile: bool = False,
     assignments: Assignments = (),
 ) -> None:
-    """Train a model, or resume an interrupted training.
+    """Train a model, or resume an interrupted training run.
 
     The size of the corpus determines model size, batch size and learning-rate schedule, unless an option sets them.
 
     Args:
         recipe: A TOML file of options, or the name of a built-in recipe.
-        out: The model folder. If the folder holds an interrupted training, the training is resumed.
+        out: The model folder. If the folder holds an interrupted training run, the training is resumed.
         train: The corpus: two line-aligned text files, two subtitle files or two HTML pages; bilingual files (.tsv,
             .jsonl, .tmx, .xlf, .po, .mrg …) or folders of such files; or a folder written by `transduce prepare`.
             Text and bilingual files may be compressed. For several languages: train.en train.de train.fr, or
@@ -96,7 +96,7 @@ def settings_of(
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """The options of a training. Makes the back-translations that they need."""
+    """The options of a training run. Makes the back-translations that they need."""
     from transduce import model_folder
 
     files: dict[str, Any] = {"train": train, "valid": valid, "test": test}

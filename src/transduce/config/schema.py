@@ -241,7 +241,7 @@ class DecodeConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All options that determine a training and its model."""
+    """All options that determine a training run and its model."""
 
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()

@@ -3,7 +3,7 @@
 Small corpora need small vocabularies, strong dropout, small batches, many epochs, and the smallest also SMALL. The last
 row is the paper's base model. Rows 1, 2 and 4 and SMALL come from experiments on Tatoeba (benchmarks/results/
 small-corpora.md), and row 3 from Multi30k (docs/reference/recipes.md). The other rows are estimates. The patience is
-for trainings without a cool-down.
+for training runs without a cool-down.
 """
 
 import math
@@ -39,15 +39,17 @@ TABLE = (
 )
 
 FINE_TUNING_DIVISOR = 3  # of the peak rate
-FROM_SCRATCH: Mapping[str, Any] = {  # for trainings from scratch on texts
+FROM_SCRATCH: Mapping[str, Any] = {  # for training from scratch on texts
     "train.ema": 0.998,
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
-    "train.patience": 0,  # else a training may end before its cool-down, which gains much
+    "train.patience": 0,  # else a training run may end before its cool-down, which gains much
 }
 RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
 SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
-MIN_TRAINING_PAIRS = 20  # for a training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside
+MIN_TRAINING_PAIRS = (
+    20  # for training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside
+)
 FEW_PAIRS = 1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
@@ -87,7 +89,7 @@ def training_options(
     max_updates: float = math.inf,
     cooldown: bool = False,
 ) -> Mapping[str, Any]:
-    """Options for the length and the learning rate of a training.
+    """Options for the length and the learning rate of a training run.
 
     `steps` and `warmup` are train.steps and train.warmup if the user set them, else 0. The peak rate of the table is
     divided by `rate_divisor`. `max_updates` is the number of updates that train.minutes allows. If `cooldown` is true,
@@ -109,12 +111,12 @@ def training_options(
 
 
 def scratch_options(pairs: int) -> Mapping[str, Any]:
-    """More options for a training from scratch on texts."""
+    """More options for training from scratch on texts."""
     return {**FROM_SCRATCH, **SMALL} if pairs <= SMALL_CORPUS_PAIRS else FROM_SCRATCH
 
 
 def validation_interval(pairs: int, held_out: int, updates_per_epoch: int, steps: int) -> int:
-    """The updates between validations of a training from scratch on texts: one epoch or, if few pairs are trained on,
+    """The updates between validations of training from scratch on texts: one epoch or, if few pairs are trained on,
     several epochs, but at most a tenth of the training.
     """
     epochs = -(-VALIDATION_RATIO * held_out // pairs)

@@ -1,4 +1,4 @@
-"""Prepares the corpora of a training in one process.
+"""Prepares the corpora of a training run in one process.
 
 wings/cluster prepares the parts of a corpus in separate processes.
 """

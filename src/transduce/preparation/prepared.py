@@ -116,7 +116,7 @@ def is_prepared(files: Sequence[str]) -> bool:
 
 
 def prepared_corpora(own: Path, data: DataConfig) -> list[Path]:
-    """Where the prepared corpus of a training is: in its folder `own`, or where `data` says."""
+    """Where the prepared corpus of a training run is: in its folder `own`, or where `data` says."""
     places = [str(own), *(corpus.files[0] for corpus in data.corpora)]
     return [Path(place) for place in places if is_prepared([place])]
 

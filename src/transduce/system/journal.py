@@ -1,4 +1,4 @@
-"""The journal of a training has one line of JSON per event.
+"""The journal of a training run has one line of JSON per event.
 
 An event is a dictionary with a name ("event"), a Unix time in seconds ("time") and further values.
 """
@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 
 class Journal:
-    """Writes the events of a training to a file, and flushes the file after each event."""
+    """Writes the events of a training run to a file, and flushes the file after each event."""
 
     def __init__(self, path: Path | None, *, tensorboard: bool = False) -> None:
         """Open `path` for appending, and remove an incomplete last line. If `path` is None, events stay in memory.

@@ -1,4 +1,4 @@
-"""Describes a training and its options in the lines that `train` prints before the first update."""
+"""Describes a training run and its options in the lines that `train` prints before the first update."""
 
 import math
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.update import effort, risk_step, risk_steps
 
-LONG_MINUTES = 120  # of a training, above which a shorter one is offered
+LONG_MINUTES = 120  # of a training run, above which a shorter one is offered
 
 
 def announcement(

@@ -1,4 +1,4 @@
-"""Saves, loads and deletes checkpoints with the weights, the optimizer state and the progress of a training."""
+"""Saves, loads and deletes checkpoints with the weights, the optimizer state and the progress of a training run."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 
 @dataclass
 class TrainState:
-    """The progress of a training, as saved in a checkpoint."""
+    """The progress of a training run, as saved in a checkpoint."""
 
     step: int = 0  # updates made
     epoch: int = 0
@@ -70,7 +70,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
 
 
 def moving_average(path: Path) -> dict[str, Tensor]:
-    """The moving average of the weights in a checkpoint of a training with train.ema."""
+    """The moving average of the weights in a checkpoint of a training run with train.ema."""
     verify(path, hashes=True)
     averages = load_file(path / OPTIMIZER)
     return {name: averages.get(f"{name}/{AVERAGE}", weight) for name, weight in load_file(path / WEIGHTS).items()}

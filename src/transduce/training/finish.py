@@ -1,4 +1,4 @@
-"""Finishes a training by choosing the final weights, scoring the model and publishing it."""
+"""Finishes a training run by choosing the final weights, scoring the model and publishing it."""
 
 from collections.abc import Sequence
 from itertools import islice

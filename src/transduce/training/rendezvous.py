@@ -1,4 +1,4 @@
-"""Connects the processes of a training, and ends all of them if one dies.
+"""Connects the processes of a training run, and ends all of them if one dies.
 
 If a process dies, torchrun ends only the other processes on the same machine. Other launchers end no process. Processes
 on other machines would hang in an all-reduce. Therefore rank 0 exchanges heartbeats with every other rank over gloo.

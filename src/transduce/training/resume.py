@@ -1,4 +1,4 @@
-"""Resumes a training from its newest intact checkpoint, and checks which options have changed."""
+"""Resumes a training run from its newest intact checkpoint, and checks which options have changed."""
 
 import dataclasses
 import os
@@ -37,14 +37,14 @@ LEFT_OPEN = (
     *("train.accumulate", "train.save_every", "train.validate_every", "train.threads", "train.precision"),
     "data.placeholders",
 )
-# Options (or prefixes) that a training can't change, exceptions, and options that don't affect what it learns.
+# Options (or prefixes) that a training run can't change, exceptions, and options that don't affect what it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer", "train.sample_", "train.select_by")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 
 
 class Continued(NamedTuple):
-    """The configuration of a training to resume, and its changed options."""
+    """The configuration of a training run to resume, and its changed options."""
 
     config: RunConfig
     text: DataConfig  # the corpus and languages that the user named, if any
@@ -150,7 +150,7 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     ]
     if other:
         raise UserError(
-            f"{out} is a training that was started with other text ({' and '.join(other)}). To resume it, leave "
+            f"{out} is a training run that was started with other text ({' and '.join(other)}). To resume it, leave "
             "these options out. To learn from other text, continue from the model in a new folder.",
             option="init",
         )
@@ -206,6 +206,6 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
 
 
 def _alternative(out: Path) -> str:
-    """The advice for a training that can't be resumed."""
+    """The advice for a training run that can't be resumed."""
     is_finished = (out / MANIFEST).exists()
     return "train a new model that continues from this one" if is_finished else "train into a new folder"

@@ -1,4 +1,4 @@
-"""Runs a training, from its first start or its newest checkpoint, to a finished model folder."""
+"""Runs the training, from its first start or its newest checkpoint, to a finished model folder."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ REASON_LINES: dict[Reason, str] = {
 
 
 class Result(NamedTuple):
-    """The result of a training."""
+    """The result of a training run."""
 
     folder: Path
     reason: Reason
@@ -163,7 +163,7 @@ def follow(
 
 
 def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> Result | None:
-    """The result of a finished training, or None if the user raised its limit. Raises UserError for other changes."""
+    """The result of a finished run, or None if the user raised its limit. Raises UserError for other changes."""
     done = metrics["training"]
     limit = f"train.{done['reason']}"
     was, now = going.changes.get(limit, (0, 0))
@@ -188,7 +188,7 @@ def read_routes(config: RunConfig) -> list[Pair]:
 
 
 def _earlier_test(config: RunConfig) -> list[Pair]:
-    """The test set of a training that resumes, or nothing with a warning if its files are missing."""
+    """The test set of a training run that resumes, or nothing with a warning if its files are missing."""
     try:
         return read_test(config)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Reads and writes run.json: the inputs of a training, and the code, command and machine of each session.
+"""Reads and writes run.json: the inputs of a training run, and the code, command and machine of each session.
 
 A session begins when the training starts or resumes. If neither code nor command nor machine nor options have changed,
 a resumption belongs to the previous session.
@@ -32,7 +32,7 @@ from transduce.training.distributed import ALONE, Ranks
 
 
 class Session(NamedTuple):
-    """The code, command and machine with which a training ran from update `step` on."""
+    """The code, command and machine of a training run from update `step` on."""
 
     code: str  # code_hash()
     revision: str

@@ -1,4 +1,4 @@
-"""Starts a training by preparing the corpus, choosing options and saving the initial model."""
+"""Starts a training run by preparing the corpus, choosing options and saving the initial model."""
 
 import math
 import shutil
@@ -61,7 +61,7 @@ def start(
     ranks: Ranks = ALONE,
     fit: Fit | None = None,
 ) -> None:
-    """Write the initial files of a training to `out`, and print the chosen options. Only rank 0 may call this."""
+    """Write the initial files of a training run to `out`, and print the chosen options. Only rank 0 may call this."""
     clear(out)
     given = settings
     origin = model_folder.load(init) if init else None
@@ -148,7 +148,9 @@ def leftovers(out: Path) -> set[str]:
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
         ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, model_folder.RUN, JOINT, SOURCE, TARGET, PIECES}
     if names - ours or (out.exists() and not out.is_dir()):
-        raise UserError(f"{out} exists and is not a training of transduce; choose another output folder.", option="out")
+        raise UserError(
+            f"{out} exists and is not a training run of transduce; choose another output folder.", option="out"
+        )
     return names
 
 
@@ -178,7 +180,7 @@ def check_size(settings: Settings, pairs: int) -> None:
     """Raise UserError if a corpus is too small to train on, unless the user chose train.steps."""
     if pairs < size_table.MIN_TRAINING_PAIRS and not settings.is_chosen("train.steps"):
         raise UserError(
-            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from. A training needs at least "
+            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from. A training run needs at least "
             f"{size_table.MIN_TRAINING_PAIRS}, and useful translations need about {size_table.USEFUL_PAIRS:,}. "
             "Add pairs, or set train.steps to train all the same."
         )

@@ -215,7 +215,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
     ("file", "more", "why"),
     [
         ("notes.txt", [], "out exists and is not a training of transduce"),
-        ("config.toml", [], "out is a training without monolingual text"),
+        ("config.toml", [], "out is a training run without monolingual text"),
         ("", ["--init", "nowhere"], "nowhere"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Compares models: trainings with other options, and their outputs by kinds of sentences."""
+"""Compares models: training runs with other options, and their outputs by kinds of sentences."""

@@ -36,7 +36,7 @@ SAME_VOCABULARY = ("data.max_tokens", "data.bleu_tokenize", "data.augment")  # o
 
 
 class RowDefinition(NamedTuple):
-    """A row: options of its trainings, a second stage after another row, or an ensemble of the models of other rows."""
+    """A row: options of its runs, a second stage after another row, or an ensemble of the models of other rows."""
 
     name: str
     options: Mapping[str, Any]
@@ -51,7 +51,7 @@ class RowDefinition(NamedTuple):
 
 @dataclass(frozen=True)
 class Definition:
-    """A table of trainings that are compared."""
+    """A table of training runs that are compared."""
 
     title: str
     rows: Sequence[RowDefinition]

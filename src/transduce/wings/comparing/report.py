@@ -1,4 +1,4 @@
-"""Presents a table of trainings: rows for Markdown, data for JSON, and pictures."""
+"""Presents a table of training runs: rows for Markdown, data for JSON, and pictures."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NOTE = (
     "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (after Holm{looks}); "
     "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
     "Length: words of the translations divided by words of the references. Operations: floating-point operations of "
-    "the matrix products of a training. Minutes: of a training (of a second stage, without the first); they can be "
+    "the matrix products of a training run. Minutes: of the run (of a second stage, without the first); they can be "
     "compared only if the machine was equally busy."
 )
 
@@ -65,7 +65,7 @@ def costs(row: Standing) -> tuple[int, float, float]:
 
 
 def flops(run: Result) -> float:
-    """The floating-point operations of the matrix products of a training; nan with minimum-risk training."""
+    """The floating-point operations of the matrix products of a training run; nan with minimum-risk training."""
     config = model_folder.read_config(run.folder)
     if config.train.risk_steps:
         return math.nan  # samples are not counted
@@ -207,7 +207,7 @@ def _unit(measure: str, value: float) -> float:
 
 
 def _curve(folder: Path) -> list[tuple[float, float]]:
-    """Million target tokens and perplexity of each validation of a training."""
+    """Million target tokens and perplexity of each validation of a training run."""
     tokens, points = 0, list[tuple[float, float]]()
     for event in read_events(folder / model_folder.JOURNAL):
         tokens = event.get("tokens_seen") or tokens

@@ -79,7 +79,7 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Adapt the options `pace` to a training of about TRAINING_SECONDS, if an update takes `seconds` seconds."""
+    """Adapt the options `pace` to a training run of about TRAINING_SECONDS, if an update takes `seconds` seconds."""
     steps = pace["train.steps"]
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps

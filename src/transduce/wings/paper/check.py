@@ -1,4 +1,4 @@
-"""Runs a training again and compares the two models, for `transduce reproduce --check`."""
+"""Repeats a training run and compares the two models, for `transduce reproduce --check`."""
 
 import itertools
 import math
@@ -19,14 +19,14 @@ from transduce.training.run import train
 from transduce.training.run_card import RunCard, Session, current_session, fingerprint, read_run_card
 
 MARKER = ".check"  # in the folder of a check: the hash of the options of the checked training
-AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training before its next update
+AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training run before its next update
 
 
 def check(folder: Path, out: Path) -> bool:
     """Run the training of `folder` again in the folder `out`, and print whether the weights are the same.
 
     Returns False if an input is missing or has changed, or if the weights differ without a known reason. Raises
-    UserError if `folder` is not a finished training with a run card, and KeyboardInterrupt if the user interrupts it.
+    UserError if `folder` is not a finished run with a run card, and KeyboardInterrupt if the user interrupts it.
     """
     check_single_process("transduce reproduce")
     description, card = model_folder.describe(folder), read_run_card(folder)
@@ -54,10 +54,10 @@ def check(folder: Path, out: Path) -> bool:
 
 
 def mark(out: Path, options: str) -> None:
-    """Mark `out` as the check of a training whose options have this hash. Raises UserError if it is something else."""
+    """Mark `out` as the check of a run whose options have this hash. Raises UserError if it is something else."""
     marker = out / MARKER
     if (out / model_folder.CONFIG).exists() and not (marker.is_file() and marker.read_text("utf-8").strip() == options):
-        raise UserError(f"{out} holds another training. Choose another folder.", option="out")
+        raise UserError(f"{out} holds another training run. Choose another folder.", option="out")
     make_folder(out)
     write_text(marker, f"{options}\n")
 
@@ -81,7 +81,7 @@ def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:
 
 
 def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
-    """Yield the reasons for which trainings with these sessions may give different weights."""
+    """Yield the reasons for which training runs with these sessions may give different weights."""
     revisions = {session.code: f"{session.revision}, code {session.code}" for session in sessions}
     facts: list[dict[str, Any]] = [{"code": each.code, **each.versions, **each.machine} for each in sessions]
     for name in facts[-1]:
@@ -96,7 +96,7 @@ def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
 
 
 def _repeat(options: Mapping[str, Any], card: RunCard, was: Mapping[str, Any], out: Path) -> None:
-    """Train in `out`. A training that ended by its time limit ends after as many updates as before."""
+    """Train in `out`. A training run that ended by its time limit ends after as many updates as before."""
     init, steps = next(iter(card.inputs.get("init", ())), None), was["steps"]
     begin = partial(train, out=out, init=init, keep_optimizer=card.keep_optimizer)
     if was["reason"] != "minutes":

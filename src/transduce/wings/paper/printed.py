@@ -1,4 +1,4 @@
-"""Reads the paper's tables (NAME.toml), and the options of trainings as in the paper."""
+"""Reads the paper's tables (NAME.toml), and the options of training runs as in the paper."""
 
 import tomllib
 from collections.abc import Mapping

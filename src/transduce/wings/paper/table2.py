@@ -34,7 +34,7 @@ PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
 
 
 class Training(NamedTuple):
-    """A training that the paper describes (section 5.2)."""
+    """A training run that the paper describes (section 5.2)."""
 
     model: ModelConfig
     steps: int
@@ -48,17 +48,17 @@ TRAININGS = {
 
 
 def as_printed(training: Training) -> float:
-    """The paper's estimate of a training's FLOPs, computed from the hours and the GPUs."""
+    """The paper's estimate of a training run's FLOPs, computed from the hours and the GPUs."""
     return training.hours * 3600 * GPUS * TFLOPS * 1e12
 
 
 def of_the_model(training: Training, length: int = 25) -> float:
-    """The FLOPs of a training's matrix products, if all sentences have `length` tokens."""
+    """The FLOPs of a training run's matrix products, if all sentences have `length` tokens."""
     return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
 
 
 def comparison(own: Mapping[str, Any]) -> Definition:
-    """The trainings of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
+    """The training runs of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
     rows = [RowDefinition(name, options) for name, options in COMPARED_FAMILIES.items()]
     stage = flat(TABLE2["reinforcement"])
     rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]

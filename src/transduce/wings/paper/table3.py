@@ -71,7 +71,7 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
 
 
 def comparison(own: Mapping[str, Any]) -> Definition:
-    """The trainings of each row; raises UserError if `own` sets what rows differ in."""
+    """The training runs of each row; raises UserError if `own` sets what rows differ in."""
     rows = [RowDefinition(row.name, row.options) for row in VARIATIONS]
     options = PLAIN_OPTIONS | flat(TABLE3["options"]) | dict(own)
     return checked(Definition(TABLE3["title"], rows, options, parent="table3"), own, "table3")

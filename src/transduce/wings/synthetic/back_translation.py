@@ -56,7 +56,7 @@ def with_back_translations(
     """
     if not files:
         raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
-    check_single_process("a training with monolingual text")
+    check_single_process("a training run with monolingual text")
     data, folder = with_known_languages(settings, init).config().data, out / model_folder.BACK_TRANSLATION
     check_corpora(data)
     if data.symbols:
@@ -69,7 +69,7 @@ def with_back_translations(
     if not (out / model_folder.CONFIG).exists():
         leftovers(out)  # raises UserError if the training could not begin in this folder after hours of translation
     elif not folder.exists():
-        raise UserError(f"{out} is a training without monolingual text. Choose another folder.", option="out")
+        raise UserError(f"{out} is a training run without monolingual text. Choose another folder.", option="out")
     if init:
         model_folder.describe(init)
     for file in files:
