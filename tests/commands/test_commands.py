@@ -852,7 +852,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which can't",
     "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",
     "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already: ",
-    "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training of transduce",
+    "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training run of transduce",
     "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave data.",
     "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave data.joint out",
     "train --train train.tsv --out x --test x.mrg": "later; train without the test files (--test).",

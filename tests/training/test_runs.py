@@ -539,7 +539,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     assert "After 8 updates the model has hardly learned anything." in raw[2] and "a larger train.steps, or" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
     status, _, said = run(capsys, "train", "--train", data, "--out", data, *ASSIGNMENTS)
-    check_sentence(status, said, "data exists and is not a training of transduce")
+    check_sentence(status, said, "data exists and is not a training run of transduce")
     verify(data, hashes=True)
     assert not (tmp_path / "prepared/data").exists()
     assert model_folder.read_config(tmp_path / "prepared").data.source == "ka"
@@ -687,10 +687,10 @@ def test_a_folder_with_other_things_is_left_alone(place, tmp_path, capsys):
         shutil.copy(file, out / "data")
     corpus = ["--train", out / "data/train.src", out / "data/train.tgt"]
     status, _, said = run(capsys, "train", *corpus, "--out", out, *ASSIGNMENTS)
-    check_sentence(status, said, "mine exists and is not a training of transduce")
+    check_sentence(status, said, "mine exists and is not a training run of transduce")
     assert {path.name for path in (out / "data").iterdir()} == {"train.src", "train.tgt"}
     status, _, said = run(capsys, "train", *corpus, "--out", out / "data/train.src", *ASSIGNMENTS)
-    check_sentence(status, said, r"train\.src exists and is not a training of transduce")
+    check_sentence(status, said, r"train\.src exists and is not a training run of transduce")
 
 
 @pytest.mark.parametrize("name", ["config.toml", "tokenizer.model", "model.safetensors"])

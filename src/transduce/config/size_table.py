@@ -47,9 +47,7 @@ FROM_SCRATCH: Mapping[str, Any] = {  # for training from scratch on texts
 RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
 SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
-MIN_TRAINING_PAIRS = (
-    20  # for training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside
-)
+MIN_TRAINING_PAIRS = 20  # for training from scratch: with fewer pairs, not one in VALIDATION_RATIO can be set aside
 FEW_PAIRS = 1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest

@@ -189,7 +189,7 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     assert status and "was made from other text or another reverse model" in said
     (tmp_path / "file").touch()
     status, _, said = run(capsys, *arguments(place, tmp_path / "file", "--reverse", str(reverse)))
-    assert status and "file exists and is not a training of transduce" in said
+    assert status and "file exists and is not a training run of transduce" in said
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
 @pytest.mark.parametrize(
     ("file", "more", "why"),
     [
-        ("notes.txt", [], "out exists and is not a training of transduce"),
+        ("notes.txt", [], "out exists and is not a training run of transduce"),
         ("config.toml", [], "out is a training run without monolingual text"),
         ("", ["--init", "nowhere"], "nowhere"),
     ],
