@@ -19,6 +19,7 @@ from torch import Tensor
 from transduce import model_folder
 from transduce.model.build import build
 from transduce.model.embedding import sinusoids
+from transduce.system.files import publish
 
 MAX_POSITIONS = 1024
 
@@ -47,7 +48,8 @@ def main() -> None:
     config = replace(loaded.config, model=large)
     metrics = model_folder.describe(arguments.model).metrics
     card = f"{arguments.model}, enlarged to measure speed.\n"
-    model_folder.publish_model(arguments.out, config, loaded.tokenizer, model.state_dict(), metrics, card)
+    with publish(arguments.out) as aside:
+        model_folder.fill(aside, config, loaded.tokenizer, model.state_dict(), metrics, card)
 
 
 def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:

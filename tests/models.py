@@ -9,8 +9,10 @@ import torch
 from corpora import reverse_texts
 from transduce import model_folder
 from transduce.config.parse import configure
+from transduce.config.schema import RunConfig
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.system.files import publish
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.update import smoothed_cross_entropy
 
@@ -25,6 +27,20 @@ SIZES = {
     "data.target": "de",
 }
 VOCABULARY = 290
+
+
+def publish_model(
+    folder: Path,
+    config: RunConfig,
+    tokenizer: Tokenizer,
+    weights: dict[str, torch.Tensor],
+    metrics: dict[str, Any],
+    card: str = "",
+    more: dict[str, str] | None = None,
+) -> None:
+    """Write a model folder; `more` are texts of other files."""
+    with publish(folder) as aside:
+        model_folder.fill(aside, config, tokenizer, weights, metrics, card, more or {})
 
 
 def texts_of(count: int, seed: int, placeholder_tokens: str) -> tuple[list[str], list[str]]:
@@ -71,7 +87,7 @@ def make_model(
         for s, t in zip(*texts_of(held_out, 1, placeholder_tokens[:3]), strict=True)
     ]
     (folder / model_folder.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    model_folder.publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
+    publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
     return folder
 
 

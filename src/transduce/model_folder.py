@@ -10,9 +10,11 @@ If manifest.json is missing, the training is not finished, and the newest intact
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transduce.config.parse import configure, read_recipe, to_toml
@@ -20,8 +22,8 @@ from transduce.config.schema import RunConfig
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, publish, read_manifest, to_json, verify, write_text
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.system.files import MANIFEST, digest, read_manifest, to_json, verify, write_text
+from transduce.tokens.tokenizer import FILES, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 CONFIG, SOURCES = "config.toml", "sources.json"
 WEIGHTS, METRICS, CARD = "model.safetensors", "metrics.json", "README.md"
 CONFIDENCE, RUN = "confidence.json", "run.json"
+SEAL = "\n# SHA-256 of the text above: "  # at the end of config.toml
 NOT_NEEDED = (CARD, METRICS, CONFIDENCE, SOURCES, RUN)  # to translate
 JOURNAL = "journal.jsonl"
 CHECKPOINTS, DATA, BACK_TRANSLATION = "checkpoints", "data", "back-translation"
@@ -74,16 +77,28 @@ def describe(folder: Path | str) -> Description:
         verify(folder, only=WEIGHTS)
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
+        _check_vocabulary(folder)
         weights, metrics = newest_intact(folder) / WEIGHTS, {}
     return Description(config, weights, finished, metrics, weights.stat().st_size)
 
 
+def _check_vocabulary(folder: Path) -> None:
+    """Raise UserError if the vocabulary of an unfinished training run differs from that of its corpus."""
+    files = read_manifest(folder / DATA) if (folder / DATA / MANIFEST).is_file() else {}
+    for name in files.keys() & FILES:
+        if not (folder / name).is_file() or digest(folder / name) != files[name].sha256:
+            raise UserError(f"{folder / name} is missing or damaged. Copy {folder / DATA / name} to this place.")
+
+
 def read_config(folder: Path) -> RunConfig:
-    """The configuration of a model folder. Raises UserError if config.toml is missing or has a newer format."""
+    """The configuration of a model folder. Raises UserError if config.toml is missing, damaged or of a newer format."""
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
-    config = configure(read_recipe(path.read_bytes().decode("utf-8", "replace"), str(path)))
+    text, _, seal = path.read_bytes().decode("utf-8", "replace").rpartition(SEAL)
+    config = configure(read_recipe(text or seal, str(path)))
+    if not (folder / MANIFEST).exists() and seal != _seal(text):  # the manifest of a finished model has its hash
+        raise UserError(f"{path} is damaged, or was edited. Set options on the command line, or train in a new folder.")
     if not (folder / SOURCES).is_file():
         return config
     try:
@@ -95,10 +110,15 @@ def read_config(folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig) -> None:
-    """Write config.toml, and sources.json if `config.sources` is set."""
+    """Write config.toml with its hash, and sources.json if `config.sources` is set."""
     if config.sources is not None:
         write_text(folder / SOURCES, to_json(config.sources))
-    write_text(folder / CONFIG, to_toml(config))
+    text = to_toml(config)
+    write_text(folder / CONFIG, f"{text}{SEAL}{_seal(text)}")
+
+
+def _seal(text: str) -> str:
+    return f"{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
@@ -161,26 +181,6 @@ def load_network(description: Description, device: "torch.device | str" = "cpu")
     return model.to(device).eval()
 
 
-def publish_model(
-    folder: Path,
-    config: RunConfig,
-    tokenizer: Tokenizer,
-    weights: "dict[str, Tensor]",
-    metrics: dict[str, Any],
-    card: str,
-    more: Mapping[str, str] | None = None,
-) -> None:
-    """Add a trained model to `folder`; `more` maps the names of other files to their texts.
-
-    Raises UserError if `folder` can't be written or the disk is full.
-    """
-    needed = sum(weight.nbytes for weight in weights.values())
-    with publish(folder, needed) as aside:
-        fill(aside, config, tokenizer, weights, metrics, card)
-        for name, text in (more or {}).items():
-            (aside / name).write_text(text, encoding="utf-8")
-
-
 def fill(
     folder: Path,
     config: RunConfig,
@@ -188,15 +188,16 @@ def fill(
     weights: "dict[str, Tensor]",
     metrics: dict[str, Any],
     card: str,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write a model's files, except the manifest, into an existing folder."""
+    """Write a model's files, except the manifest, into an existing folder; `more` maps names of files to texts."""
     from safetensors.torch import save_file
 
     write_config(folder, config)
     tokenizer.save(folder)
     save_file(weights, folder / WEIGHTS)
-    (folder / METRICS).write_text(to_json(metrics), encoding="utf-8")
-    (folder / CARD).write_text(card, encoding="utf-8")
+    for name, text in {METRICS: to_json(metrics), CARD: card, **more}.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":

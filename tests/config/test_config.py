@@ -93,12 +93,6 @@ def test_what_is_written_is_read_again(run: RunConfig) -> None:
     assert configure(read_recipe(to_toml(run), "config.toml")) == run
 
 
-def test_the_objective_of_older_folders_is_read() -> None:
-    old = "[train]\nsteps = 7\nobjective = '{}'\n"
-    assert read_recipe(old.format("likelihood"), "config.toml") == {"train.steps": 7}
-    assert read_recipe(old.format("mrt"), "config.toml") == {"train.steps": 7, "train.risk_steps": 7}
-
-
 @given(configurations(), configurations())
 def test_differences_lead_from_the_one_to_the_other(old: RunConfig, new: RunConfig) -> None:
     changed = differences(old, new)

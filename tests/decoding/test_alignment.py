@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from command_line import run
+from models import publish_model
 from transduce import model_folder
 from transduce.config.families import FAMILIES
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
@@ -329,7 +330,7 @@ def test_where_the_layer_is_kept(bpe, tmp_path):
 
     def published(name: str, metrics: dict[str, object]) -> Bundle:
         weights = {key: value.contiguous() for key, value in model.state_dict().items()}
-        model_folder.publish_model(tmp_path / name, run, bpe, weights, metrics, "")
+        publish_model(tmp_path / name, run, bpe, weights, metrics, "")
         return model_folder.load(tmp_path / name)
 
     assert alignment_layer(published("told", {ALIGNMENT_LAYER: 0})) == 0
@@ -348,7 +349,7 @@ def test_where_the_layer_is_kept(bpe, tmp_path):
 def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys):
     config = model_config(bpe)
     weights = {key: value.contiguous() for key, value in lively(config).state_dict().items()}
-    model_folder.publish_model(tmp_path / "model", RunConfig(model=config), bpe, weights, {ALIGNMENT_LAYER: 1}, "")
+    publish_model(tmp_path / "model", RunConfig(model=config), bpe, weights, {ALIGNMENT_LAYER: 1}, "")
     (tmp_path / "text").write_text("The dog sleeps.\n\nA cat drinks.\n", encoding="utf-8")
     command = ["translate", tmp_path / "model", "--input", tmp_path / "text", "--engine", "torch", "--n-best", 2]
     status, output, _ = run(capsys, *command, "--alignment")

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from command_line import run
 from corpora import reverse_texts
-from models import make_model
-from transduce import model_folder
+from models import make_model, publish_model
 from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.loading import load
@@ -429,7 +428,7 @@ def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tok
 @pytest.mark.parametrize("engine", ["torch", "auto"])
 def test_the_command_takes_a_glossary(model, config, tokenizer, tmp_path, capsys, engine):
     weights = {key: value.contiguous() for key, value in model.state_dict().items()}
-    model_folder.publish_model(tmp_path / "model", RunConfig(model=config), tokenizer, weights, {}, "")
+    publish_model(tmp_path / "model", RunConfig(model=config), tokenizer, weights, {}, "")
     (tmp_path / "text").write_text("The dog sleeps.\n\nA cat.\n", encoding="utf-8")
     (tmp_path / "terms.tsv").write_text("dog\tRüde\ncat\trote Katze\n", encoding="utf-8")
     arguments = ["--input", tmp_path / "text", "--engine", engine, "--glossary", tmp_path / "terms.tsv"]

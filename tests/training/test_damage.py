@@ -128,3 +128,37 @@ def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, mon
     assert weights.stat().st_mtime_ns == status.st_mtime_ns
     with pytest.raises(UserError, match=r"model\.safetensors is damaged"):
         translations(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        ("config.toml", lambda content: content.replace(b"dropout = 0.0", b"dropout = 0.1", 1)),
+        ("config.toml", lambda content: content[: content.index(b"\nseed")]),
+        ("data/corpus-0/source.lengths", zeroed),
+        ("data/valid.jsonl", flipped),
+    ],
+)
+def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, tmp_path, capfd):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    for published in ("manifest.json", "model.safetensors", "metrics.json"):
+        (folder / published).unlink()
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(damaged(content))
+    assert (folder / name).read_bytes() != content
+    with pytest.raises(UserError, match=rf"{name} is damaged"):
+        train({"train.steps": 5}, folder)
+    assert not (folder / "manifest.json").exists()
+    (folder / name).write_bytes(content)
+    assert train({"train.steps": 5}, folder).metrics["training"]["steps"] == 5
+
+
+def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finished, tmp_path, capfd):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    (folder / "manifest.json").unlink()
+    assert translations(folder)
+    (folder / "tokenizer.model").write_bytes(flipped((folder / "tokenizer.model").read_bytes()))
+    with pytest.raises(UserError, match=r"tokenizer\.model is missing or damaged"):
+        translations(folder)

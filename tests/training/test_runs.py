@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt, write_texts
+from models import publish_model
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure, read_recipe
@@ -175,7 +176,7 @@ def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path,
     assert status == 0 and "not recorded" in said and "perplexity not finite" in said
     status, said, _ = run(capsys, "info", old, "--json")
     assert json.loads(said)["sources"] is None
-    model_folder.publish_model(again, config, loaded.tokenizer, weights, {"loss": math.nan, "best": math.inf}, "")
+    publish_model(again, config, loaded.tokenizer, weights, {"loss": math.nan, "best": math.inf}, "")
     text = (again / "metrics.json").read_text()
     assert json.loads(text, parse_constant=pytest.fail) == {"loss": None, "best": None}
     sources = [pair.source for pair in read_pairs(files(place, "test"), ("ka", "zu"))]

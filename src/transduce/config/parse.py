@@ -79,9 +79,6 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
         raise UserError(
             f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}; install a newer transduce."
         )
-    train = tables.get("train")
-    if isinstance(train, dict) and train.pop("objective", "") == "mrt":  # of a folder that is older than risk_steps
-        train["risk_steps"] = train.get("steps", 0)
     values = {}
     for section, table in tables.items():
         if not isinstance(table, dict):

@@ -38,20 +38,18 @@ class TorchEngine:
     def __init__(
         self,
         models: Sequence[Seq2Seq],
-        device: torch.device | str | None = None,
         token_filter: Callable[[list[str], list[int]], TokenFilter] | None = None,
         name: str = "torch",
         on_step: Watcher | None = None,
         layers: Callable[[], list[int]] | None = None,
     ):
-        """Moves the models to `device`, by default to the first model's device. A search sets them to eval mode.
+        """Takes models that are on one device. A search sets them to eval mode.
 
         `token_filter` makes the token filter of a request from the request's texts and length limits. `on_step` is
         called with the candidates of each search step. Parallel requests call `on_step` in any order. `layers` returns,
         for each model, the index of the decoder layer whose attention aligns words. By default, the index is guessed.
         """
-        self.device = torch.device(device) if device is not None else next(models[0].parameters()).device
-        self.models = [model.to(self.device) for model in models]
+        self.device, self.models = next(models[0].parameters()).device, list(models)
         self.token_filter, self.name, self.on_step = token_filter, name, on_step
         self._layers = functools.cache(layers) if layers else None
         limits = [model.max_positions for model in models if model.max_positions is not None]

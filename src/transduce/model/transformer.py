@@ -19,12 +19,6 @@ from transduce.model.seq2seq import Memory, Seq2Seq, State
 
 EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer if model.experts is set; imported if used
 AHEAD = "transduce.wings.families.blockwise:Ahead"  # predicts further tokens if model.block_size > 1
-ACTIVATION_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "swiglu": F.silu,
-}
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
@@ -55,7 +49,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.activation = ACTIVATION_FUNCTIONS[config.activation]
+        self.activation = F.silu if config.activation == "swiglu" else getattr(F, config.activation)
         self.inner = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.activation == "swiglu" else None
         self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)

@@ -12,11 +12,13 @@ from pkgutil import resolve_name
 from typing import Literal, Self
 
 from transduce.system.errors import UserError
+from transduce.system.files import MANIFEST, verify
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
 from transduce.tokens.vocabulary import Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
+FILES = (JOINT, SOURCE, TARGET, PIECES)
 IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabulary"
 
 
@@ -78,6 +80,8 @@ class Tokenizer:
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
         """Load a tokenizer that encodes with `threads` threads. Raises UserError if a file is missing or damaged."""
         folder = Path(folder)
+        for name in FILES if (folder / MANIFEST).exists() else ():
+            verify(folder, hashes=True, only=name)
         lists = _read_pieces(folder / PIECES)
         separate = not (folder / JOINT).exists() and any((folder / name).exists() for name in (SOURCE, TARGET))
         target = _open(folder / (TARGET if separate else JOINT), lists[0], threads)

@@ -18,7 +18,7 @@ from transduce.model.build import count_parameters
 from transduce.preparation.prepared import Prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import verify
+from transduce.system.files import publish, verify
 from transduce.text.pairs import Pair, by_direction
 from transduce.training import checkpoint
 from transduce.training.announce import device_name
@@ -86,7 +86,8 @@ def finish(
     metrics |= _tests(bundle, pairs, metrics.get("directions", {}))
     made = {model_folder.CONFIDENCE: confidence, model_folder.RUN: run_card}
     more = {name: content.to_json() for name, content in made.items() if content}
-    model_folder.publish_model(out, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
+    with publish(out, needed=sum(weight.nbytes for weight in weights.values())) as aside:
+        model_folder.fill(aside, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
     return model_folder.read_metrics(out)
 
 

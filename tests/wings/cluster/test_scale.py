@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from command_line import run
 from corpora import reverse_texts
+from models import publish_model
 from transduce import cli, model_folder
 from transduce.commands.translate import LineFormat
 from transduce.config.parse import configure
@@ -62,7 +63,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     network, generator = build(config.model), torch.Generator().manual_seed(0)
     for weight in network.parameters():
         weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.3)
-    model_folder.publish_model(folder, config, tokenizer, network.state_dict(), {"parameters": 1}, "")
+    publish_model(folder, config, tokenizer, network.state_dict(), {"parameters": 1}, "")
     return folder
 
 
@@ -569,7 +570,7 @@ def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_
         {"model.max_positions": 12},
     )
     network = build(learned.model)
-    model_folder.publish_model(tmp_path / "short", learned, Tokenizer.load(model), network.state_dict(), {}, "")
+    publish_model(tmp_path / "short", learned, Tokenizer.load(model), network.state_dict(), {}, "")
     (tmp_path / "text").write_text("ka\n" * (CHUNK_LINES + 5) + "ka lo mi nu " * 9 + "\nka\n")
     command = ["translate", tmp_path / "short", "--engine", "torch", "--input", tmp_path / "text"]
     alone = run(capsys, *command, "--output", tmp_path / "one")

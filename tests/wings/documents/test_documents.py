@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from command_line import run
+from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
 from transduce.model.build import build
-from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
 from transduce.text.pairs import read_pairs

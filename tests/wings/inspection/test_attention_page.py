@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from command_line import run
+from models import publish_model
 from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -31,7 +32,6 @@ from transduce.decoding.types import PLAIN_SEARCH, length_penalty
 from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
-from transduce.model_folder import publish_model
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.inspection.curves import learning_curve

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
+from models import publish_model
 from transduce import model_folder
 from transduce.system.files import digest
 from transduce.training import loop
@@ -58,7 +59,7 @@ def disturb(folder: Path) -> None:
     bundle, weights = model_folder.load(folder), load_file(folder / "model.safetensors")
     next(iter(weights.values())).view(-1)[0] += 1
     metrics, card = model_folder.describe(folder).metrics, {"run.json": (folder / "run.json").read_text()}
-    model_folder.publish_model(folder, bundle.config, bundle.tokenizer, weights, metrics, "", card)
+    publish_model(folder, bundle.config, bundle.tokenizer, weights, metrics, "", card)
 
 
 @pytest.fixture

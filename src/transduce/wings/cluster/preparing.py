@@ -37,14 +37,14 @@ from transduce.preparation.prepared import (
 )
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
-from transduce.system.files import remove_leftovers, verify, write_folder
+from transduce.system.files import digest, remove_leftovers, verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
 from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
 from transduce.text.rules import Checker
 from transduce.tokens.store import Encoded, write_store
-from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.tokenizer import FILES, Tokenizer
 from transduce.tokens.vocabulary import Rows
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, require_all
 
@@ -295,5 +295,5 @@ def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
 
 def _fingerprint(folder: Path) -> str:
     """A hash of the vocabulary in a model folder or a prepared corpus."""
-    contents = [part or b"" for part in Tokenizer.load(folder).models]
-    return hashlib.sha256(b"".join(contents)).hexdigest()
+    digests = [f"{digest(folder / name)} {name}\n" for name in FILES if (folder / name).exists()]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
