@@ -139,7 +139,7 @@ def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, mon
         ("data/valid.jsonl", flipped),
     ],
 )
-def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, tmp_path, capfd):
+def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
     for published in ("manifest.json", "model.safetensors", "metrics.json"):
@@ -154,7 +154,7 @@ def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, 
     assert train({"train.steps": 5}, folder).metrics["training"]["steps"] == 5
 
 
-def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finished, tmp_path, capfd):
+def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finished, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
     (folder / "manifest.json").unlink()

@@ -141,6 +141,31 @@ def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path
     assert not (out / FOLDER / ".translations.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("file", "damaged"),
+    [
+        ("made.json", lambda _: "[]"),
+        ("made.json", lambda text: "\0" * len(text)),
+        ("pairs.jsonl", lambda text: text[: len(text) // 2]),
+        (".translations.jsonl", lambda text: text.replace('"text": "', '"text": "z', 1)),
+    ],
+)
+def test_damaged_translations_are_not_trained_on(file, damaged, place, straight, tmp_path, capsys):
+    out, content = tmp_path / "out", (straight / FOLDER / "pairs.jsonl").read_text()
+    shutil.copytree(straight / FOLDER, out / FOLDER)
+    if file.startswith("."):  # as if the command had been killed while it translated
+        (out / FOLDER / "made.json").unlink()
+        assert start(arguments(place, out), change=1, pattern=f"{FOLDER}/made.json") == -signal.SIGKILL
+        (out / FOLDER / "made.json").unlink()
+    (out / FOLDER / file).write_text(damaged((out / FOLDER / file).read_text()))
+    status, _, said = run(capsys, *arguments(place, out))
+    assert status == 2 and "damaged" in said and not (out / model_folder.CONFIG).exists()
+    for name in ("made.json", "pairs.jsonl", ".translations.jsonl"):
+        (out / FOLDER / name).unlink(missing_ok=True)
+    assert run(capsys, *arguments(place, out, "train.steps=1"))[0] == 0
+    assert (out / FOLDER / "pairs.jsonl").read_text() == content
+
+
 def test_a_corpus_may_change_until_the_reverse_training_begins(place, tmp_path, capsys):
     write_texts(tmp_path, "few", 15, seed=1)
     command = ["train", "--train", str(tmp_path / "few.src"), str(tmp_path / "few.tgt"), "--from", "xx", "--to", "yy"]

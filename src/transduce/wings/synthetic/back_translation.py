@@ -203,7 +203,7 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
-        made = json.loads((folder / MADE).read_bytes())
+        made = _read_made(folder)
         if call.items() <= made.items():
             return int(made["pairs"])
         raise UserError(
@@ -225,6 +225,18 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
         )
     log(f"{len(good):,} lines are back-translated; the other translations were cut off or repeated themselves.")
     write_text(folder / PAIRS, "".join(good))
-    write_text(folder / MADE, to_json(call | {"pairs": len(good)}))
+    write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
     path.unlink()
     return len(good)
+
+
+def _read_made(folder: Path) -> dict[str, Any]:
+    """The content of MADE. Raises UserError if it or PAIRS is damaged. A training that has begun needs no PAIRS."""
+    try:
+        made = {**json.loads((folder / MADE).read_bytes())}
+        is_begun = (folder.parent / model_folder.CONFIG).exists()
+        if int(made["pairs"]) and (is_begun or made[PAIRS] == digest(folder / PAIRS)):
+            return made
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        pass
+    raise UserError(f"{folder / MADE} or {PAIRS} is damaged. Remove both to translate again.")

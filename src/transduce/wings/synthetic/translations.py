@@ -1,5 +1,7 @@
 """Translations that a journal keeps, so that an interrupted command resumes them."""
 
+import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -23,7 +25,7 @@ def translated(
         if event is None:
             pairs = chain((pair,), pairs)
             break
-        if event.get("source") != pair.source or not isinstance(event.get("text"), str) or "bad" not in event:
+        if event.get("source") != pair.source or event.get("check") != _check(event):
             raise UserError(f"{path} is damaged or of another corpus. Remove the file to start again.")
         yield pair, event
     with Journal(path) as journal:
@@ -31,8 +33,13 @@ def translated(
             journal.write("beginning", **call)
         for pair, translation in with_progress(_translations(pairs, translate), "lines translated"):
             event = {"source": pair.source, "text": translation.text, "bad": bool({CUT, LOOP} & {*translation.flags})}
-            journal.write("translation", **event)
+            journal.write("translation", **event, check=_check(event))
             yield pair, event
+
+
+def _check(event: Event) -> int:
+    """A checksum of a translation's event."""
+    return zlib.crc32(json.dumps([event.get(name) for name in ("source", "text", "bad")]).encode())
 
 
 def _translations(pairs: Iterator[Pair], translate: Translate) -> Iterator[tuple[Pair, Translation]]:
