@@ -405,6 +405,39 @@ def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_p
         runs.carry_out([(Experiment("one", given), 1)], tmp_path, minutes=0)
 
 
+def test_damage_to_a_finished_run_is_named(given, tmp_path):
+    one = Experiment("one", {**given, "train.steps": 2})
+    assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
+    for name in ("metrics.json", ".experiment.json"):
+        path = tmp_path / "one/seed-1" / name
+        content = path.read_text()
+        for damaged in (
+            "",
+            "[]",
+            "\0" * len(content),
+            content.replace("seconds", "secondz").replace("options", "option"),
+        ):
+            path.write_text(damaged)
+            with pytest.raises(UserError, match=rf"{name}.* is damaged"):
+                runs.results(one, tmp_path)
+        path.write_text(content)
+    assert len(runs.results(one, tmp_path)) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda text: text.replace("1.5", "2.5"), lambda _: "[]", lambda _: "\0"])
+def test_damaged_scores_are_computed_again(damage, tmp_path):
+    path, computed = tmp_path / "scores.json", list[int]()
+
+    def compute() -> dict[str, list[float]]:
+        computed.append(1)
+        return {"scores": [1.5, math.nan], "none": []}
+
+    first = runs.cached(path, [], compute)
+    assert str(runs.cached(path, [], compute)) == str(first) and len(computed) == 1
+    path.write_text(damage(path.read_text()))
+    assert str(runs.cached(path, [], compute)) == str(first) and len(computed) == 2
+
+
 def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
     wrong = {**given, "train.steps": 2, "data.valid": ("no.src", "no.tgt")}
     with pytest.raises(UserError, match=r"no\.src cannot be read"):

@@ -592,6 +592,17 @@ def test_more_connections_than_the_system_allows(model: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
 
 
+@pytest.mark.parametrize(("proxy", "status"), [("10.0.0.1", 421), ("127.0.0.1", 200)])
+def test_forwarded_headers_count_only_if_they_are_from_a_proxy(model: Path, proxy: str, status: int) -> None:
+    log = model.parent / f"proxy-{proxy}.log"
+    forged = ["Host: evil.example", "X-Forwarded-For: 192.0.2.1", "Origin: http://evil.example"]
+    with serving(model, log, "--proxy", proxy) as server:
+        for headers, expected in ((forged, status), (forged[:1], 421), (["Host: localhost"], 200)):
+            asked = "\r\n".join(["GET /languages HTTP/1.1", *headers, "", ""])
+            assert server.send(asked.encode()).status == expected
+    assert ("Give --keys" in " ".join(log.read_text().split())) == (status == 200)
+
+
 # -- what the command says
 
 

@@ -4,6 +4,7 @@ Each run trains the model of one experiment with one seed, in a folder such as F
 .experiment.json records the options and the hashes of the corpus files. The run card (run.json) names the code.
 """
 
+import hashlib
 import json
 import math
 import time
@@ -17,7 +18,7 @@ from transduce.preparation.passes import reads_test
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
-from transduce.system.files import MANIFEST, make_folder, to_json, write_text
+from transduce.system.files import MANIFEST, make_folder, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
@@ -176,7 +177,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         record = _record(experiment, out) if (out / MANIFEST).exists() else None
         if record is None or out.name != f"seed-{record['seed']}":
             continue  # not finished, or a copy under another name
-        metrics = json.loads((out / model_folder.METRICS).read_text(encoding="utf-8"))
+        verify(out, hashes=True, only=model_folder.METRICS)
+        metrics = model_folder.read_metrics(out)
         made_by |= {session.code: out for session in _sessions(out)}
         validation, training = metrics.get("validation", {}), metrics["training"]
         finished.append(
@@ -207,8 +209,10 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     """Read the record of a run; None if the run has not begun. Raises UserError if the run had other options."""
     if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
         return None
-    record: dict[str, Any] = json.loads((out / RECORD).read_text(encoding="utf-8"))
-    was, now = record["options"], _plain(experiment)
+    record, now = _read(out / RECORD), _plain(experiment)
+    was = record.get("options")
+    if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
+        raise UserError(f"{out / RECORD} is damaged. Delete {out}, and train it again.")
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
     for name in sorted(names - {"train.threads"}):  # which changes no more than the rounding of sums
         if was.get(name) != now.get(name):
@@ -255,11 +259,23 @@ def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mappin
     NaN is written as null, and read as NaN.
     """
     made_of = [str(CACHE_VERSION), *(content(str(file)) for file in files)]
-    if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if known.pop("made_of") == made_of:
-            return {name: math.nan if value is None else value for name, value in known.items()}
+    known = _read(path) if path.exists() else {}
+    seal = known.pop("seal", "")
+    if known.pop("made_of", None) == made_of and seal == _seal(known):
+        return {name: math.nan if value is None else value for name, value in known.items()}
     figures = dict(compute())
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, to_json({**figures, "made_of": made_of}))
+    write_text(path, to_json({**figures, "made_of": made_of, "seal": _seal(figures)}))
     return figures
+
+
+def _seal(figures: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_json(figures).encode()).hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The values in a JSON file, or nothing if the file is damaged."""
+    try:
+        return {**json.loads(path.read_bytes())}
+    except (ValueError, TypeError, RecursionError):
+        return {}

@@ -81,6 +81,8 @@ def serve(
     local, origins = is_local(host), _origins(cors)
     if not local and keys is None and not insecure:
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
+    if local and keys is None and any(ipaddress.ip_network(address).is_loopback for address in proxy):
+        log("Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too.")
     owners = read_keys(keys) if keys else Keys({})
     listening = _listen(host, port)  # fails before the models are loaded
     store = _store(named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf)

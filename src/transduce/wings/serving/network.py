@@ -8,6 +8,7 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from types import FrameType
 from typing import Any, ClassVar
@@ -16,6 +17,8 @@ import h11
 import uvicorn
 from h11._receivebuffer import ReceiveBuffer
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
@@ -59,10 +62,10 @@ def _connections(wanted: int) -> int:
 
 
 def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
-    """Return uvicorn's configuration. X-Forwarded-For headers are trusted only from `proxies`."""
+    """Return uvicorn's configuration. X-Forwarded-* headers are removed, unless one of `proxies` has sent them."""
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs every malformed form
     return uvicorn.Config(
-        app,
+        _only_from(proxies, app),
         http=type("Protocol", (_Deadlines,), {"limits": limits}),
         ws="none",
         access_log=False,
@@ -71,9 +74,21 @@ def config(app: Any, limits: Limits, proxies: list[str]) -> uvicorn.Config:
         backlog=limits.connections,
         h11_max_incomplete_event_size=16384,
         timeout_graceful_shutdown=limits.drain_seconds,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies,
+        proxy_headers=False,  # `_only_from` reads them
     )
+
+
+def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
+    """The application, with X-Forwarded-* headers from `proxies` only. Elsewhere, any web page could set them."""
+    behind: Any = ProxyHeadersMiddleware(app, [*proxies])  # type: ignore[arg-type]
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["client"][0] not in behind.trusted_hosts:
+            headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"x-forwarded-")]
+            scope = {**scope, "headers": headers}
+        await behind(scope, receive, send)
+
+    return checked
 
 
 class _Headers(ReceiveBuffer):
