@@ -722,12 +722,20 @@ def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
         read_recipe((out / "config.toml").read_text(), "config.toml")
 
 
-def test_a_model_that_no_memory_holds_is_refused(place, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ("d_ff=1000000000", r"d_ff 1000000000.* needs at least \d.* TB of memory, and .* are free\. Choose smaller"),
+        ("d_model=2000000000 d_ff=2000000000", r"needs at least \d.* EB of memory"),
+        ("num_heads=2147483646 d_k=2147483646 d_v=2147483646", r"needs at least \d.* EB of memory"),
+        ("kind=convolutional convolutions=1x99999999999999999999x3", r"or is too large"),
+        ("block_size=1000000000", r"model\.block_size must be at least 1 and below 100"),
+    ],
+)
+def test_a_model_that_no_memory_holds_is_refused(sizes, message, place, tmp_path, capsys):
     command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *ASSIGNMENTS]
-    status, _, said = run(capsys, *command, "model.d_ff=1000000000")
-    check_sentence(
-        status, said, r"d_ff 1000000000.* needs at least \d.* TB of memory, and .* are free\. Choose smaller"
-    )
+    status, _, said = run(capsys, *command, *(f"model.{size}" for size in sizes.split()))
+    check_sentence(status, said, message)
 
 
 def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):

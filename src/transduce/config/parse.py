@@ -240,5 +240,8 @@ def _check_model(model: ModelConfig) -> None:
     if any(not 1 <= layer <= layers for layer in model.expert_layers):
         raise UserError(f"model.expert_layers must be numbers from 1 to {layers}, the number of layers.")
     for text in model.convolutions:
-        if not re.fullmatch(r"[1-9]\d*x[1-9]\d*x[1-9]\d*", text):
-            raise UserError(f"model.convolutions: '{text}' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3.")
+        if not re.fullmatch(r"[1-9]\d{0,2}x[1-9]\d{0,6}x[1-9]\d{0,3}", text):
+            raise UserError(
+                f"model.convolutions: '{text}' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3, or is too "
+                "large."
+            )

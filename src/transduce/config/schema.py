@@ -63,7 +63,7 @@ class ModelConfig:
     positions: Literal["sinusoidal", "learned", "rotary"] = option("sinusoidal", "token positions", paper="sinusoidal")
     init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "method for the initial weights")
     max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
-    block_size: int = option(1, "k, the tokens that are predicted at once; 1: one token at a time", paper="1", least=1)
+    block_size: int = option(1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100)
     experts: int = option(0, "experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000)
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
     expert_layers: tuple[int, ...] = option(

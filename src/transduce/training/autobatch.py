@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -113,7 +114,10 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
 def check_memory(config: RunConfig, device: torch.device) -> None:
     """Raise UserError if the weights, their gradients and Adam's two means don't fit into memory."""
-    needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+    try:
+        needed = 4 * count_parameters(config.model) * torch.float32.itemsize
+    except (RuntimeError, TypeError, OverflowError):  # sizes beyond 64 bits
+        needed = sys.maxsize
     torch.cuda.empty_cache()  # of an earlier training in this process; does nothing without a GPU
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
     if needed > free:
