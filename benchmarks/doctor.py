@@ -26,7 +26,7 @@ from typing import Any
 from transduce.text.pairs import read_lines, read_pairs
 
 Texts = tuple[str, str]
-DOCTOR = [sys.executable, "-m", "transduce.cli", "doctor"]
+DOCTOR = [sys.executable, "-m", "transduce", "doctor"]
 RULES_BY_FAULT = {  # fault -> the rules that should report it
     "exact repetition": {"duplicate"},
     "near repetition": {"near-duplicate"},

@@ -44,7 +44,7 @@ def main() -> None:
         text = Path(folder) / "text.txt"
         lines = arguments.lines or {"kills": 200_000, "speed": 60_000}[arguments.what]
         text.write_text("".join(f"{line}\n" for line in itertools.islice(drawn(), lines)), encoding="utf-8")
-        command = [sys.executable, "-m", "transduce.cli", "translate", arguments.model, "--input", str(text)]
+        command = [sys.executable, "-m", "transduce", "translate", arguments.model, "--input", str(text)]
         command += ["--engine", arguments.engine, "--beam-size", "1"]
         if arguments.what == "kills":
             kills(command, Path(folder))

@@ -126,7 +126,7 @@ def server(model: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "transduce.cli", "serve", str(model), "--port", str(port)]
+    command = [sys.executable, "-m", "transduce", "serve", str(model), "--port", str(port)]
     with subprocess.Popen([*command, "--limit", "limits.connections=100000"]) as process:
         try:
             while asyncio.run(health(port)) != 200:

@@ -105,7 +105,7 @@ def prepare(place: Path) -> Target:
 def serving(target: Target, tally: Tally, *options: str) -> Iterator[Server]:
     """A server at a free port. It must end with status 0 and without a traceback."""
     log = target.model.with_name("server.log")
-    start = [sys.executable, "-m", "transduce.cli", "serve", str(target.model), "--port", "0", "--engine", "torch"]
+    start = [sys.executable, "-m", "transduce", "serve", str(target.model), "--port", "0", "--engine", "torch"]
     with log.open("wb") as out, subprocess.Popen([*start, *options], stdout=out, stderr=out) as process:
         try:
             while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))):

@@ -188,7 +188,3 @@ def _with_flags(error: UserError) -> str:
 def _shown_default(default: Any) -> str | None:
     """The text of a default value in `--help`; None if the default is empty."""
     return None if default in ((), None, "", False) else str(default)
-
-
-if __name__ == "__main__":
-    main()

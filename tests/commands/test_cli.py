@@ -234,7 +234,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as output:
-        command = [sys.executable, "-m", "transduce.cli", "options", "--json"]
+        command = [sys.executable, "-m", "transduce", "options", "--json"]
         run = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (141, "")
 

@@ -377,7 +377,7 @@ def test_lines_in_are_lines_out(kind, place, tmp_path, capsys, standard_input):
 
 def test_standard_input_may_stand_for_any_file(place, capsys):
     target = place / "test.tgt"
-    command = [sys.executable, "-m", "transduce.cli", "score", str(place / "one"), "-", str(target)]
+    command = [sys.executable, "-m", "transduce", "score", str(place / "one"), "-", str(target)]
     with (place / "test.src").open("rb") as source:
         piped = subprocess.run(command, stdin=source, capture_output=True, text=True, check=False)
     assert piped.returncode == 0, piped.stderr
@@ -387,7 +387,7 @@ def test_standard_input_may_stand_for_any_file(place, capsys):
 
 def test_pipes_hold_utf8_whatever_the_system_prefers(place):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "transduce.cli", "translate", str(place / "one"), "--json"]
+    command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--json"]
     content = "ka lo\n\nмир\u2028\n".encode()
     result = subprocess.run(command, input=content, capture_output=True, env=environment, check=False)
     assert result.returncode == 0 and b"Traceback" not in result.stderr  # that one was cut off may be said
@@ -501,7 +501,7 @@ def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, caps
 def test_ctrl_c_leaves_the_old_output(place, tmp_path):
     target = tmp_path / "out.txt"
     target.write_text("old\n")
-    command = [sys.executable, "-m", "transduce.cli", "translate", str(place / "one"), "--output", str(target)]
+    command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--output", str(target)]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background ignores it
     with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import random
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -303,6 +304,13 @@ def test_an_ensemble_has_the_same_directions():
     check_directions([DataConfig(), models[0], DataConfig(directions=("en-de",))], ["a", "b", "c"])
     with pytest.raises(UserError, match=r"^b translates .*de.*en, and a translates .*en.*de\. Models of an ensemble"):
         check_directions(models, ["a", "b"])
+
+
+def test_a_text_that_is_too_long_is_split_without_a_sentence_splitter(tokenizer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    config = replace(model_config(tokenizer), positions="learned", max_positions=4)
+    short, split = own([build(config)], tokenizer, CONFIG).translate(["red", "red house. dog sees red house dog red"])
+    assert "split" not in short.flags and "split" in split.flags and len(split.tokens) > len(short.tokens)
 
 
 def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokenizer):

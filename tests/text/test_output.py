@@ -17,7 +17,7 @@ def test_an_output_file_that_is_a_closed_pipe_ends_with_141(tmp_path: Path) -> N
     reader, writer = os.pipe()
     os.close(reader)
     options = ["doctor", corpus, "--only", "duplicate", "--out", "/dev/stdout"]
-    command = [sys.executable, "-m", "transduce.cli", *map(str, options)]
+    command = [sys.executable, "-m", "transduce", *map(str, options)]
     with os.fdopen(writer, "w") as output:
         run = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (141, "")

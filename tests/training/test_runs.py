@@ -24,7 +24,8 @@ from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import RunConfig
-from transduce.evaluation.evaluate import evaluate, validation
+from transduce.evaluation.evaluate import evaluate, validations
+from transduce.evaluation.perplexity import mean_validation
 from transduce.model.build import build
 from transduce.preparation.prepared import open_prepared
 from transduce.system.errors import UserError
@@ -51,6 +52,12 @@ def place(tmp_path_factory) -> Path:
     for seed, (name, count) in enumerate({"train": 300, "valid": 20, "test": 12}.items()):
         write_texts(folder, name, count, seed)
     return folder
+
+
+def validation(tokenizer, pairs, config):
+    """A function that validates a model, as a training does."""
+    validate = validations(tokenizer, pairs, config)
+    return lambda model: mean_validation(list(validate(model).values()))
 
 
 def files(place: Path, name: str) -> tuple[str, str]:

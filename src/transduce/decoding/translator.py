@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import count, islice, repeat
 from pkgutil import resolve_name
 from types import MappingProxyType
@@ -182,20 +183,25 @@ class Translator(Searcher):
         if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
             if not (long := self._too_long(texts)):
                 return self.translate_sentences(texts, options, numbers)
-            results: dict[int, Translation] = {}
-            for places, each in (({*range(len(texts))} - long, options), (long, options._replace(sentences=True))):
-                some = self._translate([texts[i] for i in places], each, None, [numbers[i] for i in places])
-                results.update(zip(places, some, strict=True))
-            return [results[i] for i in range(len(texts))]
+            short = [i for i in range(len(texts)) if i not in long]
+            others = iter(self.translate_sentences([texts[i] for i in short], options, [numbers[i] for i in short]))
+            options = options._replace(sentences=find_spec("sentencex") is not None)  # else the texts are cut anywhere
+            split = iter(self._split([texts[i] for i in long], options, None, [numbers[i] for i in long]))
+            return [next(split if i in long else others) for i in range(len(texts))]
+        return self._split(texts, options, kinds, numbers)
+
+    def _split(
+        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
+    ) -> list[Translation]:
         plan = self.plan(texts, options, kinds=kinds)
         return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
-    def _too_long(self, texts: list[str]) -> set[int]:
+    def _too_long(self, texts: list[str]) -> list[int]:
         """The indices of the texts that have too many tokens for the engine."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
         long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
-        return {i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit}
+        return [i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit]
 
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None

@@ -10,7 +10,7 @@ from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Scored, Translation
-from transduce.evaluation.perplexity import Perplexity, Validation, mean_validation, perplexity
+from transduce.evaluation.perplexity import Perplexity, Validation, perplexity
 from transduce.evaluation.scores import AUTO, Score, metrics, score
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import Bundle
@@ -66,17 +66,6 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "cut": sum(CUT in translation.flags for translation in evaluation.translations),
         "seconds": round(evaluation.seconds, 2),
     }
-
-
-def validation(
-    tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig
-) -> Callable[[Seq2Seq], Validation | None]:
-    """Make a function that computes a model's perplexity, BLEU and chrF on the validation pairs.
-
-    For a multilingual model, these are the means over its directions.
-    """
-    validate = validations(tokenizer, pairs, config)
-    return lambda model: mean_validation(list(validate(model).values()))
 
 
 def validations(

@@ -13,7 +13,8 @@ from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, differences, flatten, value_of
 from transduce.config.settings import Settings
-from transduce.evaluation.evaluate import validation
+from transduce.evaluation.evaluate import validations
+from transduce.evaluation.perplexity import mean_validation
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
@@ -122,6 +123,7 @@ def resume(
         torch=torch.__version__,
         python=platform.python_version(),
     )
+    validate = validations(prepared.tokenizer, prepared.valid(), config)
     training = Training(
         config=config,
         model=model,
@@ -132,7 +134,7 @@ def resume(
         state=state,
         journal=journal,
         folder=out / model_folder.CHECKPOINTS,
-        validate=validation(prepared.tokenizer, prepared.valid(), config),
+        validate=lambda model: mean_validation(list(validate(model).values())),
         device=device,
         ranks=ranks,
     )

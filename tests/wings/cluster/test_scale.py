@@ -583,7 +583,7 @@ def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_
 @pytest.mark.slow
 def test_ray_ends_with_the_command(model, text, tmp_path):
     """Ctrl-C: nothing that was started runs on, and no folder of Ray's is left."""
-    command = [sys.executable, "-m", "transduce.cli", "translate", str(model), "--engine", "torch", "--on", "ray"]
+    command = [sys.executable, "-m", "transduce", "translate", str(model), "--engine", "torch", "--on", "ray"]
     command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]
     others = set(Path("/tmp").glob("ray-*"))
     process = subprocess.Popen(command, stderr=subprocess.PIPE)

@@ -240,7 +240,11 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
             read_document(content, "a.tmx", "en", "de")
         return
     document = read_document(content, "a.tmx", "en", "de")
-    assert document.write(document.present) == document.write([""] * len(document.texts)) == content
+    assert (
+        document.write([slot.present for slot in document.slots])
+        == document.write([""] * len(document.texts))
+        == content
+    )
     filled = document.write([f"<{number}>".replace("<", "&lt;") for number in range(len(document.texts))])
     assert read_document(filled, "a.tmx", "en", "de").texts == []
     before, after = etree.fromstring(content), etree.fromstring(filled)
@@ -256,7 +260,11 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
 def test_what_is_added_is_written_like_the_rest() -> None:
     content = memory([[("en-US", "a <ph x='1'/>"), ("de-DE", "b")], [("en-US", "c")], [("en-US", "d"), ("de-DE", " ")]])
     document = read_document(content.encode(), "a.tmx", "en", "de")
-    assert (document.texts, document.lines, document.present) == (["c", "d"], [7, 8], ["", " "])
+    assert (document.texts, document.lines, [slot.present for slot in document.slots]) == (
+        ["c", "d"],
+        [7, 8],
+        ["", " "],
+    )
     filled = document.write(["C", "D"]).decode()
     assert '<tuv xml:lang="en-US"><seg>c</seg></tuv><tuv xml:lang="de-DE"><seg>C</seg></tuv></tu>' in filled
     assert '<tuv xml:lang="de-DE"><seg>D</seg></tuv>' in filled

@@ -16,7 +16,7 @@ from transduce.system.journal import Event
 from transduce.wings.inspection.curves import learning_curve
 from transduce.wings.inspection.page import shown
 from transduce.wings.inspection.picture import Maps, Picture
-from transduce.wings.inspection.report import Example, Report, Step, mark_differences, write_report
+from transduce.wings.inspection.report import Example, Report, mark_differences, write_report
 from transduce.wings.inspection.tree import SearchTree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -124,7 +124,7 @@ def test_a_report_says_everything_and_runs_nothing(tmp_path: Path) -> None:
         curve=learning_curve([event("update", step=1, nll=2.0)]),
         picture=picture(EVIL + "6", EVIL + "7"),
         examples=[Example(EVIL + "8", EVIL + "9", EVIL + "10")],
-        next_steps=[Step(EVIL + "11", EVIL + "12")],
+        next_steps=[(EVIL + "11", EVIL + "12")],
     )
     write_report(tmp_path / "report.html", report)
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))

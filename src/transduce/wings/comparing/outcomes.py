@@ -13,10 +13,9 @@ from transduce.decoding.loading import load_models
 from transduce.evaluation.evaluate import evaluate
 from transduce.evaluation.scores import metrics
 from transduce.system.console import log
-from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair, by_direction
+from transduce.text.pairs import Pair
 from transduce.wings.comparing.runs import RECORD, cached
 from transduce.wings.comparing.statistics import Difference, Spread, difference, resamples, spread
 
@@ -82,8 +81,6 @@ class Judge:
 
     def __init__(self, text: EvaluationText, *, per_word: bool) -> None:
         """`per_word`: perplexity per word, because the rows have different vocabularies."""
-        if len(by_direction(text.pairs)) > 1:
-            raise UserError("The test text has several directions. Compare models on the text of one direction.")
         self.sentences = len(text.pairs)
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request
+from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request, length_penalty
 from transduce.system.cache import cache_folder, remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -260,8 +260,7 @@ class CTranslate2Engine:
                 log_probs[i][pieces] = sum(log_prob)
         n_best_lists: NBestLists = []
         for each in log_probs:
-            # The penalty is that of decoding.types.length_penalty, with EOS counted.
-            scores = {pieces: log_prob / ((5 + len(pieces) + 1) / 6) ** alpha for pieces, log_prob in each.items()}
+            scores = {pieces: log_prob / length_penalty(len(pieces) + 1, alpha) for pieces, log_prob in each.items()}
             best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
             n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
         return n_best_lists

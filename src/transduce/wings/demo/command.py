@@ -130,7 +130,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
     from transduce.wings.inspection.curves import learning_curve
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.picture import picture_of
-    from transduce.wings.inspection.report import Example, Report, Step, write_report
+    from transduce.wings.inspection.report import Example, Report, write_report
 
     loaded = model_folder.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
@@ -153,6 +153,6 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             curve=learning_curve(read_events(model / model_folder.JOURNAL)),
             picture=picture_of(loaded.model, recorded),
             examples=examples,
-            next_steps=[Step(*each) for each in next_steps(model)],
+            next_steps=next_steps(model),
         ),
     )

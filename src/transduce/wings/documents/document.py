@@ -65,18 +65,11 @@ class Document:
     def lines(self) -> list[int]:
         return [slot.line for slot in self.slots]
 
-    @cached_property
-    def present(self) -> list[str]:
-        """The current content of each slot."""
-        return [slot.present for slot in self.slots]
-
     def write(self, translations: Sequence[str]) -> bytes:
         """The translated file; an empty translation leaves its slot unchanged.
 
         Raises UserError if the file's encoding lacks a character of a translation.
         """
-        if len(translations) != len(self.slots):
-            raise ValueError(f"{len(translations)} translations for {len(self.slots)} texts")
         final = [new or slot.present for slot, new in zip(self.slots, translations, strict=True)]
         replaced = list[tuple[Slot, str]]()
         for i, slot in enumerate(self.slots):

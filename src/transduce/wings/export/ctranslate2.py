@@ -91,14 +91,11 @@ def runner(model: Path, *pieces: Path) -> Runner:
             batch_type="tokens",
         )
         translations = [result.hypotheses[0] for result in results]
-        return [Output(pieces, _plain(target.decode(pieces), joint)) for pieces in translations]
+        decoded = map(target.decode, translations)
+        plain = decoded if joint else (text.replace(SPACE, " ").strip() for text in decoded)
+        return [Output(*each) for each in zip(translations, plain, strict=True)]
 
     return Runner(translate, str(translator.compute_type))
-
-
-def _plain(text: str, joint: bool) -> str:
-    """Replace SentencePiece's symbols for spaces with spaces, unless `joint`."""
-    return text if joint else text.replace(SPACE, " ").strip()
 
 
 def _names(*, joint: bool) -> tuple[str, str]:

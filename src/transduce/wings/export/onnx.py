@@ -6,10 +6,10 @@ The folder contains encoder.onnx, decoder.onnx, config.toml and the tokenizer (s
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from transduce import model_folder
-from transduce.config.parse import to_toml
 from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
@@ -55,7 +55,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     except ValueError as error:
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)
-    (folder / model_folder.CONFIG).write_text(to_toml(model.config), encoding="utf-8")
+    model_folder.write_config(folder, replace(model.config, sources=None))
     if (model.folder / model_folder.CONFIDENCE).exists():
         shutil.copy(model.folder / model_folder.CONFIDENCE, folder)
     if model.config.data.directions and (model.folder / model_folder.METRICS).exists():  # routes and pivots need them

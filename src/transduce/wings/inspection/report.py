@@ -24,11 +24,6 @@ class Example(NamedTuple):
     reference: str
 
 
-class Step(NamedTuple):
-    purpose: str
-    command: str
-
-
 @dataclass(frozen=True)
 class Report:
     """The content of a report."""
@@ -40,7 +35,7 @@ class Report:
     curve: str = ""  # SVG, from `learning_curve`
     picture: Picture | None = None  # of the attention and search of one sentence
     examples: Sequence[Example] = ()
-    next_steps: Sequence[Step] = ()
+    next_steps: Sequence[tuple[str, str]] = ()  # purposes and commands
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -111,6 +106,6 @@ def _examples(examples: Sequence[Example]) -> str:
     return f'<table class="examples"><thead>{head}</thead>\n<tbody>{"".join(rows)}</tbody></table>'
 
 
-def _next_steps(steps: Sequence[Step]) -> str:
-    items = "\n".join(f"<li>{shown(step.purpose)}<pre>{shown(step.command)}</pre></li>" for step in steps)
+def _next_steps(steps: Sequence[tuple[str, str]]) -> str:
+    items = "\n".join(f"<li>{shown(purpose)}<pre>{shown(command)}</pre></li>" for purpose, command in steps)
     return f"<ul>{items}</ul>" if steps else ""

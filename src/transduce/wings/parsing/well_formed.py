@@ -33,15 +33,13 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 class WellFormed:
     """A TokenFilter that lets a search complete only trees over all words of a sentence.
 
-    Raises ValueError if a token limit is below 2 * words + 2.
+    A token limit must be at least 2 * words + 2.
     """
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
         """`kinds` has shape (v,); `words` are the sentences' word counts; `limits` are the token limits without EOS."""
         self.kinds, self.marks = kinds, int(((kinds >= MARK) & (kinds < CLOSES_TO)).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
-        if (self.limits < 2 * self.words + 2).any():
-            raise ValueError("a token limit must be at least 2 * words + 2")
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
         """Set log_probs (b, w, v) to -inf for each next token after which `tokens` (b, w, n) can't become a tree."""

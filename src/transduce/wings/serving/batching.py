@@ -27,7 +27,6 @@ class QueueFullError(HTTPException):
 
     def __init__(self, seconds: int):
         super().__init__(503, "The server is busy. Try again later.", {"Retry-After": str(seconds)})
-        self.seconds = seconds  # estimated time until the queue has room
 
 
 class BatchKey(NamedTuple):

@@ -92,18 +92,13 @@ class ConstraintSelector:
         beam_size: int,
         forbidden: Sequence[Sequence[tuple[int, ...]]] = (),
     ):
-        """`forbidden` are token sequences that a sentence's translation must not have.
-
-        Raises ValueError if a sentence's constraints need more tokens than its limit in `limits`.
-        """
+        """`forbidden` are token sequences that a sentence's translation must not have."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
         self.limits, self.forbidden = list(limits), list(forbidden) or [()] * len(limits)
         most = max(beam_size, MAX_HYPOTHESES)
         self.sizes = [min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences]
         # For each sentence, the progress of its open hypotheses, by their tokens.
         self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): NOTHING} for _ in self.sentences]
-        if any(each.missing(NOTHING) > limit for each, limit in zip(self.sentences, limits, strict=True)):
-            raise ValueError("the constraints of a sentence exceed the token limit of its translation")
 
     @property
     def beam_size(self) -> int:
