@@ -175,7 +175,7 @@ def load_network(description: Description, device: "torch.device | str" = "cpu")
     folder = description.weights.parent
     if not description.finished:
         log(f"Warning: {folder.parent.parent} has no {MANIFEST}: it is unfinished or damaged. {folder.name} is used.")
-    verify(folder, hashes=True, digest=remembered_digest, only=WEIGHTS)
+    verify(folder, hashes=True, remembered=remembered_digest, only=WEIGHTS)
     model = build(description.config.model)
     load_weights(model, description.weights)
     return model.to(device).eval()

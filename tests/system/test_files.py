@@ -1,5 +1,6 @@
 """A folder is there whole or not at all, whatever interrupts its writing; damage has a name."""
 
+import errno
 import json
 import os
 import re
@@ -16,10 +17,12 @@ from hypothesis import strategies as st
 from forked import Forked
 from transduce.system.errors import UserError
 from transduce.system.files import (
+    is_full,
     publish,
     read_manifest,
     remove_leftovers,
     verify,
+    write_error,
     write_file,
     write_folder,
     write_text,
@@ -384,6 +387,11 @@ def test_a_full_disk_is_told_and_changes_nothing(tmp_path):
     command = [*namespace, "sh", "-c", f'{mount} && exec "$0" -c "$1" {tmp_path} 20000', sys.executable, IMPORTS + FULL]
     result = subprocess.run(command, capture_output=True, text=True)
     check_full(result, tmp_path, r"bytes are free \(.*No space left on device.*Free more space")
+
+
+def test_a_used_up_quota_is_a_full_disk(tmp_path):
+    full = write_error(tmp_path / "new", 10, OSError(errno.EDQUOT, "Disk quota exceeded"))
+    assert is_full(OSError(errno.EDQUOT, "")) and "your disk quota is used up" in str(full) and "free" not in str(full)
 
 
 def test_a_file_size_limit_is_a_full_disk(tmp_path):

@@ -12,9 +12,10 @@ from transduce import model_folder
 from transduce.commands.info import info
 from transduce.decoding.loading import load
 from transduce.preparation.prepared import open_prepared
-from transduce.system import cache
+from transduce.system import cache, files
 from transduce.system.errors import UserError
-from transduce.system.files import digest, read_manifest
+from transduce.system.files import digest, publish, read_manifest
+from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.run import train
 from variants import slow
 
@@ -117,9 +118,11 @@ def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, mon
     translations(folder)
     memory = tmp_path / "cache" / "transduce" / cache.DIGESTS_FILE
     status, content = weights.stat(), memory.read_text()
-    memory.write_text(content.replace(digest(weights), 64 * "0"))
-    with pytest.raises(UserError, match="SHA-256"):  # so the memory was believed
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "digest", lambda path: pytest.fail(f"{path} is read") if path == weights else digest(path))
         translations(folder)
+    memory.write_text(content.replace(digest(weights), 64 * "0"))
+    translations(folder)  # the file is whole, whatever the memory says
     memory.write_text("damaged")
     translations(folder)
     assert memory.read_text() == content
@@ -162,3 +165,17 @@ def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finish
     (folder / "tokenizer.model").write_bytes(flipped((folder / "tokenizer.model").read_bytes()))
     with pytest.raises(UserError, match=r"tokenizer\.model is missing or damaged"):
         translations(folder)
+
+
+def test_token_ids_that_the_vocabulary_lacks_are_refused(finished, tmp_path):
+    shutil.copytree(finished / "data", tmp_path / "data")
+    few = Tokenizer.train(["ba ce", "di fo"], ["ba ce", "di fo"], vocab_size=262)
+    files, ids = read_manifest(tmp_path / "data"), open_prepared(tmp_path / "data").mixture.stores[0].target.ids
+    assert ids.max() >= few.target.size
+    with publish(tmp_path / "data") as aside:
+        for name in files:
+            (aside / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tmp_path / "data" / name, aside / name)
+        few.save(aside)
+    with pytest.raises(UserError, match="has token ids that are not in its vocabulary"):
+        open_prepared(tmp_path / "data")

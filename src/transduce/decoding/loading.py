@@ -122,7 +122,9 @@ def summarize(folder: Path) -> Summary:
     """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
     model = _describe([folder], {}, is_export=export_engine(folder) is not None)
     if model.descriptions:
-        verify(model.descriptions[0].weights.parent, hashes=True, digest=remembered_digest, only=model_folder.WEIGHTS)
+        verify(
+            model.descriptions[0].weights.parent, hashes=True, remembered=remembered_digest, only=model_folder.WEIGHTS
+        )
         size = model.descriptions[0].size
     else:
         size = sum(entry.size for entry in read_manifest(folder).values())
@@ -153,7 +155,7 @@ def _confidence(folder: Path) -> Confidence | None:
 def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
-        verify(paths[0], hashes=True, digest=remembered_digest, but=model_folder.NOT_NEEDED)
+        verify(paths[0], hashes=True, remembered=remembered_digest, but=model_folder.NOT_NEEDED)
         config, descriptions = model_folder.read_config(paths[0]), []
     else:
         descriptions = [model_folder.describe(path) for path in paths]

@@ -122,7 +122,7 @@ def prepared_corpora(own: Path, data: DataConfig) -> list[Path]:
 
 
 def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
-    """Open a prepared corpus. Raises UserError if a file is missing or damaged.
+    """Open a prepared corpus. Raises UserError if a file is missing or damaged, or if the vocabulary lacks a token id.
 
     If `hashes` is false, only the sizes of the files are checked.
     """
@@ -133,6 +133,9 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
     tokenizer = Tokenizer.load(folder)
+    sides = [(s.source.ids, tokenizer.source) for s in stores] + [(s.target.ids, tokenizer.target) for s in stores]
+    if hashes and any(ids.size and ids.max() >= vocabulary.size for ids, vocabulary in sides):
+        raise UserError(f"{folder} has token ids that are not in its vocabulary. Prepare the corpus again.")
     if facts.options.get("data.directions"):
         return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
     return Prepared(folder, facts, tokenizer, Mixture(stores, facts.weights), range(len(stores)))

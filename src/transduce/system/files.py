@@ -151,14 +151,14 @@ def verify(
     folder: Path | str,
     *,
     hashes: bool = False,
-    digest: Callable[[Path], str] = digest,
+    remembered: Callable[[Path], str] | None = None,
     but: Collection[str] = (),
     only: str = "",
 ) -> None:
-    """Check the sizes of the files in a folder's manifest, and their SHA-256, by `digest`, if `hashes` is true.
+    """Check the sizes of the files in a folder's manifest and, if `hashes` is true, their SHA-256.
 
-    The files named in `but` are not checked. If `only` is not empty, no other file is checked. Raises UserError for the
-    first missing or damaged file.
+    A file whose `remembered` SHA-256 is right is not read. The files named in `but` are not checked. If `only` is not
+    empty, no other file is checked. Raises UserError for the first missing or damaged file.
     """
     for name, entry in read_manifest(folder).items():
         if name in but or (only and name != only):
@@ -169,7 +169,7 @@ def verify(
             raise UserError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
             raise UserError(f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}")
-        if hashes and digest(path) != entry.sha256:
+        if hashes and not (remembered and remembered(path) == entry.sha256) and digest(path) != entry.sha256:
             raise UserError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
 
 
@@ -285,7 +285,9 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
         reason = error.strerror if isinstance(error, OSError) else None
         return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
     size = f"it needs at least {needed:,} bytes, " if needed else ""
-    if _error_number(error) == errno.EFBIG:
+    if _error_number(error) == errno.EDQUOT:
+        room, remedy = "your disk quota is used up", "Delete files, or ask for a larger quota"
+    elif _error_number(error) == errno.EFBIG:
         room, remedy = "the size of a file is limited", "Raise the limit (`ulimit -f`)"
     else:
         free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free

@@ -149,7 +149,7 @@ def read_compute_type(place: Path) -> str | None:
     """A cached engine's compute type, "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
         if place.exists():
-            verify(place, hashes=True, digest=remembered_digest)
+            verify(place, hashes=True, remembered=remembered_digest)
             return str(json.loads((place / CHECK_FILE).read_text(encoding="utf-8"))["compute_type"])
     except (UserError, OSError, LookupError, TypeError, ValueError):
         with contextlib.suppress(OSError):  # another process may be deleting the engine

@@ -1,5 +1,6 @@
 """`transduce translate` for documents."""
 
+import shutil
 from itertools import count as count_from
 from pathlib import Path
 
@@ -39,9 +40,9 @@ def run(call: Call) -> None:
 
 
 def _keep_earlier(output: Path, content: bytes) -> None:
-    """Rename a file with other content that has the output's place: a person may have corrected it."""
+    """Copy a file with other content that has the output's place: a person may have corrected it."""
     if output != STANDARD_OUTPUT and output.is_file() and output.read_bytes() != content:
         names = (f"{output.name}.bak{number or ''}" for number in count_from(0))
         kept = next(path for path in map(output.with_name, names) if not path.exists())
-        output.rename(kept)
+        shutil.copy2(output, kept)
         log(f"The earlier {output} is now {kept}.")
