@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import random
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -44,10 +45,14 @@ def command(*arguments: object) -> str:
     return out.getvalue()
 
 
+TIMED = {"manifest.json", "metrics.json", "run.json", "journal.jsonl", "README.md", ".translations.jsonl"}
+SECONDS = re.compile(rb'"seconds": [-+.e0-9]+')
+
+
 def content(*files: Path) -> str:
-    """The hash of the content of files and folders, without the files that hold times."""
+    """The hash of the content of files and folders, without durations and the files that hold times or hashes."""
     paths = [path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])]
-    parts = [path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".json", ".jsonl", ".md")]
+    parts = [SECONDS.sub(b"", path.read_bytes()) for path in paths if path.is_file() and path.name not in TIMED]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -320,6 +320,7 @@ def test_held_out_pairs_lie_in_the_prepared_corpus_too_unless_another_one_has_it
     model = model._replace(config=replace(model.config, data=replace(model.config.data, corpora=(corpus,))))
     assert held_out(model, 5) == read_valid(prepared)[:5]
     Tokenizer.train(["a b c"], ["d e f"], vocab_size=270, joint=True).save(prepared)
+    (prepared / "manifest.json").unlink()
     assert {pair.origin.file for pair in held_out(model, 5)} == {PHRASEBOOK}
     data = replace(model.config.data, source="de", directions=("de-en", "de-fr"))
     assert [pair.direction for pair in phrases(data, 3)] == ["de-en", "de-fr", "de-en"]

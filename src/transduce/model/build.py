@@ -40,7 +40,7 @@ def initialise(model: nn.Module, seed: int, method: str = "transduce") -> None:
 
     * transduce: query, key and value matrices are divided by sqrt(2), as if they were one matrix. The last matrix of
       every residual branch is divided by the square root of the number of branches in the encoder or decoder (Radford
-      et al., 2019). docs/reference/recipes.md (Initialisation) has a comparison, with one seed.
+      et al., 2019). docs/reference/recipes.md (Initialisation) has a comparison.
     * xavier: embeddings are drawn by Xavier's method, too (The Annotated Transformer; OpenNMT-py: param_init_glorot).
     * t2t: query, key and value are one matrix in self-attention; key and value are one matrix in attention to the
       source (tensor2tensor of June 2017: initializer "uniform_unit_scaling", common_attention.py, modalities.py).

@@ -86,6 +86,12 @@ def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
     assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in ("table.png", "table-curves.png"))
     assert run(capsys, *asked)[:2] == (0, printed), "from what is there, without training"
     assert "Translating" not in run(capsys, *asked)[2]
+    other = command(
+        tmp_path, files, 'seeds = 2\nupdates = 6\n[rows]\none = "model.dropout=0.1"\ntwo = "model.dropout=0.2"\n'
+    )
+    status, _, said = run(capsys, *other, "--budget", "5")
+    assert status == 2 and "out holds another table" in said and json.loads((tmp_path / "out/table.json").read_text())
+    assert (tmp_path / "out/table.md").read_text() == page and not (tmp_path / "out/one").exists()
 
 
 def test_a_prepared_corpus_has_its_validation_text_and_languages(files, tmp_path, capsys, monkeypatch):

@@ -43,6 +43,11 @@ def test_every_share_has_the_options_of_the_recipe_or_of_the_user(treebank, tmp_
     assert {(run.options["train.learning_rate"], run.options["train.steps"]) for run in own} == {(0.1, 40)}
 
 
+def test_a_tiny_treebank_has_no_two_equal_rows(treebank, tmp_path):
+    (tmp_path / "some.mrg").write_text((tmp_path / "few.mrg").read_text())
+    assert [run.name for run in planned(treebank, tmp_path)] == ["parsing/some-3", "parsing/some-2", "parsing/some-1"]
+
+
 @pytest.mark.parametrize("name", ["craft-parsing", "gum-parsing", "ptb-sample-parsing"])
 def test_recipes_for_small_treebanks_share_a_peak_rate(name):
     assert peak(read_recipe(*read_text(name))) == pytest.approx(PEAK, rel=0.002)

@@ -1,5 +1,7 @@
 """`transduce compare`."""
 
+import contextlib
+import json
 import math
 import sys
 from collections.abc import Sequence
@@ -63,11 +65,20 @@ def compare(
     for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
+    _check_folder(out, [row.name for row in definition.rows])
     standings = train_rows(definition, make_folder(out), budget, "transduce compare")
     finished = report.table(definition, standings, standings.rows(), "table", out)
     show(finished)
     for path in finished.write(out):
         log(f"Written: {path}")
+
+
+def _check_folder(out: Path, rows: Sequence[str]) -> None:
+    """Raise UserError if the folder holds a table that has none of these rows."""
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):  # there is none, or it is damaged
+        known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
+        if known and known.isdisjoint(rows):
+            raise UserError(f"{out} holds another table. Choose another folder.")
 
 
 def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from transduce.wings.comparing.statistics import LEVEL
 TUNING = "tuning"  # the folder of a row's grid
 SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
-STAGE_OPTIONS = (  # of all rows, for a second stage too; its model and vocabulary are those of the first stage
-    *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize"),
-    *("train.threads", "train.precision", "decode."),
+STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
+    *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize", "data.max_tokens"),
+    *("train.threads", "train.precision", "train.clip_norm", "decode."),
 )
 BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
 KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
@@ -89,8 +89,8 @@ class Definition:
         """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
         if row.init:
             return self.vocabulary(next(each for each in self.rows if each.name == row.init))
-        names = (name for name in row.options if name.startswith("data.") and name not in SAME_VOCABULARY)
-        return {name: row.options[name] for name in names}
+        options = row.options.items()
+        return {name: value for name, value in options if name.startswith("data.") and name not in SAME_VOCABULARY}
 
     @property
     def tuned_rows(self) -> list[RowDefinition]:
@@ -99,8 +99,7 @@ class Definition:
 
     def points(self) -> list[dict[str, Any]]:
         """The combinations of the values of the grid; without a grid, none."""
-        values = itertools.product(*self.grid.values())
-        return [dict(zip(self.grid, point, strict=True)) for point in values] if self.grid else []
+        return [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values()) if point]
 
     def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
         """The experiment that tries a point of the grid for a row."""
@@ -132,7 +131,8 @@ class Definition:
     def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
         if row.init:
             first = next(each for each in self.rows if each.name == row.init)
-            kept = {name: value for name, value in self.options.items() if name.startswith(STAGE_OPTIONS)}
+            both = {**self.options, **first.options}
+            kept = {name: value for name, value in both.items() if name.startswith(STAGE_OPTIONS)}
             return Experiment(name, {**kept, **row.options}, row.name, init=self._folder(first))
         options = {**self.options, **row.options, **point}
         if self.budget:

@@ -56,8 +56,7 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     planned = [_experiment("phrasebook", "phrasebook", book["train"], book["valid"], book["test"], options)]
     recipe = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"])
     for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
-        for share in SHARES:
-            count = len(range(0, sizes[corpus], share))
+        for count, share in {len(range(0, sizes[corpus], share)): share for share in SHARES}.items():
             file = folder / f"{name}-{count}.mrg"
             # Every share-th tree: the first trees of a corpus come from only a few documents.
             write_text(file, "".join(f"{tree}\n" for tree, _ in islice(read_trees(corpus), 0, None, share)))
