@@ -43,7 +43,7 @@ pytest: .venv/installed-dev | lint
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile $(FAST)
 
 attack: .venv/installed-attack
-	for attack in damage kills texts documents server fuzz mutants; do \
+	for attack in damage kills texts documents server endurance fuzz mutants; do \
 		OMP_NUM_THREADS=1 $(BIN)/python benchmarks/attack/$$attack.py --minutes $(MINUTES) || exit 1; done
 
 audit: .venv/installed-audit

@@ -9,7 +9,8 @@ kills the repeated command as well, and runs the command again to its end. The o
   differs    a file is missing or has other bytes: a defect
   leftover   a temporary file, a lock or a folder remains: a defect
   error      the repeated command ends with a traceback, or refuses to go on although its result is missing: a defect
-Files that hold times (.json, .jsonl, .md) are compared by name only. All other files are compared by their bytes.
+Files that hold times or hashes (TIMED in toy.py) are compared by name only, and all other files by their bytes,
+without durations.
 
 Every kill is a line in the file of results. Started again with this file, the script continues with other kills. The
 table counts the kills in the file. The exit status is 1 if there are defects. Without `strace`, all moments are random.

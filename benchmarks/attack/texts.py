@@ -35,7 +35,7 @@ from transduce.decoding.types import TranslationOptions
 OUTCOMES = ("translated", "refused", "defect")
 SECONDS = 300  # of computing for one file
 TIE = 1e-3  # two translations whose scores differ less are a tie: the size of a batch changes the rounding
-ENGINES = {"torch": "model", "int8": "model", "ctranslate2": "model", "auto": "onnx"}  # names and folders
+ENGINES = {"torch": "model", "int8": "model", "ctranslate2": "model", "auto": "onnx", "blockwise": "blocks"}  # folders
 Draw = random.Random
 
 
@@ -167,9 +167,13 @@ def main() -> None:
         source, target = write_corpus(place)
         corpus = ("--train", source, target, "--from", "ka", "--to", "zu", "data.holdout=120")
         command("train", *corpus, "--out", place / "model", *TINY, "train.steps=600")
+        command("train", *corpus, "--out", place / "blocks", *TINY, "train.steps=600", "model.block_size=3")
         command("export", place / "model", "--to", "onnx", "--out", place / "onnx")
-        options = {"decode.beam_size": 2, "decode.max_extra_tokens": 5}
-        engines = {name: load(place / folder, options, engine=name) for name, folder in ENGINES.items()}
+        options, beams = {"decode.max_extra_tokens": 5}, {"decode.beam_size": 2}
+        engines = {
+            name: load(place / folder, options if name == "blockwise" else options | beams, engine=name)
+            for name, folder in ENGINES.items()
+        }
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
         end = time.monotonic() + 60 * arguments.minutes
         for number in range(arguments.first, arguments.first + arguments.files):

@@ -102,8 +102,10 @@ def read_config(folder: Path) -> RunConfig:
     if not (folder / SOURCES).is_file():
         return config
     try:
+        if (folder / MANIFEST).exists():
+            verify(folder, hashes=True, only=SOURCES)
         sources = {**json.loads((folder / SOURCES).read_bytes())}
-    except (ValueError, TypeError, RecursionError):
+    except (UserError, ValueError, TypeError, RecursionError):
         log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
         return config
     return dataclasses.replace(config, sources=sources)

@@ -105,6 +105,14 @@ def test_damaged_scores_do_not_stop_a_translation(finished, tmp_path, capfd):
     assert f"Warning: {folder / 'metrics.json'} is damaged" in said.err and "parameters" not in said.out
 
 
+def test_damage_to_what_info_shows_is_named(finished, tmp_path, capfd):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    (folder / "sources.json").write_text('{"step": 4}')  # valid, but of another file
+    info(folder)
+    assert f"Warning: {folder / 'sources.json'} is damaged" in capfd.readouterr().err
+
+
 def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, monkeypatch):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)

@@ -185,7 +185,7 @@ def check(config: RunConfig) -> None:
 
 
 def _check_directions(config: RunConfig) -> None:
-    """Raise UserError if a multilingual model has a wrong direction, or options for models with one direction."""
+    """Raise UserError if a direction of a multilingual model is not SOURCE-TARGET."""
     for direction in config.data.directions:
         source, _, target = direction.partition("-")
         if not source or not target or "-" in target or source == target:

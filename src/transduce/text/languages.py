@@ -97,6 +97,6 @@ def language_name(code: str) -> str:
     except ImportError:
         return code
     try:
-        return Locale.parse(code, sep="-").get_display_name("en") or code
+        return Locale.parse(code.replace("_", "-"), sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):
         return code

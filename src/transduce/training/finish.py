@@ -113,7 +113,7 @@ def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     if not old and (its := metrics.get("validation")):
         old = {str(directions_of(trained)[0].as_codes): {**its, "bleu": its.get("bleu_greedy")}}
     for name, its in directions.items():
-        if (before := old.get(name)) and its["validation"]["bleu"] is not None and before["bleu"] is not None:
+        if (before := old.get(name)) and None not in (its["validation"]["bleu"], before["bleu"], before["perplexity"]):
             its["before"] = {score: before[score] for score in ("perplexity", "bleu")}
             log(
                 f"{name}: BLEU {before['bleu']:.1f} → {its['validation']['bleu']:.1f} (greedy), perplexity "

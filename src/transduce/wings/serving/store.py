@@ -219,8 +219,10 @@ class ModelStore:
             self._refuse(model, state, str(error))
 
     async def _renew(self, model: Model, state: State) -> bool:
-        reason = await self._bring(model, state)
-        self._incoming = 0
+        try:
+            reason = await self._bring(model, state)
+        finally:
+            self._incoming = 0
         if reason:
             self._refuse(model, state, reason)
         else:
