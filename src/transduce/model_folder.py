@@ -95,14 +95,16 @@ def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise UserError(f"{folder} is not a model folder: {path} is missing.")
+    if is_finished := (folder / MANIFEST).exists():
+        verify(folder, hashes=True, only=CONFIG)
     text, _, seal = path.read_bytes().decode("utf-8", "replace").rpartition(SEAL)
     config = configure(read_recipe(text or seal, str(path)))
-    if not (folder / MANIFEST).exists() and seal != _seal(text):  # the manifest of a finished model has its hash
+    if not is_finished and seal != _seal(text):
         raise UserError(f"{path} is damaged, or was edited. Set options on the command line, or train in a new folder.")
     if not (folder / SOURCES).is_file():
         return config
     try:
-        if (folder / MANIFEST).exists():
+        if is_finished:
             verify(folder, hashes=True, only=SOURCES)
         sources = {**json.loads((folder / SOURCES).read_bytes())}
     except (UserError, ValueError, TypeError, RecursionError):

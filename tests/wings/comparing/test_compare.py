@@ -414,14 +414,14 @@ def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_p
 def test_damage_to_a_finished_run_is_named(given, tmp_path):
     one = Experiment("one", {**given, "train.steps": 2})
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
-    for name in ("metrics.json", ".experiment.json"):
+    for name in ("metrics.json", "run.json", ".experiment.json"):
         path = tmp_path / "one/seed-1" / name
         content = path.read_text()
         for damaged in (
             "",
             "[]",
             "\0" * len(content),
-            content.replace("seconds", "secondz").replace("options", "option"),
+            content.replace("options", "option") + " ",
         ):
             path.write_text(damaged)
             with pytest.raises(UserError, match=rf"{name}.* is damaged"):

@@ -177,7 +177,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         record = _record(experiment, out) if (out / MANIFEST).exists() else None
         if record is None or out.name != f"seed-{record['seed']}":
             continue  # not finished, or a copy under another name
-        verify(out, hashes=True, only=model_folder.METRICS)
+        for name in (model_folder.METRICS, model_folder.RUN):
+            verify(out, hashes=True, only=name)
         metrics = model_folder.read_metrics(out)
         made_by |= {session.code: out for session in _sessions(out)}
         validation, training = metrics.get("validation", {}), metrics["training"]
