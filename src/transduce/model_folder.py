@@ -101,12 +101,12 @@ def read_config(folder: Path) -> RunConfig:
     config = configure(read_recipe(text or seal, str(path)))
     if not is_finished and seal != _seal(text):
         raise UserError(f"{path} is damaged, or was edited. Set options on the command line, or train in a new folder.")
-    if not (folder / SOURCES).is_file():
-        return config
     try:
         if is_finished:
             verify(folder, hashes=True, only=SOURCES)
         sources = {**json.loads((folder / SOURCES).read_bytes())}
+    except FileNotFoundError:  # of an imported model
+        return config
     except (UserError, ValueError, TypeError, RecursionError):
         log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
         return config

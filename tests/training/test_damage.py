@@ -108,9 +108,10 @@ def test_damaged_scores_do_not_stop_a_translation(finished, tmp_path, capfd):
 def test_damage_to_what_info_shows_is_named(finished, tmp_path, capfd):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
-    (folder / "sources.json").write_text('{"step": 4}')  # valid, but of another file
-    info(folder)
-    assert f"Warning: {folder / 'sources.json'} is damaged" in capfd.readouterr().err
+    for damage in (lambda path: path.write_text('{"step": 4}'), Path.unlink):  # what another file holds, nothing
+        damage(folder / "sources.json")
+        info(folder)
+        assert f"Warning: {folder / 'sources.json'} is damaged" in capfd.readouterr().err
 
 
 def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, monkeypatch):
