@@ -196,11 +196,6 @@ def test_a_term_does_not_end_inside_a_word():
     assert contains(best("a"), "a") and best("a") != "ab"
 
 
-def test_there_must_be_room():
-    with pytest.raises(ValueError):
-        ConstraintSelector([[CONSTRAINTS["ab"], CONSTRAINTS["a"]]], BOUNDARIES, [2], 4)
-
-
 # -- glossaries -------------------------------------------------------------------------------------------
 
 

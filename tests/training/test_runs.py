@@ -719,9 +719,11 @@ def test_damaged_models_are_named(name, damage, model, tmp_path, capsys):
 
 def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
     out = tmp_path / "newer"
-    shutil.copytree(model, out, ignore=shutil.ignore_patterns("checkpoints"))
-    text = (out / "config.toml").read_text()
-    (out / "config.toml").write_text(text.replace("format = 1", "format = 99"))
+    with write_folder(out) as aside:
+        for name in read_manifest(model):
+            shutil.copyfile(model / name, aside / name)
+        text = (model / "config.toml").read_text()
+        (aside / "config.toml").write_text(text.replace("format = 1", "format = 99"))
     for command in (["info", out], ["train", "--out", out]):
         status, _, said = run(capsys, *command)
         check_sentence(status, said, r"config\.toml has format 99, but this version reads format 1; install a newer")
