@@ -11,14 +11,14 @@ from transduce.config.parse import configure
 from transduce.config.schema import ModelConfig
 from transduce.config.size_table import (
     FINE_TUNING_DIVISOR,
-    FROM_SCRATCH,
+    ON_TEXTS,
     PLANNED_SHARE,
     SMALL,
     SMALL_CORPUS_PAIRS,
     TABLE,
     model_options,
-    scratch_options,
     sizes_for,
+    text_options,
     training_options,
     validation_interval,
 )
@@ -83,9 +83,9 @@ def test_the_number_of_updates_that_a_user_sets_stays():
 
 
 def test_only_a_small_corpus_gets_more_regularization():
-    assert scratch_options(SMALL_CORPUS_PAIRS) == {**FROM_SCRATCH, **SMALL}
-    assert scratch_options(SMALL_CORPUS_PAIRS + 1) == FROM_SCRATCH
-    assert configure(SMALL, FROM_SCRATCH).train.select_by == "chrf"
+    assert text_options(SMALL_CORPUS_PAIRS) == {**ON_TEXTS, **SMALL}
+    assert text_options(SMALL_CORPUS_PAIRS + 1) == ON_TEXTS
+    assert configure(SMALL, ON_TEXTS).train.select_by == "chrf"
 
 
 def test_validations_take_little_time_but_there_are_ten():

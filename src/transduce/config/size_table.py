@@ -39,7 +39,7 @@ TABLE = (
 )
 
 FINE_TUNING_DIVISOR = 3  # of the peak rate
-FROM_SCRATCH: Mapping[str, Any] = {  # for training from scratch on texts
+ON_TEXTS: Mapping[str, Any] = {  # for training on texts, from scratch and with --init
     "train.ema": 0.998,
     "train.select_by": "chrf",  # perplexity stops improving long before BLEU and chrF do
     "train.patience": 0,  # else a training run may end before its cool-down, which gains much
@@ -108,13 +108,13 @@ def training_options(
     }
 
 
-def scratch_options(pairs: int) -> Mapping[str, Any]:
-    """More options for training from scratch on texts."""
-    return {**FROM_SCRATCH, **SMALL} if pairs <= SMALL_CORPUS_PAIRS else FROM_SCRATCH
+def text_options(pairs: int) -> Mapping[str, Any]:
+    """More options for training on texts."""
+    return {**ON_TEXTS, **SMALL} if pairs <= SMALL_CORPUS_PAIRS else ON_TEXTS
 
 
 def validation_interval(pairs: int, held_out: int, updates_per_epoch: int, steps: int) -> int:
-    """The updates between validations of training from scratch on texts: one epoch or, if few pairs are trained on,
+    """The updates between validations of training on texts: one epoch or, if few pairs are trained on,
     several epochs, but at most a tenth of the training.
     """
     epochs = -(-VALIDATION_RATIO * held_out // pairs)

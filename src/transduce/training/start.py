@@ -254,7 +254,7 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
     if only_risk := fine_tuning and 0 < steps <= risk:
         per_epoch = -(-steps // size_table.RISK_VALIDATIONS)
     has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
-    from_scratch = not fine_tuning and not config.data.symbols and not has_schedule
+    is_planned = not only_risk and not config.data.symbols and not has_schedule
     automatic = size_table.training_options(
         facts.pairs,
         per_epoch,
@@ -263,11 +263,11 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         warmup=settings.get("train.warmup", 0),
         rate_divisor=size_table.FINE_TUNING_DIVISOR if fine_tuning and not only_risk else 1,
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
-        cooldown=from_scratch,
+        cooldown=is_planned,
     )
     interval = per_epoch
-    if from_scratch:
-        automatic = {**automatic, **size_table.scratch_options(facts.pairs)}
+    if is_planned:
+        automatic = {**automatic, **size_table.text_options(facts.pairs)}
         steps = settings.get("train.steps", automatic["train.steps"])
         interval = size_table.validation_interval(facts.pairs, facts.held_out, per_epoch, steps)
     measured = {

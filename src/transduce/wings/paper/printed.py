@@ -6,11 +6,11 @@ from importlib.resources import files
 from typing import Any
 
 from transduce.config.schema import RunConfig, flatten
-from transduce.config.size_table import FROM_SCRATCH, SMALL
+from transduce.config.size_table import ON_TEXTS, SMALL
 from transduce.decoding.types import PLAIN_SEARCH
 
 PLAIN_OPTIONS = {  # training and search as in the paper, also with a small corpus
-    **{name: flatten(RunConfig())[name] for name in (*FROM_SCRATCH, *SMALL, "train.cooldown")},
+    **{name: flatten(RunConfig())[name] for name in (*ON_TEXTS, *SMALL, "train.cooldown")},
     **{f"decode.{name}": value for name, value in PLAIN_SEARCH.items()},
 }
 
