@@ -48,7 +48,7 @@ def serve(
             repeated.
         engine: The engine; `transduce translate --help` describes the choices.
         memory_limit: The memory for the weights of all models, such as 4G. Models are then loaded when they are first
-            used, and the least recently used ones are dropped. By default, all models are loaded at the start.
+            used, and the least recently used ones are unloaded. By default, all models are loaded at the start.
         show_limits: Print all limits and exit.
         limit: Set a limit, as limits.NAME=NUMBER; --show-limits prints all limits. May be repeated.
     """
