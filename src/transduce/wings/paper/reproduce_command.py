@@ -31,6 +31,7 @@ def reproduce(
     source: FromCode = "",
     target: ToCode = "",
     seeds: int = SEEDS,
+    rows: tuple[str, ...] = (),
     budget: float = 0.0,
     model: Path | None = None,
     text: tuple[str, ...] = (),
@@ -59,29 +60,40 @@ def reproduce(
         source: Language code of the source.
         target: Language code of the target.
         seeds: Number of models to train for each row of the table, each with its own random seed.
+        rows: The rows of table3 to train, named as their folders, such as C-N2; by default all. The base model is
+            always trained.
         budget: Minutes after which the training stops; 0: no training.
         model: The folder of a model; `transduce reproduce figures` also draws its attention maps for each --text.
         text: A sentence for which the attention maps of --model are drawn; repeat --text for more sentences.
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
-    if check and (what or options or budget or model or text or seeds != SEEDS):
+    if check and (what or options or rows or budget or model or text or seeds != SEEDS):
         raise UserError("--check takes all options from the model's folder. Give only --check and --out.")
     if check:
         _check(check, out)
     elif what:
         named = with_corpus_languages(options, train) if what in ("table2", "table3") else options
-        _compute(what, out or Path("paper"), named, seeds, budget, model, text)
+        _compute(what, out or Path("paper"), named, seeds, rows, budget, model, text)
     else:
         raise UserError("Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER.")
 
 
 def _compute(
-    what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float, model: Path | None, text: Sequence[str]
+    what: str,
+    out: Path,
+    options: Mapping[str, Any],
+    seeds: int,
+    rows: Sequence[str],
+    budget: float,
+    model: Path | None,
+    text: Sequence[str],
 ) -> None:
     if seeds < 1 or not 0 <= budget < math.inf:
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
     if what in ("table1", "figures") and (options or budget):
         raise UserError(f"{what} trains no models. Leave out the corpus, --budget and section.key=value.")
+    if rows and what != "table3":
+        raise UserError("--rows is only for `transduce reproduce table3`.")
     if what != "figures" and (model or text):
         raise UserError("--model and --text are only for `transduce reproduce figures`.")
     if (model is None) != (not text):
@@ -92,7 +104,7 @@ def _compute(
             _draw_attention(out, model, text)
         _draw(out)
         return
-    table = _table(what, out, options, seeds, budget)
+    table = _table(what, out, options, seeds, rows, budget)
     show(table)
     for path in table.write(out):
         log(f"Written: {path}")
@@ -106,7 +118,7 @@ def _check(folder: Path, out: Path | None) -> None:
         raise SystemExit(1)
 
 
-def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget: float) -> "Table":
+def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float) -> "Table":
     from transduce.wings.comparing.runs import all_runs, carry_out, count
     from transduce.wings.paper import table1, table2, table3, table4  # torch: too slow for --help
 
@@ -122,7 +134,7 @@ def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, budget:
     if budget and not (options.get("data.corpora") and options.get("data.test")):
         raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
     module = {"table2": table2, "table3": table3}[what]
-    compared = replace(module.comparison(options), seeds=seeds)
+    compared = replace(table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds)
     return module.table(compared, train_rows(compared, out, budget, "transduce reproduce"), out)
 
 

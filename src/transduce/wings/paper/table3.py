@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from transduce.config.schema import ModelConfig
 from transduce.model.build import count_parameters
+from transduce.system.errors import UserError
 from transduce.wings.comparing import report
 from transduce.wings.comparing.definition import Definition, RowDefinition, checked
 from transduce.wings.comparing.schedule import Standing, Standings
@@ -70,9 +71,15 @@ def scaled(model: ModelConfig, factor: int) -> ModelConfig:
     return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
 
 
-def comparison(own: Mapping[str, Any]) -> Definition:
-    """The training runs of each row; raises UserError if `own` sets what rows differ in."""
-    rows = [RowDefinition(row.name, row.options) for row in VARIATIONS]
+def comparison(own: Mapping[str, Any], names: Sequence[str] = ()) -> Definition:
+    """The training runs of the base model and of the rows with these `names`, or of all rows.
+
+    Raises UserError if a name is unknown, or if `own` sets what rows differ in.
+    """
+    known = [row.name for row in VARIATIONS]
+    if unknown := [name for name in names if name not in known]:
+        raise UserError(f"Table 3 has no row {unknown[0]}. Its rows are: {', '.join(known)}.")
+    rows = [RowDefinition(row.name, row.options) for row in VARIATIONS if not names or row.name in (known[0], *names)]
     options = PLAIN_OPTIONS | flat(TABLE3["options"]) | dict(own)
     return checked(Definition(TABLE3["title"], rows, options, parent="table3"), own, "table3")
 
@@ -82,7 +89,7 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     rows = standings.rows()
     ours = report.table(compared, standings, rows, "table3", folder)
     cells, data = [], []
-    for row, found, facts in zip(VARIATIONS, ours.rows, ours.data, strict=True):
+    for row, found, facts in zip(_variations(rows), ours.rows, ours.data, strict=True):
         printed, millions = row.printed, parameters(row)
         begin = [row.group, row.changes, f"{printed.parameters:g}" if printed.parameters else "", f"{millions:.1f}"]
         cells.append([*begin, f"{printed.perplexity:.2f}", f"{printed.bleu:.1f}", *found[1:]])
@@ -101,10 +108,15 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     )
 
 
+def _variations(rows: Sequence[Standing]) -> list[Row]:
+    named = {row.name: row for row in VARIATIONS}
+    return [named[each.definition.name] for each in rows]
+
+
 def draw(path: Path, rows: Sequence[Standing]) -> None:
     """Draw the effect of each variation on log perplexity and on BLEU, in the paper and in our runs."""
     base = VARIATIONS[0].printed
-    compared = [(row, found) for row, found in zip(VARIATIONS, rows, strict=True) if found.differences]
+    compared = [(row, found) for row, found in zip(_variations(rows), rows, strict=True) if found.differences]
     measures: dict[str, tuple[str, Callable[[Printed], float]]] = {
         "perplexity": ("log perplexity, difference", lambda each: math.log(each.perplexity)),
         "BLEU": ("BLEU, difference", lambda each: each.bleu),
