@@ -4,7 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
@@ -31,7 +33,7 @@ def reproduce(
     source: FromCode = "",
     target: ToCode = "",
     seeds: int = SEEDS,
-    rows: tuple[str, ...] = (),
+    rows: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     budget: float = 0.0,
     model: Path | None = None,
     text: tuple[str, ...] = (),
