@@ -19,8 +19,8 @@ from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
 from transduce.training.minimum_risk import expected_risk
-from transduce.training.update import balance_loss, forward, make_optimizer, update
-from transduce.wings.families.experts import Experts
+from transduce.training.update import forward, make_optimizer, update
+from transduce.wings.families.experts import Experts, balance_loss, noisy_balance_loss
 
 FAMILIES = {
     "transformer": [],
@@ -41,7 +41,7 @@ FAMILIES = {
     ],
     "recurrent, experts": [
         *("model.kind=recurrent", "model.attention=additive"),
-        *("model.experts=4", "model.experts_per_token=2"),
+        *("model.experts=4", "model.experts_per_token=2", "model.gate_noise=true"),
     ],
     "bytenet": ["model.kind=bytenet", "model.num_encoder_layers=5", "model.num_decoder_layers=5"],
 }
@@ -179,13 +179,36 @@ def test_experts_are_the_weighted_sum_of_the_best():
 
 
 def test_the_balance_loss_is_one_when_even_and_the_experts_when_not():
-    from transduce.model.recording import Routing
+    assert balance_loss(torch.zeros(8, 4), torch.arange(8)[:, None] % 4).item() == pytest.approx(1)
+    uneven = torch.tensor([[100.0, 0, 0, 0]] * 8)
+    assert balance_loss(uneven, torch.zeros(8, 1, dtype=torch.long)).item() == pytest.approx(4)
 
-    even = Routing(torch.full((8, 4), 0.25), torch.arange(8)[:, None] % 4)
-    uneven = Routing(torch.tensor([[1.0, 0, 0, 0]] * 8), torch.zeros(8, 1, dtype=torch.long))
-    assert balance_loss([even]).item() == pytest.approx(1)
-    assert balance_loss([uneven]).item() == pytest.approx(4)
-    assert balance_loss([even, uneven]).item() == pytest.approx(2.5)
+
+def test_the_load_counts_how_often_other_noise_would_choose_an_expert():
+    """Against a simulation: one expert's noise is drawn again, the others' stays (appendix A of Shazeer et al.)."""
+    torch.manual_seed(1)
+    clean, deviation = torch.randn(3, 5), torch.rand(3, 5) + 0.1
+    gates = clean + torch.randn(3, 5) * deviation
+    chosen = gates.topk(2).indices
+    load = torch.zeros(5)
+    for token in range(3):
+        for expert in range(5):
+            again = gates[token].repeat(40_000, 1)
+            again[:, expert] = clean[token, expert] + torch.randn(40_000) * deviation[token, expert]
+            load[expert] += (again.topk(2).indices == expert).any(dim=1).float().mean()
+    importance = torch.zeros(3, 5).scatter(1, chosen, gates.gather(1, chosen).softmax(1)).sum(0)
+    expected = sum((each.std(correction=0) / each.mean()) ** 2 for each in (importance, load))
+    assert noisy_balance_loss(clean, gates, deviation, chosen).item() == pytest.approx(expected.item(), rel=0.05)
+    everyone = torch.zeros(2, 5).topk(5).indices
+    assert noisy_balance_loss(clean[:2], torch.zeros(2, 5), deviation[:2], everyone).item() == pytest.approx(0)
+
+
+def test_only_training_adds_noise():
+    options = {"model.d_model": 8, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 5}
+    layer, x = Experts(configure({**options, "model.gate_noise": True}).model), torch.randn(1, 50, 8)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
 
 
 def test_the_loss_of_a_training_has_the_balance_in_it():
@@ -197,7 +220,8 @@ def test_the_loss_of_a_training_has_the_balance_in_it():
     with recording(attention=False) as record:
         model(batch.src, batch.tgt_in)
     assert len(record.routing) == 2
-    assert little - without == pytest.approx(0.1 * batch.num_tokens * balance_loss(record.routing).item(), rel=1e-3)
+    balance = sum(each.balance_loss.item() for each in record.routing) / 2
+    assert little - without == pytest.approx(0.1 * batch.num_tokens * balance, rel=1e-3)
     assert much - without == pytest.approx(2 * (little - without), rel=1e-3)
 
 
@@ -208,19 +232,21 @@ def test_samples_of_minimum_risk_training_do_not_count_for_the_balance():
     assert len(record.routing) == 3  # an encoder layer, and a decoder layer for the samples and for the target
 
 
-def test_balance_spreads_tokens():
+@pytest.mark.parametrize(("noise", "even"), [(False, 1), (True, 0)])
+def test_balance_spreads_tokens(noise, even):
     """With a large weight, the gradient of the balance loss alone evens the experts out."""
     options = {"model.d_model": 16, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 4, "model.vocab_size": 40}
-    model = build(configure(options, {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1}).model)
+    shape = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "model.gate_noise": noise}
+    model = build(configure(options, shape).model)
     torch.manual_seed(1)
     src, tgt = torch.randint(4, 40, (8, 12)), torch.randint(4, 40, (8, 12))
     optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
     for _ in range(60):
         with recording(attention=False) as record:
             model(src, tgt)
-        loss = balance_loss(record.routing)
+        loss = torch.stack([each.balance_loss for each in record.routing]).mean()
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    assert losses[-1] < 1 + 0.5 * (losses[0] - 1)
+    assert losses[-1] < even + 0.5 * (losses[0] - even)

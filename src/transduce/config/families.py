@@ -13,7 +13,7 @@ class Family(NamedTuple):
     reads: tuple[str, ...] = ()  # options that this family uses, but not every family
 
 
-EXPERT_OPTIONS = "model.experts", "model.experts_per_token", "model.expert_layers"
+EXPERT_OPTIONS = "model.experts", "model.experts_per_token", "model.gate_noise", "model.expert_layers"
 FAMILIES = {
     "transformer": Family(
         "transduce.model.transformer:Transformer",

@@ -66,6 +66,7 @@ class ModelConfig:
     block_size: int = option(1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100)
     experts: int = option(0, "experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000)
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
+    gate_noise: bool = option(False, "noise in the choice of experts, as in Shazeer et al. (2017)")
     expert_layers: tuple[int, ...] = option(
         (), "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers"
     )

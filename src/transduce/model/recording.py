@@ -25,8 +25,8 @@ class AttentionMap(NamedTuple):
 class Routing(NamedTuple):
     """The k experts that an expert layer chose for each of n tokens in one call."""
 
-    probabilities: Tensor  # (n, experts)
     chosen: Tensor  # (n, k), indices of experts
+    balance_loss: Tensor  # 0-dimensional; small if the experts get equally many tokens
 
 
 class Record(NamedTuple):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config.schema import PAD, TrainConfig
-from transduce.model.recording import Routing, recording
+from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq
 from transduce.system.profiling import count, phase
 from transduce.training.consistency import divergence, omit
@@ -204,7 +204,8 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool
         likelihood = train.likelihood_weight * sums.loss if train.likelihood_weight else 0.0  # else no backward pass
         sums = sums._replace(loss=(risk * lengths).sum() + likelihood)
     if record.routing:
-        sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance_loss(record.routing))
+        balance = torch.stack([routing.balance_loss for routing in record.routing]).mean()
+        sums = sums._replace(loss=sums.loss + train.balance * batch.num_tokens * balance)
     return sums
 
 
@@ -275,16 +276,3 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
         return ctx.gradient.mul_(loss), None, None
-
-
-def balance_loss(routings: list[Routing]) -> Tensor:
-    """The load-balancing loss of Fedus et al. (2022, equation 4), as a mean over layers.
-
-    The loss is 1 if all experts get equally many tokens. Padding tokens are included.
-    """
-    losses = []
-    for probabilities, chosen in routings:
-        experts = probabilities.size(-1)
-        shares = torch.bincount(chosen.flatten(), minlength=experts) / chosen.numel()
-        losses.append(experts * (shares * probabilities.mean(dim=0)).sum())
-    return torch.stack(losses).mean()
