@@ -214,6 +214,7 @@ def test_a_term_does_not_end_inside_a_word():
         ([("straße", "street")], "STRASSE", ["street"]),
         ([("e-mail", "Mail"), ("U.S.", "USA")], "E-Mail to the U.S. now", ["Mail", "USA"]),
         ([("漢字", "kanji")], "この漢字は", ["kanji"]),
+        ([("user's guide", "x"), ("l’œuf", "egg")], "the user’s guide, l'œuf", ["x", "egg"]),
         ([("cafe", "x")], "cafe\u0301", []),
         ([], "dog", []),
         ([("dog", "Hund")], "", []),

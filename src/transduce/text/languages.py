@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -74,16 +75,25 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 def nearest_code(code: str, among: Iterable[str]) -> str | None:
     """The code that is equal, or else the one that is most alike and names the same language; None if there is none.
 
-    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", and "pt" is like "pt_BR".
+    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de".
     """
     wanted = _subtags(code)
-    same = [each for each in among if _subtags(each)[0] == wanted[0]]
+    same = [each for each in among if main_language(each) == main_language(code)]
     return max(same, key=lambda each: (_subtags(each) == wanted, len({*_subtags(each)} & {*wanted})), default=None)
 
 
 def main_language(code: str) -> str:
-    """A language code without its region or script, in lower case: zh for "zh_Hant"."""
-    return _subtags(code)[0]
+    """A language code without its region or script, in lower case and, with Babel, in its usual form.
+
+    The result is zh for "zh_Hant", de for "deu", and he for "iw".
+    """
+    plain = _subtags(code)[0]
+    if plain not in ISO_639_1.split():
+        with suppress(ImportError):
+            from babel.core import get_global
+
+            plain = _subtags(get_global("language_aliases").get(plain, plain))[0]
+    return plain
 
 
 def _subtags(code: str) -> list[str]:

@@ -4,7 +4,6 @@ The content outside the slots is written back byte for byte.
 """
 
 import codecs
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
+from transduce.text.languages import main_language
 from transduce.wings.documents.markup import pieces
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
@@ -121,7 +121,7 @@ class Document:
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
     """Raise UserError if the language codes `declared` and `wanted` differ, apart from regions such as "-US"."""
-    codes = [re.split("[-_@]", code.lower())[0] for code in (declared, wanted)]
+    codes = [main_language(code.partition("@")[0]) for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() and code not in UNSPECIFIED_LANGUAGES for code in codes)
     if are_known and codes[0] != codes[1]:

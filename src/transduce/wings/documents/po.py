@@ -56,6 +56,7 @@ def read_po(file: DocumentFile) -> Document:
     Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
+    text = text.replace(f"charset={TEMPLATE_CHARSET.decode()}", "charset=UTF-8", 1)
     newline = "\r\n" if "\r\n" in text else "\n"
     messages = _translatable(text.split("\n"), file.name, file.target)
     slots = (_slots(message, forms, newline, redo=file.redo) for message, forms in messages)

@@ -32,7 +32,7 @@ def run(call: Call) -> None:
         write_bytes(call.output, document.content)
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
-        log("Every text in the document has a translation already. --redo translates the texts again.")
+        log("There is nothing to translate. Fuzzy messages are left out; --redo also translates translated texts.")
     flags = Flags()
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)

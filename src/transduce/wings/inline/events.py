@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from html import unescape
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, cast
 
@@ -14,11 +15,19 @@ ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
 PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
 UNNUMBERED = re.compile(f"%{PRINTF}")
+# Letters of scripts without spaces between words, and of Korean, whose particles follow a foreign word directly.
+SPACELESS = (
+    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff"
+)
+WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
+NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""
-      \b(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
-        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)[^\s<>"'`\])}}])+(?<![.,;:!?])
-    | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+
+      (?:\b|(?<=[{SPACELESS}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
+        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`\])}}{SPACELESS}{WIDE_SIGNS}]
+          |(?<=[/=_{SPACELESS}-])[{SPACELESS}]))+(?<![.,;:!?])           # a path in Chinese, not words behind it
+    | (?:(?<![\w.+-])|(?<=[{SPACELESS}]))(?:(?![{SPACELESS}])[\w.+-]){{1,64}}
+        @(?:(?![{SPACELESS}])[\w-]){{1,63}}(?:\.(?:(?![{SPACELESS}])[\w-]){{1,63}})+
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
@@ -26,7 +35,7 @@ PLACEHOLDER = rf"""
     | (?<!\d)%<\w++>{PRINTF}(?![A-Za-z])             # Ruby
     | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
     | %[A-Za-z_][\w.]*+%                             # Symfony
-    | (?<![\d%])%(?:L?\d{{1,2}}|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt, strftime
+    | (?<![\d%])%(?:L?\d|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt (%50 is Turkish), strftime
     | {ENTITIES}
 """
 LIGHT_MARKUP = r"""
@@ -109,6 +118,8 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 kind: EventKind = "close" if match["slash"] else "word" if match.group().endswith("/>") else "open"
                 name = match["name"].partition(".")[0]  # WebVTT: </c> closes <c.red>
                 yield Event(kind, match.group(), match.group() if kind == "word" else "", f"<{name}")
+            elif (shown := unescape(match.group())) in ("'", "’") or (shown != match.group() and shown.isalpha()):
+                yield Event("character", match.group(), shown)  # part of a word
             else:
                 yield Event("point" if match["time"] else "word", match.group(), match.group())
         if match and match.start() < done:

@@ -30,7 +30,8 @@ def numbers_disagree(source: str, translation: str) -> bool:
 
 
 def _digits(text: str, without_thousands: bool) -> list[str]:
-    return NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
+    found = NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
+    return ["".join(str(int(digit)) for digit in number) for number in found]  # in the digits 0 to 9
 
 
 def _numbers(text: str, without_thousands: bool) -> Counter[str]:

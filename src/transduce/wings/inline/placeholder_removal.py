@@ -2,9 +2,11 @@
 
 import re
 
+from transduce.wings.inline.events import NO_BLANK
 from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
+NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")  # beside a placeholder: a word may come there instead
 
 
 def without_words(masked: Masked) -> Masked:
@@ -37,8 +39,8 @@ def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
     """Convert a removal to a "point" mark, and also remove a blank that has become superfluous."""
     begin, end = removal.begin, removal.end
     left, right = text[begin - 1 : begin], text[end : end + 1]
-    before = not left.isalnum() and begin not in edges
-    after = not right.isalnum() and end not in edges
+    before = bool(NEEDS_BLANK.match(left)) and begin not in edges
+    after = bool(NEEDS_BLANK.match(right)) and end not in edges
     if left.isspace() and before and not right.isalnum():
         begin -= 1
     elif begin == 0 and right.isspace() and after:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import MARKUP_BLANKS, UNNUMBERED, Event, events
+from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, UNNUMBERED, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
-BLANK_BEHIND = re.compile(r"[\w.,:;!?…%)\]}>”’»]")  # characters after which a blank may be needed
-BLANK_BEFORE = re.compile(r"[^\s.,:;!?…%)\]}>”’»\"'、。，：；！？）】」』]|[\"']\w")  # the same for beginnings
+BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w.,:;!?…%)\]}}>”’»]")  # characters after which a blank may be needed
+BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}]|[\"'](?![{NO_BLANK}])\w")  # the same for beginnings
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
@@ -100,9 +100,9 @@ def weave(
 
 def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
     """Convert a span of `text` to the corresponding span of the patched text."""
-    begin = weave(text[: span[0]], [patch for patch in patches if patch.end <= span[0]], spell)
-    end = weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)
-    return len(begin), max(len(begin), len(end))
+    first = spell(text[span[0] : span[0] + 1])  # without it, a blank before it would be part of the span
+    begin = len(weave(text[: span[0] + 1], [patch for patch in patches if patch.end <= span[0]], spell)) - len(first)
+    return begin, max(begin, len(weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)))
 
 
 def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
@@ -187,7 +187,7 @@ class _Builder:
         self.names = Counter[str]()  # counts of the open tags
 
     def add(self, order: int, event: Event) -> None:
-        mark = Mark("point", self.length, self.length, event.raw, before=self._at_blank(), order=(order, order))
+        mark = Mark("point", self.length, self.length, event.raw, before=self._may_need(), order=(order, order))
         self.done += len(event.raw)
         if event.kind == "text":
             self._append(order, event.raw)
@@ -218,11 +218,11 @@ class _Builder:
         last = self.marks[-1] if self.marks else Mark("half", 0, 0, "")
         is_point = last.kind == "point" and last.begin == self.length
         is_behind_point = is_point and (self.collapse or last.order[1] == order - 1)
-        if text[0] == " " and self._at_blank():
+        if text[0] == " " and self.parts[-1][-1:].isspace():
             if is_behind_point:
                 self.marks[-1] = last._replace(after=True)
             text = text[1:] if self.collapse or (is_behind_point and BLANK_BEFORE.match(text, 1)) else text
-        elif is_behind_point and last.before and text[0] in ".,:;!?":  # the translation may have a word there
+        elif is_behind_point and re.match(rf"[{NO_BLANK}{'.,:;!?' * last.before}]", text):  # a word may come there
             self.marks[-1] = last._replace(after=True)
         self._add(text)
 
@@ -254,10 +254,10 @@ class _Builder:
             return content.isspace() and opening.before
         before, after = self.parts[opened.parts - 1][-1:], self.text[self.done : self.done + 1]
         has_text = any(c.isalpha() or c.isspace() for c in content)
-        return bool(BLANK_BEHIND.match(before) and not after.isalnum() and not has_text)
+        return bool(before.isalnum() or BLANK_BEHIND.match(before)) and not after.isalnum() and not has_text
 
-    def _at_blank(self) -> bool:
-        return self.parts[-1][-1:].isspace()
+    def _may_need(self) -> bool:
+        return bool(re.match(rf"[\s{NO_BLANK}]", self.parts[-1][-1:]))
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:

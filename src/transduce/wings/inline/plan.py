@@ -3,19 +3,22 @@
 Tags and placeholders are masked before translation and restored afterwards.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from transduce.decoding.types import BLANK_TRANSLATION, PLAIN, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
-from transduce.wings.inline.events import speller
+from transduce.wings.inline.events import NO_BLANK, speller
 from transduce.wings.inline.numbers import same_numbers
 from transduce.wings.inline.placeholder_removal import without_words
 from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
 from transduce.wings.inline.placeholders import (
+    BLANK_BEFORE,
+    BLANK_BEHIND,
     Masked,
     Patch,
     cut,
@@ -192,7 +195,8 @@ class Plan:
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Join the hypotheses of rank `rank` of a text's parts. Rank 0 is the best."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
-        written = "".join(chain(*zip(text.gaps, [*(part.text for part in parts), ""], strict=True)))
+        gaps = _target_gaps(text, [part.text for part in parts])
+        written = "".join(chain(*zip(gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
         if not intact(text.source, written, markup=text.kind != "plain"):
             flags[LOST] = None
@@ -200,7 +204,7 @@ class Plan:
         tokens = tuple(token for part in parts for token in part.tokens)
         score = sum(scores) / max(1, len(scores))
         confidence = min((part.confidence for part in parts if part.confidence is not None), default=None)
-        links = tuple(_links(text, parts))
+        links = tuple(_links(text, parts, gaps))
         return Translation(written, score, tokens, flags=tuple(flags), links=links, confidence=confidence)
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
@@ -250,11 +254,21 @@ def _without_links(translation: Translation) -> Translation:
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
 
 
-def _links(text: _Text, translated: Sequence[Translation]) -> Iterator[Link]:
+def _target_gaps(text: _Text, translated: Sequence[str]) -> list[str]:
+    """The gaps between the translations: a blank where the source's script needs none, as in Chinese."""
+    gaps = list(text.gaps)
+    for place, (one, other) in enumerate(pairwise(translated), start=1):
+        is_needed = BLANK_BEHIND.match(one[-1:]) and BLANK_BEFORE.match(other)
+        if not gaps[place] and is_needed and re.search(f"[{NO_BLANK}]", text.parts[place - 1].source):
+            gaps[place] = " "
+    return gaps
+
+
+def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) -> Iterator[Link]:
     """Yield the links of all parts, with offsets in the whole texts."""
     in_source = in_target = 0
-    for gap, part, translation in zip(text.gaps, text.parts, translated, strict=False):
-        in_source, in_target = in_source + len(gap), in_target + len(gap)
+    for before, gap, part, translation in zip(text.gaps, gaps, text.parts, translated, strict=False):
+        in_source, in_target = in_source + len(before), in_target + len(gap)
         for (begin, end), (first, last), weight in translation.links:
             yield Link((in_source + begin, in_source + end), (in_target + first, in_target + last), weight)
         in_source, in_target = in_source + len(part.source), in_target + len(translation.text)

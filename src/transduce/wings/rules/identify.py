@@ -1,7 +1,6 @@
 """Language identification with py3langid."""
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from functools import cache
 from itertools import islice
 
@@ -57,10 +56,6 @@ class Identifier:
 def label_of(code: str, known: Collection[str]) -> str:
     """The label among `known` for a language code, such as "pt" for "pt-BR" and "de" for "deu", or ""."""
     plain = main_language(code)
-    with suppress(ImportError):
-        from babel.core import get_global
-
-        plain = get_global("language_aliases").get(plain, plain)
     return next((label for label in (plain, SAME_LANGUAGE.get(plain, "")) if label in known), "")
 
 

@@ -72,7 +72,7 @@ class Glossary:
         if not self._by_first:
             return []
         spans = spans_of(text)
-        units = [text[begin:end] for begin, end in spans]
+        units = _units(text)
         found = [
             (place, len(source), target)
             for place, unit in enumerate(units)
@@ -114,7 +114,7 @@ def spans_of(text: str) -> list[Span]:
 
 
 def _units(text: str) -> tuple[str, ...]:
-    return tuple(text[begin:end] for begin, end in spans_of(text))
+    return tuple(text[begin:end].replace("’", "'") for begin, end in spans_of(text))
 
 
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:

@@ -67,11 +67,12 @@ def check_corpus(
         check_form(files, fix)
         check_file_names(fix, languages_of(files) or rules.languages)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
+    tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     began = time.monotonic()
     pairs = with_progress(read_pairs(files, languages, lenient=True), "pairs checked")
     result = audit(pairs, rules, threads or cores(), suspicions)
     seconds = time.monotonic() - began
-    uncovered = _uncovered(result, vocabulary)
+    uncovered = _uncovered(result, tokenizer)
     if json:
         print(json_format.dumps(_as_json(result, uncovered, seconds), ensure_ascii=False, indent=1))
     else:
@@ -104,17 +105,17 @@ def choose_rules(
     return Rules(0, DUPLICATE in chosen, others, languages, test)
 
 
-def _uncovered(audit: Audit, vocabulary: Path | None) -> list[tuple[str, int]]:
-    """The characters that `vocabulary` lacks, with counts. None stands for a vocabulary learned from this corpus."""
+def _uncovered(audit: Audit, tokenizer: Tokenizer | None) -> list[tuple[str, int]]:
+    """The characters that the tokenizer lacks, with counts. None stands for a vocabulary learned from this corpus."""
     counts = audit.characters.copy()
     counts[:, [10, 32]] = 0
-    if vocabulary is None:
+    if tokenizer is None:
         total = counts.sum(axis=0)
         order = np.argsort(-total, kind="stable")
         before = np.cumsum(total[order]) - total[order]
         rare = order[(total[order] > 0) & (before >= CHARACTER_COVERAGE * total.sum())]
         return [(chr(code), int(total[code])) for code in rare]
-    tokenizer, uncovered = Tokenizer.load(vocabulary), dict[str, int]()
+    uncovered = dict[str, int]()
     for side, encode, pieces in (
         (0, tokenizer.encode_source, tokenizer.source.pieces),
         (1, tokenizer.encode_target, tokenizer.target.pieces),

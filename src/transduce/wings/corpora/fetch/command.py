@@ -75,7 +75,7 @@ def _print_entries(entries: dict[str, Entry]) -> None:
     rows = [("name", "languages", "download", "licence")]
     for entry in entries.values():
         languages = " ".join("-".join(pair) for pair in entry.pairs) or "any"
-        size = _size(choose(entry, find(entries, entry.name)[1])) if entry.pairs else "depends"
+        size = _size(choose(entry, find(entries, entry.name)[1])) if entry.pairs and not entry.catalogue else "depends"
         rows.append((entry.pattern, languages, size, str(entry.facts["licence"])))
     print_table(rows)
 
