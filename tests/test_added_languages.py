@@ -275,12 +275,12 @@ def test_test_files_in_the_wrong_order_are_refused(place, capsys):
     files = [place / f"old.{code}" for code in ("en", "de")]
     command = "train", "--init", place / "old", "--train", *files, "--test", *files[::-1], "--out", place / "swapped"
     status, _, said = run(capsys, *command)
-    assert status == 2 and "their names say the opposite" in said and not (place / "swapped").exists()
+    assert status == 2 and "their names say" in said and not (place / "swapped").exists()
 
 
 def test_score_refuses_files_in_the_wrong_order(place, capsys):
     status, printed, said = run(capsys, "score", place / "old", place / "old.de", place / "old.en")
-    assert status == 2 and not printed and "their names say the opposite" in said
+    assert status == 2 and not printed and "their names say" in said
 
 
 def test_a_variant_of_a_language_in_a_file_name_is_not_a_new_language(place):

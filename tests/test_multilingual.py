@@ -21,7 +21,7 @@ from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt
 from servers import store_of
 from transduce import model_folder
-from transduce.commands.recipes import gather
+from transduce.commands.recipes import gather, with_direction
 from transduce.config.schema import DataConfig
 from transduce.decoding.directions import find_pivot
 from transduce.decoding.types import TERM
@@ -151,6 +151,22 @@ def test_codes_have_three_letters_or_a_numeric_region():
         "x.es-4190",
     ):
         assert not language_of(name)
+
+
+def test_a_validation_text_of_other_languages_is_not_ignored():
+    asked = {"train": ["a.en", "a.de", "b.en", "b.fr"], "test": [], "languages": ("en", "de")}
+    with pytest.raises(UserError, match=r"v\.en v\.fr: there is no text from en to de"):
+        gather(None, valid=["v.en", "v.fr"], **asked)
+    assert gather(None, valid=["v.en", "v.de"], **asked)["data.valid"] == ("v.en", "v.de")
+
+
+def test_the_corpora_of_a_recipe_get_the_direction_of_a_multilingual_model(place):
+    recipe = place / "corpora.toml"
+    recipe.write_text('[[data.corpora]]\nfiles = ["a.tsv"]\n[[data.corpora]]\nfiles = ["b.tsv"]\nsource = "fr"\n')
+    settings = gather(str(recipe), train=[], valid=[], test=[], languages=("en", "de"))
+    found = with_direction(settings, [], ["en-de", "de-en", "fr-de"])
+    assert found["data.directions"] == ("en-de",)
+    assert [(each["source"], each["target"]) for each in found["data.corpora"]] == [("en", "de"), ("fr", "de")]
 
 
 def test_ordinary_corpora_are_not_multilingual():

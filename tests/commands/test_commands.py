@@ -448,7 +448,7 @@ def test_files_whose_names_contradict_the_languages_are_refused(place, tmp_path,
     for more in (("--train", *swapped), ("--train", *swapped[::-1], "--valid", *swapped)):
         asked = ["train", "--from", "en", "--to", "de", "--out", tmp_path / "out", *more, *SHORT]
         status, _, said = run(capsys, *asked)
-        assert status and "their names say the opposite" in said and "step" not in said, said
+        assert status and "their names say" in said and "step" not in said, said
 
 
 def test_names_of_bilingual_files_contradict_nothing(tmp_path):

@@ -402,6 +402,25 @@ def test_a_sentence_in_capitals(model, tokenizer):
     assert unchanged.translate([upper])[0].text != capital.text
 
 
+def test_the_translation_that_minimum_risk_prefers_is_checked_for_loops(model, tokenizer):
+    class Looping(TorchEngine):
+        """Finds one good hypothesis and three that repeat themselves, unless n-grams may not repeat."""
+
+        def search(self, requests, config, _):
+            (good,), *loops = (
+                tokenizer.encode_target([text]) for text in ("red", *("big dog " * n for n in (6, 7, 8)))
+            )
+            found = [Hypothesis(-0.1, good), *(Hypothesis(-0.2, ids) for (ids,) in loops)]
+            for request in requests:
+                yield [found[: 1 if config.no_repeat_ngram else 4] for _ in request.sources]
+
+    translator = Translator(Looping([model]), tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=60))
+    (found,) = translator.translate(["red dog"])
+    assert found.text == "red" and LOOP in found.flags
+    translator.config = replace(translator.config, retry_loops=False)
+    assert translator.translate(["red dog"])[0].text.startswith("big dog big dog"), "the loops resemble each other"
+
+
 def test_a_loop_is_searched_again(model, tokenizer):
     endless = copy.deepcopy(model)
     endless.embedding.weight.data[EOS] *= -5

@@ -2,7 +2,10 @@
 
 import pytest
 
-from transduce.text.languages import language_name, language_of, main_language, nearest_code
+from transduce.decoding.directions import choose_direction
+from transduce.system.errors import UserError
+from transduce.text.languages import Direction, language_name, language_of, main_language, nearest_code
+from transduce.text.pairs import check_file_names
 
 
 @pytest.mark.parametrize(
@@ -35,3 +38,36 @@ def test_the_usual_form_of_a_code(code, main):
 def test_a_model_with_longer_codes_is_found():
     pytest.importorskip("babel")
     assert nearest_code("de", ["eng", "deu"]) == "deu" and nearest_code("eng", ["de-AT", "en-US"]) == "en-US"
+
+
+@pytest.mark.parametrize(
+    ("files", "languages", "contradict"),
+    [
+        (("a.en", "a.de"), ("en", "de"), False),
+        (("a.en", "a.de"), ("de", "tgt"), True),  # only --from was given
+        (("a.en", "a.de"), ("src", "en"), True),
+        (("a.de", "a.en-US"), ("en", "de"), True),
+        (("a.en_GB", "a.de"), ("en", "de-AT"), False),
+        (("a.zh_Hans", "a.zh_Hant"), ("zh_Hans", "zh_Hant"), False),
+        (("a.zh_Hant", "a.zh_Hans"), ("zh_Hans", "zh_Hant"), True),
+        (("a.en", "a.de"), ("source", "target"), False),
+        (("a.en.tsv", "b.de.tsv"), ("de", "en"), False),
+    ],
+)
+def test_names_that_say_other_languages(files, languages, contradict):
+    if contradict:
+        with pytest.raises(UserError, match="but their names say"):
+            check_file_names(files, languages)
+    else:
+        check_file_names(files, languages)
+
+
+def test_of_several_variants_of_the_source_the_one_with_the_target_is_chosen():
+    directions = [Direction("en", "de"), Direction("en_GB", "fr")]
+    assert [
+        str(choose_direction(directions, *codes)) for codes in (("en", "fr"), ("en-US", "de"), ("en_GB", "de"))
+    ] == [
+        "en_GB-fr",
+        "en-de",
+        "en-de",
+    ]

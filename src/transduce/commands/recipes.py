@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from transduce.config.parse import parse_assignments, read_recipe
-from transduce.config.schema import DataConfig
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -66,6 +66,10 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     sets = {name: in_direction(files, first) for name, files in named.items()}
     readable, others = sets.pop("data.train"), list(sets.values())
     if len(directions) == 1 and readable and all(its is not None and len(its) < 2 for its in others):
+        for name, its in sets.items():
+            if named[name] and not its:
+                text = f"no text from {first.source} to {first.target}"
+                raise UserError(f"{' '.join(named[name])}: there is {text}.", option=name)
         tables = [{"files": list(files)} for files in readable]
         return options | {name: its[0] for name, its in sets.items() if its} | {"data.corpora": tables}
     tables = [
@@ -100,7 +104,7 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
 
     if "data.directions" in settings or not direction or "data.corpora" not in settings or is_prepared(train):
         return settings
-    tables = [{**table, **direction._asdict()} for table in settings["data.corpora"]]
+    tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
     options |= {"data.corpora": tables, "data.directions": (str(direction),)}
     return settings.over(FILE_NAMES, options)
@@ -144,8 +148,14 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
     options = {f"data.{name}": getattr(begun, name) for name in ("directions", "replay", "source", "target")}
     if "data.corpora" in settings:
         languages = _languages(settings, train)._asdict()
-        options["data.corpora"] = [{**languages, **table} for table in settings["data.corpora"]]
+        options["data.corpora"] = [{**languages, **table} for table in _tables(settings)]
     return settings.over(FILE_NAMES, options)
+
+
+def _tables(settings: Settings) -> list[dict[str, Any]]:
+    """The corpora as tables without empty values, also those of a recipe."""
+    tables = (dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in settings["data.corpora"])
+    return [{name: value for name, value in table.items() if value != ""} for table in tables]
 
 
 def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":

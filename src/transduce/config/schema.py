@@ -195,10 +195,8 @@ class TrainConfig:
         0.0, "an update removes this share of each weight, times the learning rate (Adam)", paper="0"
     )
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
-    save_every: int = option(0, "updates between checkpoints; 0: one epoch", unit="updates")
-    validate_every: int = option(
-        0, "updates between validations; 0: one epoch, or several epochs in a small corpus", unit="updates"
-    )
+    save_every: int = option(0, "updates between checkpoints; 0: at most one epoch", unit="updates")
+    validate_every: int = option(0, "updates between validations; 0: by the length of an epoch", unit="updates")
     keep_last: int = option(5, "newest checkpoints to keep, at least train.average, and the best", paper="5", least=1)
     average: int = option(
         5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1

@@ -51,6 +51,7 @@ MIN_TRAINING_PAIRS = 20  # for training from scratch: with fewer pairs, not one 
 FEW_PAIRS = 1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
+MIN_INTERVAL = 200  # updates: a fifth of a training has a validation and a checkpoint, but not more often
 VALIDATION_RATIO = 20  # pairs trained on for each pair of a validation, so that validations take little time
 
 

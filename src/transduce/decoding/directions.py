@@ -20,9 +20,15 @@ def directions_of(data: DataConfig) -> list[Direction]:
 
 
 def with_known_codes(directions: Sequence[Direction], source: str, target: str) -> Direction:
-    """The languages, by the most similar codes of `directions`; codes of unknown languages stay."""
-    known = zip((source, target), zip(*directions, strict=True), strict=True)
-    return Direction(*(nearest_code(code, codes) or code for code, codes in known))
+    """The languages, by the most similar codes of `directions`; codes of unknown languages stay.
+
+    Of several codes for the source, one that is translated into the target is preferred.
+    """
+    sources = [each.source for each in directions if nearest_code(target, [each.target])]
+    source = nearest_code(source, sources) or nearest_code(source, [each.source for each in directions]) or source
+    targets = [each.target for each in directions if each.source == source]
+    target = nearest_code(target, targets) or nearest_code(target, [each.target for each in directions]) or target
+    return Direction(source, target)
 
 
 def matching(directions: Sequence[Direction], source: str, target: str) -> list[Direction]:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from transduce.config.schema import DecodeConfig
+from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.repetition import RETRY_NGRAMS, find_loops
 from transduce.decoding.types import (
     FEATURE_PURPOSES,
     Constraints,
     Engine,
     Feature,
+    Hypothesis,
     NBestLists,
     Request,
     Sentences,
@@ -61,8 +63,15 @@ class Searcher:
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
-                n_best_lists[i] = best
+                n_best_lists[i] = self._by_risk(best) if best and config.mbr == "chrf" else best
         return n_best_lists
+
+    def _by_risk(self, best: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses with different texts, by expected chrF. The first one will be checked for loops."""
+        by_text: dict[str, Hypothesis] = {}
+        for text, hypothesis in zip(self.tokenizer.decode([each.tokens for each in best]), best, strict=True):
+            by_text.setdefault(text, hypothesis)
+        return list(by_expected_chrf(by_text, self.config.length_penalty).values())
 
     def search_loops_again(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""

@@ -155,7 +155,7 @@ def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokeniz
     for view, number, name in zip(views, numbers, directions, strict=True):
         pairs[name] = pairs.get(name, 0) + facts.weights[number] * view.pairs
     shares = {name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()}
-    scale = sum(pairs.values()) / sum(shares.values())  # an epoch has as many pairs as without the temperature
+    scale = sum(pairs.values()) / (sum(shares.values()) or 1)  # an epoch has as many pairs as without the temperature
     factors = {name: scale * share / (pairs[name] or 1) for name, share in shares.items()}
     weights = [facts.weights[number] * factors[name] for number, name in zip(numbers, directions, strict=True)]
     return Mixture(views, weights), numbers

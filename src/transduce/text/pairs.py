@@ -22,7 +22,7 @@ from transduce.text.formats import (
     bilingual_suffixes,
     format_of,
 )
-from transduce.text.languages import Direction, languages_of
+from transduce.text.languages import Direction, languages_of, main_language
 from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
 
 __all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
@@ -118,12 +118,18 @@ def read_pairs(
 
 
 def check_file_names(files: Sequence[str], languages: tuple[str, str]) -> None:
-    """Raise UserError if the names of two text files say that their languages are in the opposite order."""
+    """Raise UserError if the names of two text files say that a text is in the language of the other text."""
     named = None if all(format_of(file).is_bilingual for file in files) else languages_of(files)
-    if named and Direction(*named).as_codes == Direction(*languages).as_codes.reverse:
+    if not named:
+        return
+    own, wanted = (Direction(*map(main_language, codes)) for codes in (named, languages))
+    is_swapped = Direction(*named).as_codes == Direction(*languages).as_codes.reverse
+    if own != wanted and own.source != own.target:
+        is_swapped = own.source == wanted.target or own.target == wanted.source
+    if is_swapped:
         raise UserError(
-            f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, but their names say the opposite. "
-            "Exchange the files, or the languages.",
+            f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, but their names say {named[0]} and "
+            f"{named[1]}. Exchange the files, or the languages.",
             option="data.source data.target",
         )
 

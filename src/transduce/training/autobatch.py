@@ -44,8 +44,9 @@ class Trial(NamedTuple):
 def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
     """If train.accumulate is 0, choose it so that micro-batches fit into memory. Then measure the time of an update.
 
-    The chosen value is a multiple of the number of ranks. For a sharded model, micro-batches are as small as on a CPU,
-    and nothing is measured. The weights do not change. Raises UserError if a sentence does not fit into a micro-batch.
+    The chosen value is a multiple of the number of ranks, unless the longest sentence would not fit into a micro-batch.
+    For a sharded model, micro-batches are as small as on a CPU, and nothing is measured. The weights do not change.
+    Raises UserError if a sentence does not fit into a micro-batch.
     """
 
     optimizer = make_optimizer(model.parameters(), config.train)
@@ -65,7 +66,10 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
-    accumulate = first = config.train.accumulate or -(-least // ranks.world) * ranks.world
+    accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
+    while accumulate > 1 and not config.train.accumulate and longest > -(-config.data.max_tokens // accumulate):
+        accumulate -= 1  # some ranks have no work then
+    first = accumulate
     while True:
         budget = -(-config.data.max_tokens // accumulate)
         if longest > budget and accumulate > first:

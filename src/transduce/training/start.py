@@ -16,7 +16,7 @@ from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL,
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.prepare import prepare
-from transduce.preparation.prepared import Facts, Prepared, is_prepared, open_prepared, read_facts
+from transduce.preparation.prepared import Prepared, is_prepared, open_prepared, read_facts
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
@@ -96,7 +96,7 @@ def start(
     trial = try_batches(model, prepared.drawn(config), config, device, ranks)
     if fit:
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
-    settings = _with_length(settings, prepared.facts, trial, fine_tuning=bool(init) and not config.data.replay)
+    settings = _with_length(settings, prepared, trial, fine_tuning=bool(init) and not config.data.replay)
     config = settings.config()
     if not init and config.train.risk_steps == config.train.steps:
         cause = "Minimum-risk training needs a trained model to start from."
@@ -245,13 +245,13 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
     return settings.over(CORPUS, values).over(source, sizes)
 
 
-def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning: bool) -> Settings:
+def _with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_tuning: bool) -> Settings:
     """Add all options that depend on the number of updates per epoch to the settings."""
-    config = settings.config()
+    config, facts = settings.config(), prepared.facts
     per_epoch = trial.updates_per_epoch
     risk = config.train.risk_steps
     steps = settings.get("train.steps", 0)
-    if only_risk := fine_tuning and 0 < steps <= risk:
+    if only_risk := fine_tuning and 0 < steps == risk:
         per_epoch = -(-steps // size_table.RISK_VALIDATIONS)
     has_schedule = "train.learning_rate" in settings  # its options stay as the user or a recipe chose them
     is_planned = not only_risk and not config.data.symbols and not has_schedule
@@ -265,15 +265,15 @@ def _with_length(settings: Settings, facts: Facts, trial: Trial, *, fine_tuning:
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
         cooldown=is_planned,
     )
-    interval = per_epoch
+    interval, steps = per_epoch, settings.get("train.steps", automatic["train.steps"])
     if is_planned:
         automatic = {**automatic, **size_table.text_options(facts.pairs)}
-        steps = settings.get("train.steps", automatic["train.steps"])
-        interval = size_table.validation_interval(facts.pairs, facts.held_out, per_epoch, steps)
+        interval = size_table.validation_interval(prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps)
+    longest = max(size_table.MIN_INTERVAL, steps // 5)
     measured = {
         "train.accumulate": trial.accumulate,
-        "train.save_every": config.train.save_every or per_epoch,
-        "train.validate_every": config.train.validate_every or interval,
+        "train.save_every": config.train.save_every or min(per_epoch, longest),
+        "train.validate_every": config.train.validate_every or min(interval, longest),
     }
     return settings.over(TRIAL, measured).under(FROM_SIZES, automatic)
 

@@ -733,7 +733,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["corpus.tsv", "corpus.tsv", "--fix", "a", "./a"], "are the same"),
         (
             ["a.en", "a.de", "--fix", "b.de", "b.en"],
-            "b.de and b.en are for en and de, but their names say the opposite",
+            "b.de and b.en are for en and de, but their names say",
         ),
         (["-", "--fix", "a.tsv"], "reads the corpus twice"),
         (["nothing.tsv"], "nothing.tsv does not exist"),

@@ -592,6 +592,14 @@ def test_similar_codes_find_the_model(
         assert (answer.status_code == 200) == known, answer.text
 
 
+def test_the_variant_of_the_source_that_is_translated_to_the_target(tokenizer: Tokenizer, engine: Echo) -> None:
+    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(engine, tokenizer, "en_GB", "fr"))
+    with client(application(served, NOBODY, Limits(), local=True)) as asking:
+        for source, target in (("en", "fr"), ("en-GB", "de"), ("en-US", "fr"), ("en", "de")):
+            answer = asking.post("/translate", json={"q": "ka lo", "source": source, "target": target})
+            assert answer.status_code == 200, answer.text
+
+
 def test_a_text_in_the_target_language_is_returned(tokenizer: Tokenizer, engine: Echo) -> None:
     served = store_of(translator_of(engine, tokenizer, "en", "de"))
     german = "Ein Hund rennt über die Straße, und ein Kind schaut zu."

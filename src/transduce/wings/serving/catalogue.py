@@ -80,7 +80,7 @@ class Catalogue:
         if source == UNDETERMINED:  # no letters: every model copies them
             known = nearest_code(target, [each.target for each in self._models])
             hops = [each for each in self._models if each.target == known][:1]
-        elif (known := nearest_code(source, [each.source for each in self._models])) is not None:
+        elif (known := self._source(source, target)) is not None:
             direct = nearest_code(target, [each.target for each in self._models if each.source == known])
             through = nearest_code(target, [each.target for each in self._pivots if each.source == known])
             if nearest_code(target, [known]) and not direct and not through:
@@ -91,6 +91,11 @@ class Catalogue:
         if not hops:
             raise self._error(f"translates {source!r} to {target!r}", "language pairs")
         return tuple(Hop(self._models[each], each) for each in hops)
+
+    def _source(self, source: str, target: str) -> str | None:
+        """The nearest source code, if possible one that is translated into the target."""
+        fitting = [each.source for each in self.directions if nearest_code(target, [each.target])]
+        return nearest_code(source, fitting) or nearest_code(source, [each.source for each in self._models])
 
     def _error(self, what: str, listed: str) -> UserError:
         if self._name:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
-from transduce.decoding.loading import Scores, summarize
+from transduce.decoding.loading import Scores, export_engine, summarize
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UnusableModelError, UserError
 from transduce.system.files import MANIFEST, digest, read_manifest
@@ -64,6 +64,10 @@ class Version:
 
         Raises UnusableModelError if the files of the model have changed.
         """
+        if export_engine(self.state.path):
+            raise UserError(
+                "This model is an export, which has no attention to show. Serve the model that was exported."
+            )
         if self._network is None:
             if State.of(self.state.path) != self.state:
                 raise UnusableModelError(f"{self.state.path} has changed since it was loaded.")
