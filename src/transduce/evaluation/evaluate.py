@@ -91,7 +91,7 @@ def _validation(
     pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
-    some = [place * len(pairs) // count for place in range(count)]  # evenly from all corpora, which are in order
+    some = [pairs[place * len(pairs) // count] for place in range(count)]  # evenly from all corpora, which are in order
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
@@ -102,11 +102,10 @@ def _validation(
         measured = _perplexity(translator.score(sources, references, masked=True), references)
         if config.data.symbols:
             return Validation(measured.per_token)
-        outputs = [translation.text for translation in translator.translate_sentences([sources[i] for i in some])]
+        outputs = [translation.text for translation in translator.translate_sentences([pair.source for pair in some])]
         by_name = metrics(config.data.bleu_tokenize, direction.target)
-        scores = (
-            by_name[name].corpus_score(outputs, [[references[i] for i in some]]).score for name in ("BLEU", "chrF2")
-        )
+        wanted = [[pair.target for pair in some]]
+        scores = (by_name[name].corpus_score(outputs, wanted).score for name in ("BLEU", "chrF2"))
         return Validation(measured.per_token, *map(float, scores))
 
     return validate

@@ -15,19 +15,18 @@ ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
 PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
 UNNUMBERED = re.compile(f"%{PRINTF}")
-# Letters of scripts without spaces between words, and of Korean, whose particles follow a foreign word directly.
-SPACELESS = (
-    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff"
-)
+# Letters of scripts without spaces between words, in a set of characters of a regular expression.
+SPACELESS = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, whose particles follow a foreign word directly
 WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""
-      (?:\b|(?<=[{SPACELESS}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
-        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`\])}}{SPACELESS}{WIDE_SIGNS}]
-          |(?<=[/=_{SPACELESS}-])[{SPACELESS}]))+(?<![.,;:!?])           # a path in Chinese, not words behind it
-    | (?:(?<![\w.+-])|(?<=[{SPACELESS}]))(?:(?![{SPACELESS}])[\w.+-]){{1,64}}
-        @(?:(?![{SPACELESS}])[\w-]){{1,63}}(?:\.(?:(?![{SPACELESS}])[\w-]){{1,63}})+
+      (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
+        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`\])}}{TOUCHING}{WIDE_SIGNS}]
+          |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+(?<![.,;:!?])           # a path in Chinese, not words behind it
+    | (?:(?<![\w.+-])|(?<=[{TOUCHING}]))(?:(?![{TOUCHING}])[\w.+-]){{1,64}}
+        @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
     | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
     | %%
