@@ -121,7 +121,8 @@ def table(folder: Path) -> Table:
     """Measure all layers, write table1.png to `folder` and return table 1."""
     costs, crossings = {}, {}
     total = len(CLAIMS) + len(CROSSING_WIDTHS)
-    log(f"Table 1 is measured in {total} parts, and written at the end. Nothing else should run on the machine.")
+    log(f"Table 1 is measured in {total} parts, and written at the end. This takes about 5 minutes of one core.")
+    log("Nothing else should run on the machine.")
     for part, name in enumerate(CLAIMS, 1):
         log(f"{part} of {total}: time and memory of {name}, for n = {LENGTHS[0]:,} to {LENGTHS[-1]:,} positions")
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
