@@ -6,7 +6,6 @@ from itertools import islice
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, estimate
-from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.repetition import is_copy
 from transduce.decoding.types import (
     CUT,
@@ -48,8 +47,6 @@ def rank(
             distinct.setdefault(next(texts), hypothesis)
         if not distinct:
             raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
-        if config.mbr == "chrf":
-            distinct = by_expected_chrf(distinct, config.length_penalty)
         distinct = dict(islice(distinct.items(), n_best))
         translations = []
         for text, (score, tokens) in distinct.items():

@@ -63,11 +63,13 @@ class Searcher:
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
         for batch, hypotheses in zip(together, engine.search(requests, config, n_best), strict=True):
             for i, best in zip(batch, hypotheses, strict=True):
-                n_best_lists[i] = self._by_risk(best) if best and config.mbr == "chrf" else best
+                n_best_lists[i] = self.by_risk(best)
         return n_best_lists
 
-    def _by_risk(self, best: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses with different texts, by expected chrF. The first one will be checked for loops."""
+    def by_risk(self, best: list[Hypothesis]) -> list[Hypothesis]:
+        """With decode.mbr=chrf, the hypotheses with different texts, by expected chrF; otherwise all as they are."""
+        if not best or self.config.mbr == "none":
+            return best
         by_text: dict[str, Hypothesis] = {}
         for text, hypothesis in zip(self.tokenizer.decode([each.tokens for each in best]), best, strict=True):
             by_text.setdefault(text, hypothesis)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -82,6 +83,7 @@ def nearest_code(code: str, among: Iterable[str]) -> str | None:
     return max(same, key=lambda each: (_subtags(each) == wanted, len({*_subtags(each)} & {*wanted})), default=None)
 
 
+@lru_cache(maxsize=1000)
 def main_language(code: str) -> str:
     """A language code without its region or script, in lower case and, with Babel, in its usual form.
 

@@ -18,7 +18,7 @@ class Experts(nn.Module):
     """Sums the outputs of each token's k best experts, weighted by the softmax of their gates.
 
     Experts have no capacity limit, so the output for a sentence does not depend on its batch. With model.gate_noise,
-    training adds noise to the gates, whose deviation is learnt (section 2.1 of Shazeer et al.).
+    training adds noise to the gates, and learns its standard deviation (section 2.1 of Shazeer et al.).
     """
 
     def __init__(self, config: ModelConfig):

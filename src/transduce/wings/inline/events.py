@@ -17,7 +17,7 @@ PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrs
 UNNUMBERED = re.compile(f"%{PRINTF}")
 # Letters of scripts without spaces between words, in a set of characters of a regular expression.
 SPACELESS = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
-TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, whose particles follow a foreign word directly
+TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, which writes particles directly behind a foreign word
 WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly

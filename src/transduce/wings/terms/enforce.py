@@ -47,7 +47,7 @@ def enforce(
             )
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)
-    merged = {i: _merged(complete[i], found[i], n_best) for i in lacking}
+    merged = {i: translator.by_risk(_merged(complete[i], found[i], n_best)) for i in lacking}
     changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
     missed: set[int] = set()
     if changed and "attention" in engine.supports:
