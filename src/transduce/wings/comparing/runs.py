@@ -18,7 +18,7 @@ from transduce.preparation.passes import reads_test
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
-from transduce.system.files import MANIFEST, make_folder, to_json, verify, write_text
+from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
@@ -221,7 +221,8 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
             raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
     if experiment.init:
         first, card = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name, read_run_card(out)
-        if card and fingerprint(str(first)) not in card.inputs.get("init", {}).values():
+        weights = read_manifest(first).get(model_folder.WEIGHTS) if (first / MANIFEST).exists() else None
+        if card and (weights is None or weights.sha256 not in card.inputs.get("init", {}).values()):
             raise UserError(f"{out} continues the model {first}, which is gone or has changed. Delete {out}, too.")
     return record
 
