@@ -20,7 +20,7 @@ from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
 from transduce.training.update import forward
 from transduce.wings.comparing.command import train_rows
-from transduce.wings.comparing.definition import SENTENCE_TOKENS
+from transduce.wings.comparing.operations import SENTENCE_TOKENS
 from transduce.wings.comparing.runs import Experiment, carry_out
 from transduce.wings.paper import figures, layers, reproduce_command, table1, table2, table3, table4
 from transduce.wings.phrasebook.examples import examples
@@ -215,9 +215,11 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     command = ["reproduce", "parsing", "--out", tmp_path / "out", *files, "--seeds", "1", *tiny]
     status, printed, said = run(capsys, *command, "--budget", "5")
     assert status == 0, said
-    assert "some, 40 trees" in printed and "some, 5 trees" in printed and "phrasebook" in printed
-    data = json.loads((tmp_path / "out/parsing.json").read_text())
-    assert len(data["runs"]) == 5 and [run["trees"] for run in data["runs"]] == [40, 8, 8, 8, 8]
+    assert "some-40" in printed and "some-5" in printed and "phrasebook" in printed
+    rows = json.loads((tmp_path / "out/parsing.json").read_text())["rows"]
+    assert len(rows) == 5 and all(len(row["runs"]) == 1 and row["scores"]["F1"] for row in rows)
+    assert ["F1" in row["differences"] for row in rows] == [False, False, True, True, True]
+    assert len(list((tmp_path / "out").glob("parsing-*.png"))) >= 1
     assert run(capsys, *command)[1] == printed, "from the runs that are there"
 
 

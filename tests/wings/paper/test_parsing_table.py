@@ -2,13 +2,20 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
+from transduce.system.errors import UserError
+from transduce.text.languages import Direction
+from transduce.text.pairs import Pair
 from transduce.training.update import learning_rate
+from transduce.wings.comparing.definition import read
+from transduce.wings.comparing.outcomes import EvaluationText, Judge, Outcome
 from transduce.wings.paper import table4
+from transduce.wings.parsing.trees import parse_trees
 from transduce.wings.phrasebook.examples import examples
 
 PEAK = 0.7 / math.sqrt(256 * 1000)
@@ -30,7 +37,8 @@ def treebank(tmp_path: Path) -> dict[str, object]:
 
 
 def planned(own: dict, tmp_path: Path) -> list:
-    return table4.experiments(own, tmp_path / "out")[1:]  # without the phrasebook
+    (_, table) = table4.comparisons(own, tmp_path / "out")  # without the phrasebook
+    return [table.experiment(row, tmp_path) for row in table.rows]
 
 
 def test_every_share_has_the_options_of_the_recipe_or_of_the_user(treebank, tmp_path, monkeypatch):
@@ -53,14 +61,38 @@ def test_recipes_for_small_treebanks_share_a_peak_rate(name):
     assert peak(read_recipe(*read_text(name))) == pytest.approx(PEAK, rel=0.002)
 
 
-def test_the_trees_that_evalb_leaves_out_are_in_the_table(treebank, tmp_path, monkeypatch):
-    monkeypatch.setattr(table4, "TRAIN_TREES", 40)
-    (run, *_) = planned(treebank, tmp_path)
-    scores = {"trees": 2780, "left_out": 1804, "f1_agreed": 19.95, "f1": 38.66}
-    scores |= {"f1_short": 39.1, "complete": 33.0, "changed": 0.843}
-    monkeypatch.setattr(table4, "results", lambda *_: [type("Result", (), {"folder": tmp_path})])
-    monkeypatch.setattr(table4, "brackets", lambda *_: scores)
-    table = table4.table([run], tmp_path)
-    row = dict(zip(table.headings, table.rows[-1], strict=True))
-    assert row["F1, all trees"] == "19.95" and row["F1 by EVALB"] == "38.66"
-    assert row["left out by EVALB"] == "1,804 of 2,780" and row["changed"] == "84.3 %"
+GOLD = [
+    "(S (NP (PRP It)) (VP (VBZ is) (NP (NN art))) (. .))",
+    "(S (NP (PRP She)) (VP (VBZ sees) (NP (PRP him))) (. .))",
+]
+PARSES = [
+    GOLD[0].replace("(VBZ is) (NP (NN art))", "(VBZ is) (NN art)"),  # lacks one of four brackets
+    GOLD[1].replace("(PRP him)", "(. him)"),  # a word as punctuation: EVALB leaves the tree out
+]
+
+
+def test_parses_are_judged_over_all_trees():
+    trees = [tree for tree, _ in parse_trees(GOLD)]
+    pairs = [Pair(" ".join(tree.words()), "", 1) for tree in trees]
+    text = EvaluationText(("gold.mrg",), pairs, Direction("en", "tree"), "none", trees)
+    row = Judge(text, per_word=False).row([Outcome([-3.0, -2.0], [4, 4], PARSES), Outcome([-3.0, -2.0], [4, 4], GOLD)])
+    assert row.scores["F1"] == pytest.approx([100 * 2 * 7 / (7 + 8), 100.0])
+    assert row.length_ratio == pytest.approx((7 / 8 + 1) / 2)
+    assert row.scores["perplexity"] == pytest.approx([5 / 8] * 2), "the logarithm"
+
+
+def test_the_trees_that_evalb_leaves_out_are_in_the_table(tmp_path, monkeypatch):
+    trees = [tree for tree, _ in parse_trees(GOLD)]
+    standings = SimpleNamespace(text=SimpleNamespace(trees=trees))
+    monkeypatch.setattr(table4, "outcome", lambda *_: Outcome([], [], PARSES))
+    runs = [SimpleNamespace(folder=tmp_path)]
+    columns = table4._evalb(SimpleNamespace(runs=runs), standings)
+    assert columns == [f"{100 * 2 * 3 / 7:.2f}", f"{100 * 2 * 3 / 7:.2f}", "0.00", "1 of 2"]
+    assert table4._evalb(SimpleNamespace(runs=[]), standings) == [""] * 4
+
+
+def test_parsers_have_no_bleu(tmp_path):
+    (tmp_path / "t.toml").write_text("judge = 'BLEU'\n[rows]\na = ''\nb = 'train.warmup=10'\n")
+    with pytest.raises(UserError, match="judge must be one of perplexity, F1"):
+        read(tmp_path / "t.toml", {"data.test": ("gold.mrg",)})
+    assert read(tmp_path / "t.toml", {"data.test": ("a.tsv",)}).judge == "BLEU"

@@ -109,13 +109,14 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
 
 
 def _text(definition: "Definition") -> "EvaluationText":
-    """The test text of a table; empty if the options name none."""
+    """The test text or trees of a table; empty if the options name none."""
     from transduce.commands.evaluate import read_test_set
     from transduce.config.parse import configure
     from transduce.text.languages import Direction
     from transduce.text.multilingual import is_multilingual
-    from transduce.text.pairs import single_lines
+    from transduce.text.pairs import are_trees, expand_folders, single_lines
     from transduce.wings.comparing.outcomes import EvaluationText
+    from transduce.wings.parsing.trees import read_trees, simplify
 
     data = configure({name: value for name, value in definition.options.items() if name.startswith("data.")}).data
     if is_multilingual(data.test):
@@ -124,9 +125,11 @@ def _text(definition: "Definition") -> "EvaluationText":
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
         raise UserError(f"The test files {' and '.join(data.test)} contain no lines.", option="data.test")
+    files = expand_folders(data.test) if are_trees(data.test) else []
+    trees = [tree for file in files for tree, _ in read_trees(file) if simplify(tree)]
     name = pairs[0].direction if pairs else ""
     direction = Direction.parse(name) if name else Direction(data.source, data.target)
-    return EvaluationText(data.test, pairs, direction, data.bleu_tokenize)
+    return EvaluationText(data.test, pairs, direction, data.bleu_tokenize, trees)
 
 
 def show(table: "Table") -> None:

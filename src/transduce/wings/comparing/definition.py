@@ -14,15 +14,13 @@ import tomli_w
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, parse_assignments, read_recipe
-from transduce.model.arithmetic import per_target_token
 from transduce.system.errors import UserError
-from transduce.wings.comparing.outcomes import MEASURES
+from transduce.wings.comparing.operations import updates_for
+from transduce.wings.comparing.outcomes import PERPLEXITY, measures_of
 from transduce.wings.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
 from transduce.wings.comparing.statistics import LEVEL
 
 TUNING = "tuning"  # the folder of a row's grid
-SENTENCE_TOKENS = 17  # assumed length of a sentence, for operations
-SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
 STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
     *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize", "data.max_tokens"),
     *("train.threads", "train.precision", "train.clip_norm", "decode."),
@@ -60,7 +58,7 @@ class Definition:
     seeds: int = 3
     max_seeds: int = 0  # runs of a row while its verdict is open; 0: as many as `seeds`
     base: str = ""  # the row that the others are compared with; "": the first
-    judge: str = MEASURES[0]  # the measure of the verdicts
+    judge: str = PERPLEXITY  # the measure of the verdicts
     budget: tuple[str, float] | None = None  # of each run
     parent: str = ""  # the folder of the rows' folders
     notes: Sequence[str] = ()
@@ -74,6 +72,11 @@ class Definition:
     def base_row(self) -> RowDefinition:
         """The row that the others are compared with."""
         return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures of the table; other ones for trees than for translations."""
+        return measures_of(self.options.get("data.test", ()))
 
     @property
     def looks(self) -> int:
@@ -180,7 +183,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
         seeds=table.get("seeds", 3),
         max_seeds=table.get("max_seeds", 0),
         base=str(table.get("base", "")),
-        judge=table.get("judge", MEASURES[0]),
+        judge=table.get("judge", PERPLEXITY),
         budget=budgets[0] if budgets else None,
         notes=[*map(str, table.get("notes", ()))],
     )
@@ -218,8 +221,8 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
     rows, names = definition.rows, [row.name for row in definition.rows]
     if (definition.base and definition.base not in names) or definition.base_row.ensemble:
         raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
-    if definition.judge not in MEASURES:
-        raise UserError(f"{file}: judge must be one of {', '.join(MEASURES)}.")
+    if definition.judge not in definition.measures:
+        raise UserError(f"{file}: judge must be one of {', '.join(definition.measures)}.")
     if definition.seeds < 1:
         raise UserError(f"{file}: seeds must be a whole number from 1.")
     if definition.seeds == 1 < definition.max_seeds:
@@ -274,27 +277,3 @@ def _check_options(definition: Definition, differing: Set[str], file: str) -> No
     for name in definition.grid:
         if name.startswith("data.") and name not in SAME_VOCABULARY:
             raise UserError(f"{file}: the grid can't have {name}, since perplexity does not compare vocabularies.")
-
-
-def passes(consistency: str) -> int:
-    """The number of passes over a batch in an update with the option train.consistency."""
-    return 1 if consistency == "none" else 2
-
-
-def updates_for(operations: float, options: Mapping[str, Any]) -> int:
-    """The number of updates whose matrix products have `operations` floating-point operations.
-
-    Raises UserError if the options lack the shape of the model, or if one update has more operations.
-    """
-    if missing := [name for name in SHAPE if name not in options]:
-        raise UserError(f"A budget in operations needs the shape of the models. Set {', '.join(missing)} for all rows.")
-    if options.get("train.risk_steps"):
-        raise UserError("A budget in operations can't count minimum-risk training. Set updates or minutes instead.")
-    # Dropout has no operations; without it, the points of a grid are counted once.
-    shape = {name: value for name, value in options.items() if name.startswith("model.") and "dropout" not in name}
-    model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
-    flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) * options["data.max_tokens"]
-    flops *= passes(options.get("train.consistency", "none"))
-    if operations < flops:
-        raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
-    return max(1, round(operations / flops))

@@ -1,4 +1,4 @@
-"""What the models of a table say about the test text, sentence by sentence, and the scores of rows."""
+"""What the models of a table say about the test text or trees, sentence by sentence, and the scores of rows."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,13 +15,21 @@ from transduce.evaluation.scores import metrics
 from transduce.system.console import log
 from transduce.system.files import MANIFEST
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair
+from transduce.text.pairs import Pair, are_trees
 from transduce.wings.comparing.runs import RECORD, cached
 from transduce.wings.comparing.statistics import Difference, Spread, difference, resamples, spread
+from transduce.wings.parsing.brackets import agree_on_punctuation, score_brackets
+from transduce.wings.parsing.parser import Parser
+from transduce.wings.parsing.trees import Tree, parse_trees
 
-MEASURES = ("perplexity", "BLEU", "chrF2")
+PERPLEXITY, F1 = "perplexity", "F1"
 OUTCOME = ".test.json"  # in the folder of a run
 Statistics = NDArray[np.float64]
+
+
+def measures_of(files: Sequence[str]) -> tuple[str, ...]:
+    """The measures for models that are compared on these test files."""
+    return (PERPLEXITY, F1) if are_trees(files) else (PERPLEXITY, "BLEU", "chrF2")
 
 
 class Outcome(NamedTuple):
@@ -29,7 +37,7 @@ class Outcome(NamedTuple):
 
     log_probs: Sequence[float]  # ln p(reference | source) of each sentence
     num_tokens: Sequence[int]  # of each reference, with EOS
-    outputs: Sequence[str]
+    outputs: Sequence[str]  # translations or parses
 
 
 class EvaluationText(NamedTuple):
@@ -39,6 +47,7 @@ class EvaluationText(NamedTuple):
     pairs: Sequence[Pair]
     direction: Direction
     tokenize: str  # of sacreBLEU, for BLEU
+    trees: Sequence[Tree] = ()  # the gold trees of the pairs, for parsers
 
     @property
     def references(self) -> list[str]:
@@ -52,11 +61,17 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
     def compute() -> dict[str, list[float] | list[int] | list[str]]:
         log(f"Translating the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}")
         models = load_models(folders)
-        found = evaluate(models, text.pairs, models[0].config.decode, tokenize=text.tokenize)
+        decode = models[0].config.decode
+        if text.trees:
+            parser = Parser(models, decode)
+            scored, outputs = parser.score(text.pairs), [str(parse) for parse in parser.parse_gold(text.trees)]
+        else:
+            found = evaluate(models, text.pairs, decode, tokenize=text.tokenize)
+            scored, outputs = found.scored, [each.text for each in found.translations]
         return {
-            "log_probs": [each.log_prob for each in found.scored],
-            "num_tokens": [each.num_tokens for each in found.scored],
-            "outputs": [each.text for each in found.translations],
+            "log_probs": [each.log_prob for each in scored],
+            "num_tokens": [each.num_tokens for each in scored],
+            "outputs": outputs,
         }
 
     made_of: list[Path | str] = [*text.files, *(folder / name for folder in folders for name in (MANIFEST, RECORD))]
@@ -68,7 +83,7 @@ class Row(NamedTuple):
 
     scores: dict[str, list[float]]
     resampled: dict[str, NDArray[np.float64]]
-    length_ratio: float  # words of the outputs to words of the references
+    length_ratio: float  # words of the outputs to words of the references, or the same of brackets
 
     def spread(self, measure: str, *, is_ensemble: bool = False) -> Spread:
         """The mean and deviation over the runs. One ensemble of several seeds has no deviation: 0."""
@@ -81,28 +96,43 @@ class Judge:
 
     def __init__(self, text: EvaluationText, *, per_word: bool) -> None:
         """`per_word`: perplexity per word, because the rows have different vocabularies."""
-        self.sentences = len(text.pairs)
+        self.sentences, self.measures = len(text.pairs), measures_of(text.files)
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
-        self._references = text.references
+        self._references, self._trees = text.references, text.trees
         self._words = [len(reference.split()) + 1 for reference in self._references] if per_word else None
 
     def row(self, outcomes: Sequence[Outcome]) -> Row:
         """The scores of a row with these runs."""
         scores, resampled = dict[str, list[float]](), dict[str, NDArray[np.float64]]()
-        ratios = [sum(map(_words, each.outputs)) / max(1, sum(map(_words, self._references))) for each in outcomes]
-        for measure in MEASURES:
+        ratios = [self._length_ratio(each) for each in outcomes]
+        for measure in self.measures:
             kinds = [self._statistics(measure, each) for each in outcomes]
             scores[measure] = [score(statistics.sum(axis=0)) for statistics, score in kinds]
             drawn = [[score(each) for each in self._drawn @ statistics] for statistics, score in kinds]
             resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
         return Row(scores, resampled, float(np.mean(ratios)) if ratios else math.nan)
 
+    def _length_ratio(self, outcome: Outcome) -> float:
+        if self._trees:
+            _, gold, found = self._brackets(outcome).sum(axis=0)
+            return float(found / max(1, gold))
+        return sum(map(_words, outcome.outputs)) / max(1, sum(map(_words, self._references)))
+
+    def _brackets(self, outcome: Outcome) -> Statistics:
+        """The matched brackets, those of the gold tree and those of the parse, for each sentence."""
+        parses = (tree for tree, _ in parse_trees(outcome.outputs))
+        lines = (str(agree_on_punctuation(gold, parse)) for gold, parse in zip(self._trees, parses, strict=True))
+        rows = score_brackets(map(str, self._trees), lines).rows
+        return np.array([(row.matched, row.gold, row.test) for row in rows], dtype=np.float64)
+
     def _statistics(self, measure: str, outcome: Outcome) -> tuple[Statistics, Callable[[NDArray[np.float64]], float]]:
         """The statistics of each sentence, whose sum over a text gives the score of the text. Perplexity: ln."""
-        if measure == "perplexity":
+        if measure == PERPLEXITY:
             counts = self._words or outcome.num_tokens
             return np.column_stack([outcome.log_probs, counts]).astype(np.float64), lambda sums: -sums[0] / sums[1]
+        if measure == F1:
+            return self._brackets(outcome), lambda sums: float(200 * sums[0] / max(1, sums[1] + sums[2]))
         metric: Metric = self._metrics[measure]
         statistics = metric._extract_corpus_statistics(outcome.outputs, [self._references])
         compute = metric._compute_score_from_stats

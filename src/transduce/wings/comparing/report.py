@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from transduce import model_folder
-from transduce.model.arithmetic import per_target_token
 from transduce.system.journal import read_events
-from transduce.wings.comparing.definition import SENTENCE_TOKENS, Definition, passes
-from transduce.wings.comparing.outcomes import MEASURES
-from transduce.wings.comparing.runs import Result
+from transduce.wings.comparing.definition import Definition
+from transduce.wings.comparing.operations import flops
+from transduce.wings.comparing.outcomes import F1, PERPLEXITY
 from transduce.wings.comparing.schedule import Standing, Standings
 from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, Spread, spread
 from transduce.wings.comparing.tables import Part, Table
@@ -24,7 +23,7 @@ NOTE = (
     "which cover other seeds and other test sentences (of an ensemble of all seeds: only other sentences). Verdict: "
     "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (after Holm{looks}); "
     "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
-    "Length: words of the translations divided by words of the references. Operations: floating-point operations of "
+    "Length: {lengths}. Operations: floating-point operations of "
     "the matrix products of a training run. Minutes: of the run (of a second stage, without the first); they can be "
     "compared only if the machine was equally busy."
 )
@@ -33,15 +32,16 @@ NOTE = (
 def headings(standings: Standings) -> list[str]:
     """The headings of the columns that `cells` fills."""
     unit = "word" if standings.per_word else "token"
-    return [f"perplexity ({unit})", "change", "BLEU", "difference", "chrF", "difference", "length", "verdict"]
+    others = [name for measure in standings.definition.measures[1:] for name in (measure.rstrip("2"), "difference")]
+    return [f"perplexity ({unit})", "change", *others, "length", "verdict"]
 
 
 def cells(row: Standing, definition: Definition) -> list[str]:
     """The scores, differences and verdict of a row; "–" for a row without runs."""
-    if not row.row.scores[MEASURES[0]]:
-        return ["–", *[""] * (2 * len(MEASURES) + 1)]
+    if not row.row.scores[PERPLEXITY]:
+        return ["–", *[""] * (2 * len(definition.measures) + 1)]
     shown = list[str]()
-    for measure in MEASURES:
+    for measure in definition.measures:
         difference = row.differences.get(measure)
         shown += [str(_printed(row, measure)), _difference(measure, difference) if difference else ""]
     return [*shown, f"{row.row.length_ratio:.2f}", verdict(row, definition)]
@@ -59,18 +59,9 @@ def cost_cells(row: Standing) -> list[str]:
 def costs(row: Standing) -> tuple[int, float, float]:
     """Parameters, operations and minutes: means over the runs, or the sums over the members of an ensemble."""
     runs = row.runs
-    share = len(row.row.scores[MEASURES[0]]) if row.definition.ensemble else len(runs)
+    share = len(row.row.scores[PERPLEXITY]) if row.definition.ensemble else len(runs)
     parameters = sum(run.parameters for run in runs) // share
     return parameters, sum(map(flops, runs)) / share, sum(run.seconds for run in runs) / 60 / share
-
-
-def flops(run: Result) -> float:
-    """The floating-point operations of the matrix products of a training run; nan with minimum-risk training."""
-    config = model_folder.read_config(run.folder)
-    if config.train.risk_steps:
-        return math.nan  # samples are not counted
-    each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
-    return run.target_tokens * passes(config.train.consistency) * each
 
 
 def verdict(row: Standing, definition: Definition) -> str:
@@ -81,7 +72,7 @@ def verdict(row: Standing, definition: Definition) -> str:
         return "too few runs for a test"
     difference = row.differences[definition.judge]
     if row.p_value < LEVEL:
-        is_better = (difference.value < 0) == (definition.judge == MEASURES[0])
+        is_better = (difference.value < 0) == (definition.judge == PERPLEXITY)
         return f"{'better' if is_better else 'worse'} (p {_p_value(row.p_value)})"
     if row.more_seeds is not None:
         return f"not resolved; {row.more_seeds} more seed{'s' * (row.more_seeds > 1)}"
@@ -89,14 +80,14 @@ def verdict(row: Standing, definition: Definition) -> str:
 
 
 def _printed(row: Standing, measure: str) -> Spread:
-    if measure != MEASURES[0]:
+    if measure != PERPLEXITY:
         return row.spreads[measure]
     return spread([math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]])
 
 
 def _difference(measure: str, difference: Difference) -> str:
     low, high = difference.interval
-    if measure == MEASURES[0]:
+    if measure == PERPLEXITY:
         changes = [f"{_unit(measure, each):+.1f}" for each in (difference.value, low, high)]
         return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
     return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
@@ -129,7 +120,7 @@ def data(row: Standing, definition: Definition) -> dict[str, Any]:
 
 def _logarithm(measure: str) -> str:
     """The name of a measure in the JSON file, whose perplexities are logarithms."""
-    return f"log_{measure}" if measure == MEASURES[0] else measure
+    return f"log_{measure}" if measure == PERPLEXITY else measure
 
 
 def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
@@ -157,9 +148,12 @@ def table(definition: Definition, standings: Standings, rows: Sequence[Standing]
 
 def note(definition: Definition, standings: Standings) -> str:
     """The explanation of the columns."""
+    lengths = "words of the translations divided by words of the references"
+    if F1 in definition.measures:
+        lengths = "brackets of the parses divided by brackets of the gold trees. F1: of the brackets of all test trees"
     unit = "word" if standings.per_word else "token"
     looks = f", and for {definition.looks} looks at growing numbers of seeds" if definition.looks > 1 else ""
-    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks)
+    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks, lengths=lengths)
     few = f" The test text has only {standings.sentences} sentences." if standings.sentences < FEW_SENTENCES else ""
     return text + few
 
@@ -174,12 +168,13 @@ def code_notes(rows: Sequence[Standing]) -> list[str]:
 def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
     """Draw the differences of the rows and the learning curves; returns the names of the files."""
     compared = [row for row in rows if row.differences]
+    measures = tuple(compared[0].differences) if compared else ()
     names = list[str]()
     if compared:
         names.append(f"{name}.png")
-        with chart(folder / names[-1], (11, 1.2 + 0.3 * len(compared)), columns=len(MEASURES), sharey=True) as panels:
-            for axes, measure in zip(panels, MEASURES, strict=True):
-                unit = "perplexity, change in %" if measure == MEASURES[0] else f"{measure}, difference"
+        with chart(folder / names[-1], (11, 1.2 + 0.3 * len(compared)), columns=len(measures), sharey=True) as panels:
+            for axes, measure in zip(panels, measures, strict=True):
+                unit = "perplexity, change in %" if measure == PERPLEXITY else f"{measure}, difference"
                 axes.axvline(0, color="0.7", linewidth=1)
                 for place, row in enumerate(compared):
                     low, high = (_unit(measure, each) for each in row.differences[measure].interval)
@@ -203,7 +198,7 @@ def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
 
 def _unit(measure: str, value: float) -> float:
     """A difference as the table shows it: for perplexity, whose logarithm is compared, the change in per cent."""
-    return 100 * math.expm1(min(value, MAX_LOG)) if measure == MEASURES[0] else value
+    return 100 * math.expm1(min(value, MAX_LOG)) if measure == PERPLEXITY else value
 
 
 def _curve(folder: Path) -> list[tuple[float, float]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.wings.comparing.definition import Definition, RowDefinition
-from transduce.wings.comparing.outcomes import MEASURES, OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
+from transduce.wings.comparing.outcomes import OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
 from transduce.wings.comparing.runs import TUNING_SEED, Experiment, Result, Run, results
 from transduce.wings.comparing.statistics import Difference, Spread, holm, seeds_needed
 
@@ -42,7 +42,7 @@ class Standings:
 
     def __init__(self, definition: Definition, folder: Path, text: EvaluationText) -> None:
         """If the test text is empty, the runs are ignored."""
-        self.definition, self.folder, self._text = definition, folder, text
+        self.definition, self.folder, self.text = definition, folder, text
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
@@ -51,7 +51,7 @@ class Standings:
     def rows(self) -> list[Standing]:
         """The standing of each row, in the order of the table."""
         trained = {row.name: self.definition.experiment(row, self.folder) for row in self.definition.trained}
-        runs = {name: results(each, self.folder) if each and self._text.pairs else [] for name, each in trained.items()}
+        runs = {name: results(each, self.folder) if each and self.text.pairs else [] for name, each in trained.items()}
         found = list[tuple[RowDefinition, Sequence[Result], Row]]()
         for row in self.definition.rows:
             if row.ensemble:
@@ -60,7 +60,7 @@ class Standings:
                 outcomes = [self._ensemble(row, group) for group in groups]
             else:
                 members = runs[row.name]
-                outcomes = [outcome([run.folder], self._text, run.folder / OUTCOME) for run in members]
+                outcomes = [outcome([run.folder], self.text, run.folder / OUTCOME) for run in members]
             found.append((row, members, self._judge.row(outcomes)))
         base = next(row for definition, _, row in found if definition == self.definition.base_row)
         return self._judged(found, trained, base)
@@ -74,10 +74,10 @@ class Standings:
         judge, standings, p_values = self.definition.judge, list[Standing](), list[float]()
         for definition, members, row in found:
             is_ensemble = len(definition.ensemble) == 1  # one ensemble of all seeds
-            spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in MEASURES}
+            spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in self._judge.measures}
             differences, more = dict[str, Difference](), None
             if definition != self.definition.base_row and row.scores[judge] and base.scores[judge]:
-                pairs = {name: self._judge.difference(name, row, base, is_ensemble=is_ensemble) for name in MEASURES}
+                pairs = {name: self._judge.difference(name, row, base, is_ensemble=is_ensemble) for name in spreads}
                 differences = {name: each for name, (each, _) in pairs.items()}
                 if not definition.ensemble:
                     sides = spreads[judge], base.spread(judge), pairs[judge][1], self._judge.sentences
@@ -101,7 +101,7 @@ class Standings:
     def _ensemble(self, row: RowDefinition, group: Sequence[Result]) -> Outcome:
         seeds = "-".join(dict.fromkeys(str(run.seed) for run in group))
         parent = self.folder / self.definition.parent / ENSEMBLES
-        return outcome([run.folder for run in group], self._text, parent / f"{row.folder}-{seeds}.json")
+        return outcome([run.folder for run in group], self.text, parent / f"{row.folder}-{seeds}.json")
 
 
 def planned_runs(standings: Standings) -> Iterator[Run]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -16,6 +17,7 @@ from transduce.system.files import make_folder
 from transduce.wings.comparing.command import show, train_rows, with_corpus_languages
 
 if TYPE_CHECKING:
+    from transduce.wings.comparing.schedule import Standings
     from transduce.wings.comparing.tables import Table
 
 SEEDS = 3
@@ -121,18 +123,16 @@ def _check(folder: Path, out: Path | None) -> None:
 
 
 def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float) -> "Table":
-    from transduce.wings.comparing.runs import all_runs, carry_out, count
     from transduce.wings.paper import table1, table2, table3, table4  # torch: too slow for --help
 
     if what == "table1":
         return table1.table(out)
     if what == "parsing":
-        planned = table4.experiments(options, out / "trees")
-        if budget:
-            runs = all_runs(planned, range(1, seeds + 1))
-            log(count(runs, out))
-            carry_out(runs, out, budget)
-        return table4.table(planned, out)
+        until, standings = monotonic() + 60 * budget, list["Standings"]()
+        for each in table4.comparisons(options, out / "trees"):
+            left = max(0.0, (until - monotonic()) / 60) if budget else 0.0
+            standings.append(train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce"))
+        return table4.table(standings, out)
     if budget and not (options.get("data.corpora") and options.get("data.test")):
         raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
     module = {"table2": table2, "table3": table3}[what]

@@ -8,27 +8,27 @@ from typing import Any
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import read_recipe
-from transduce.decoding.loading import load_models
-from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, make_folder, write_text
-from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, cached, results
+from transduce.system.files import make_folder, write_text
+from transduce.wings.comparing import report
+from transduce.wings.comparing.definition import Definition, RowDefinition, checked
+from transduce.wings.comparing.outcomes import OUTCOME, outcome
+from transduce.wings.comparing.runs import FILE_OPTIONS
+from transduce.wings.comparing.schedule import Standing, Standings
 from transduce.wings.comparing.statistics import spread
-from transduce.wings.comparing.tables import Table
+from transduce.wings.comparing.tables import Part, Table
 from transduce.wings.paper.printed import PLAIN_OPTIONS, definition, flat
-from transduce.wings.parsing.evalb import COLLINS
-from transduce.wings.parsing.parser import Parser, measure
+from transduce.wings.parsing.brackets import BracketScores, score_brackets
 from transduce.wings.parsing.trees import read_trees
 from transduce.wings.phrasebook.examples import examples
 
 TABLE4 = definition("parsing")
 TRAIN_TREES = 20_000  # training trees from the phrasebook
 SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
-SCORES_FILE, SCORES = ".parses.json", ("f1_agreed", "f1", "f1_short", "complete", "left_out", "changed")
 
 
-def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
-    """Make experiments on the phrasebook and on subsets of the user's corpora; writes the trees to `folder`.
+def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
+    """A table of one row for the phrasebook, and one for the subsets of each corpus; writes the trees to `folder`.
 
     In the user's options `own`, the n-th files of data.corpora, data.valid and data.test form one corpus. Raises
     UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
@@ -53,71 +53,60 @@ def experiments(own: Mapping[str, Any], folder: Path) -> list[Experiment]:
     others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
     book = _phrasebook(folder)
     options = read_recipe(*read_text("phrasebook-parsing")) | others
-    planned = [_experiment("phrasebook", "phrasebook", book["train"], book["valid"], book["test"], options)]
-    recipe = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"])
+    tables = [_comparison({"phrasebook": book["train"]}, book["valid"], book["test"], options)]
+    options = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"]) | others
     for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
+        files = dict[str, str]()
         for count, share in {len(range(0, sizes[corpus], share)): share for share in SHARES}.items():
-            file = folder / f"{name}-{count}.mrg"
+            row = f"{name}-{count}"
             # Every share-th tree: the first trees of a corpus come from only a few documents.
-            write_text(file, "".join(f"{tree}\n" for tree, _ in islice(read_trees(corpus), 0, None, share)))
-            options = {**recipe, **others}
-            row = f"{name}, {count:,} trees"
-            planned.append(_experiment(f"{name}-{count}", row, str(file), validation, test, options))
-    return planned
+            trees = islice(read_trees(corpus), 0, None, share)
+            files[row] = str(folder / f"{row}.mrg")
+            write_text(Path(files[row]), "".join(f"{tree}\n" for tree, _ in trees))
+        tables.append(_comparison(files, validation, test, options))
+    return tables
 
 
-def _experiment(name: str, row: str, train: str, valid: str, test: str, options: Mapping[str, Any]) -> Experiment:
-    files = {"data.corpora": [{"files": [train]}], "data.valid": (valid,)}
-    return Experiment(f"parsing/{name}", {**PLAIN_OPTIONS, **options, **files}, row, test)
+def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mapping[str, Any]) -> Definition:
+    rows = [RowDefinition(name, {"data.corpora": [{"files": [file]}]}) for name, file in files.items()]
+    shared = {**PLAIN_OPTIONS, **options, "data.valid": (valid,), "data.test": (test,)}
+    return checked(Definition(TABLE4["title"], rows, shared, judge="F1", parent="parsing"), {}, "parsing")
 
 
-def table(planned: Sequence[Experiment], folder: Path) -> Table:
+def table(compared: Sequence[Standings], folder: Path) -> Table:
     """Make table 4 from the paper's rows and the finished runs in `folder`."""
-    cells = [[row["parser"], row["training"], f"{row['f1']:.1f}", *[""] * 6] for row in TABLE4["printed"]]
-    runs, made_by = list[dict[str, Any]](), list[object]()
-    for experiment in planned:
-        made = results(experiment, folder)
-        scores = [brackets(result.folder, experiment.gold) for result in made]
-        means = {key: spread([each[key] for each in scores]) for key in SCORES}
-        columns = [str(means[key]) for key in SCORES[:4]]
-        left_out = f"{means['left_out'].mean:,g} of {scores[0]['trees']:,}" if scores else ""
-        changed = f"{100 * means['changed'].mean:.1f} %" if scores else ""
-        cells.append(["here", experiment.row, "", *columns, left_out, changed])
-        for result, each in zip(made, scores, strict=True):
-            runs.append({"training": experiment.row, "folder": str(result.folder), **each})
-        made_by += made
-    data = {"published": TABLE4["printed"], "runs": runs}
-    return Table(
-        "parsing",
-        TABLE4["title"],
-        TABLE4["headings"],
-        cells,
-        TABLE4["notes"],
-        data,
-        made_by,
+    cells = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
+    made = list[Table]()
+    for standings in compared:
+        rows = standings.rows()
+        name = f"parsing-{rows[0].definition.name}"
+        made.append(ours := report.table(standings.definition, standings, rows, name, folder))
+        for row, found in zip(rows, ours.rows, strict=True):
+            cells.append(["here", found[0], "", *found[1:], *_evalb(row, standings)])
+    headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
+    return made[0]._replace(
+        name="parsing",
+        headings=headings,
+        rows=[row + [""] * (len(headings) - len(row)) for row in cells],
+        notes=[*TABLE4["notes"], *dict.fromkeys(note for each in made for note in each.notes)],
+        data={"published": TABLE4["printed"], "rows": [row for each in made for row in each.data]},
+        runs=[run for each in made for run in each.runs],
+        pictures=[picture for each in made for picture in each.pictures],
         command="transduce reproduce parsing",
+        parts=[Part("Costs", made[0].parts[0].headings, [row for each in made for row in each.parts[0].rows])],
     )
 
 
-def brackets(run: Path, gold_file: str) -> dict[str, float]:
-    """Score the parser of a run on gold trees, and cache the scores in the run's folder."""
-
-    def parse() -> dict[str, float]:
-        gold = [tree for tree, _ in read_trees(gold_file)]
-        log(f"Parsing the {len(gold):,} sentences of {gold_file} with {run}")
-        models = load_models([run])
-        _, scores, agreed, changed, _ = measure(Parser(models, models[0].config.decode), gold, COLLINS)
-        return {
-            "trees": len(gold),
-            "f1": scores.all.figures["F1"],
-            "f1_short": scores.short.figures["F1"],
-            "complete": scores.all.figures["complete match"],
-            "left_out": scores.all.errors + scores.all.skipped,
-            "f1_agreed": agreed.all.figures["F1"],
-            "changed": changed / len(gold),
-        }
-
-    return cached(run / SCORES_FILE, (gold_file, run / MANIFEST), parse)
+def _evalb(row: Standing, standings: Standings) -> list[str]:
+    """EVALB's scores of a row's parses: F1, F1 of short sentences, complete matches, and trees that are left out."""
+    gold = list(map(str, standings.text.trees))
+    found = [outcome([run.folder], standings.text, run.folder / OUTCOME).outputs for run in row.runs]
+    scores: list[BracketScores] = [score_brackets(gold, parses) for parses in found]
+    if not scores:
+        return [""] * 4
+    left_out = sum(each.all.errors + each.all.skipped for each in scores) / len(scores)
+    values = [[each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]] for each in scores]
+    return [*(str(spread(each)) for each in zip(*values, strict=True)), f"{left_out:,g} of {len(gold):,}"]
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:

@@ -10,9 +10,10 @@ from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import shared_tokenizer
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import CHUNK_LINES, Translator
-from transduce.decoding.types import PLAIN_SEARCH
+from transduce.decoding.types import PLAIN_SEARCH, Scored
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
+from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
 from transduce.wings.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
 from transduce.wings.parsing.evalb import Parameters
@@ -53,6 +54,14 @@ class Parser:
             for words, translation in zip(sentences, found, strict=True):
                 yield delinearise(without_marks(translation.text), words) if words else None
 
+    def parse_gold(self, gold: Sequence[Tree]) -> Iterator[Tree | None]:
+        """Parse the sentences of gold trees; None if a tree has no words."""
+        return self.parse(" ".join(tree.words()) if tree else "" for tree in map(simplify, gold))
+
+    def score(self, pairs: Sequence[Pair]) -> list[Scored]:
+        """The probabilities of trees that were read as pairs (see `read_tree_pairs`)."""
+        return self._unconstrained.score([pair.source for pair in pairs], [pair.target for pair in pairs])
+
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
         """Parse sentences without the constrained search; returns target texts that may be malformed trees."""
         sources = [marked_words(escaped_words(sentence)) for sentence in sentences]
@@ -89,7 +98,7 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
         lines = (str(agree_on_punctuation(tree, parse, parameters)) if parse else "" for tree, parse in pairs)
         return score_brackets(golds, lines, parameters)
 
-    parses, texts = list(parser.parse(sentences)), parser.unconstrained(sentences)
+    parses, texts = list(parser.parse_gold(gold)), parser.unconstrained(sentences)
     lines = [str(parse or "") for parse in parses]
     free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
     changed = sum(one != other for one, other in zip(parses, free, strict=True))
