@@ -221,7 +221,7 @@ def test_a_term_does_not_end_inside_a_word():
     ],
 )
 def test_where_terms_are_found(terms, text, expected):
-    assert Glossary([Term(*each) for each in terms]).targets(text) == expected
+    assert [match.target for match in Glossary([Term(*each) for each in terms]).matches(text)] == expected
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
     found = translator.translate(TEXTS, n_best=3, glossary=TERMS)
     changed = 0
     for text, plain, best in zip(TEXTS, free, found, strict=True):
-        asked = glossary.targets(text)
+        asked = [match.target for match in glossary.matches(text)]
         for each in (best, *best.alternatives):
             assert (TERM in each.flags) == (not all(contains(each.text, target) for target in asked))
         if TERM in best.flags:
@@ -416,7 +416,7 @@ def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tok
     assert alone.translate(TEXTS, glossary=[Term("zebra", "Zebra")]) == alone.translate(TEXTS)
     helped = Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model]))
     ours = Translator(TorchEngine([model]), tokenizer, CONFIG)
-    asked = [text for text in TEXTS if Glossary(TERMS).targets(text)]
+    asked = [text for text in TEXTS if Glossary(TERMS).matches(text)]
     both = [each.translate(asked, glossary=TERMS) for each in (helped, ours)]
     assert [each.text for each in both[0]] == [each.text for each in both[1]]
 

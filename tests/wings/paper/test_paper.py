@@ -1,9 +1,16 @@
 """The paper's tables and figures: its printed figures against what follows from the code."""
 
+import contextlib
 import itertools
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +73,30 @@ def test_path_lengths(name, lengths, paths):
 def test_costs_of_a_layer_grow_with_the_length():
     short, long = table1.measure("self-attention", [64, 2048], 32)
     assert (short.n, long.n) == (64, 2048) and 0 < short.seconds < long.seconds and long.megabytes > 0.2
+
+
+@pytest.mark.parametrize("moment", ["Nothing else", "1 of 11"])
+def test_table_1_can_be_interrupted(tmp_path, moment):
+    command = [sys.executable, "-m", "transduce", "reproduce", "table1", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr and any(line.startswith(moment) for line in process.stderr)
+        while moment == "1 of 11" and not any(map(_imports, _children(process.pid))):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+        said = process.stderr.read()
+        assert said in ("", "1 of 11: time and memory of self-attention, for n = 64 to 8,192 positions\n")
+    assert process.returncode == 130 and not list(tmp_path.iterdir())
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _imports(pid: str) -> bool:
+    """Whether a process has imported numpy, which it does before torch."""
+    with contextlib.suppress(OSError):  # it has ended
+        return "_multiarray_umath" in Path(f"/proc/{pid}/maps").read_text()
+    return False
 
 
 @pytest.mark.slow

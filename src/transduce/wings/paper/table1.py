@@ -1,12 +1,13 @@
 """Measures the layers of the paper's table 1, for sequence length n and width d."""
 
+import json
 import math
+import signal
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ TIMED_DEPTH = 3  # the timed layer's index in a stack: a dilated convolution the
 COUNTED_LENGTHS = (128, 256, 512)  # for counting sequential operations and path lengths
 TABLE1 = definition("table1")
 CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]
+MEASURE = f"import json, sys; from {__name__} import _measure; print(json.dumps(_measure(*json.loads(sys.argv[1]))))"
 
 
 class Cost(NamedTuple):
@@ -47,8 +49,18 @@ class Cost(NamedTuple):
 
 def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     """Measure time and memory of a layer for increasing lengths, in a separate process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure, name, lengths, d).result()
+    command = [sys.executable, "-c", MEASURE, json.dumps([name, list(lengths), d])]
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is only for this process
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        found, _ = process.communicate()
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode:
+        raise UserError(f"Measuring {name} failed with status {process.returncode}. Is there enough free memory?")
+    return [Cost(*cost) for cost in json.loads(found)]
 
 
 @torch.inference_mode()
@@ -121,6 +133,7 @@ def table(folder: Path) -> Table:
     """Measure all layers, write table1.png to `folder` and return table 1."""
     costs, crossings = {}, {}
     total = len(CLAIMS) + len(CROSSING_WIDTHS)
+    _peak()  # fails here if it can't be measured
     log(f"Table 1 is measured in {total} parts, and written at the end. This takes about 5 minutes of one core.")
     log("Nothing else should run on the machine.")
     for part, name in enumerate(CLAIMS, 1):

@@ -86,10 +86,6 @@ class Glossary:
                 free[place : place + length] = [False] * length
         return [by_place[place] for place in sorted(by_place)]
 
-    def targets(self, text: str) -> list[str]:
-        """The different targets of the terms in a text, in the text's order."""
-        return list(dict.fromkeys(match.target for match in self.matches(text)))
-
 
 def contains(text: str, target: str) -> bool:
     """Whether a text contains a target as one or more whole words."""
