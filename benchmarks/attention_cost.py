@@ -3,9 +3,9 @@
     python benchmarks/attention_cost.py
 
 Self-attention as in benchmarks/tables/attention.toml: d_model 128, one head, 1,024 tokens in sentences of the same
-length, forward and backward pass, one thread, float32. Each measurement is a process of its own, and the rounds alternate
-between the rows. Time: the median of the rounds. To scaled: the ratio in the same round, with the lowest and the highest.
-Memory: the rise of the peak.
+length, forward and backward pass, one thread, float32. Each measurement is a process of its own, and the rounds
+alternate between the rows. Time: the median of the rounds. To scaled: the ratio in the same round, with the lowest and
+the highest. Memory: the rise of the peak.
 """
 
 import json
@@ -67,9 +67,8 @@ def main() -> None:
         times, memory = zip(*found[kind, d_k, length], strict=True)
         of_scaled = [time / base for time, (base, _) in zip(times, found["scaled", d_k, length], strict=True)]
         ratio = f"{statistics.median(of_scaled):.2f} ({min(of_scaled):.2f} to {max(of_scaled):.2f})"
-        print(
-            f"| {length} | {d_k} | {kind} | {statistics.median(times):.1f} | {ratio} | {statistics.median(memory):.0f} |"
-        )
+        values = f"{statistics.median(times):.1f} | {ratio} | {statistics.median(memory):.0f}"
+        print(f"| {length} | {d_k} | {kind} | {values} |")
 
 
 if __name__ == "__main__":

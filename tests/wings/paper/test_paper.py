@@ -80,7 +80,7 @@ def test_table_1_can_be_interrupted(tmp_path, moment):
     command = [sys.executable, "-m", "transduce", "reproduce", "table1", "--out", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr and any(line.startswith(moment) for line in process.stderr)
-        while moment == "1 of 11" and not any(map(_imports, _children(process.pid))):
+        while moment == "1 of 11" and process.poll() is None and not any(map(_imports, _children(process.pid))):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
         said = process.stderr.read()
@@ -250,6 +250,9 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     rows = json.loads((tmp_path / "out/parsing.json").read_text())["rows"]
     assert len(rows) == 5 and all(len(row["runs"]) == 1 and row["scores"]["F1"] for row in rows)
     assert ["F1" in row["differences"] for row in rows] == [False, False, True, True, True]
+    page = (tmp_path / "out/parsing.md").read_text()
+    assert "perplexity (word)" in page and "from the parser of all trees of the corpus" in page
+    assert "perplexity (token)" not in page and "from the row" not in page
     assert len(list((tmp_path / "out").glob("parsing-*.png"))) >= 1
     assert run(capsys, *command)[1] == printed, "from the runs that are there"
 

@@ -41,8 +41,8 @@ def compare(
     """Train models with different options, and say which options are better.
 
     TABLE is a TOML file with one line of options per row. Every row is trained with several seeds, and compared with
-    the first row on the test text. The result is a table with perplexity, BLEU and chrF, their differences with
-    confidence intervals, and a verdict for each row. Runs add up: repeat the command until all runs are finished.
+    the first row on the test text. The result is a table with perplexity, BLEU and chrF (of parsers: F1), differences
+    with confidence intervals, and a verdict for each row. Runs add up: repeat the command until all runs are finished.
 
     Args:
         table: The definition of the table. docs/guides/compare.md describes its keys.

@@ -221,7 +221,7 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
     rows, names = definition.rows, [row.name for row in definition.rows]
     if (definition.base and definition.base not in names) or definition.base_row.ensemble:
         raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
-    if definition.judge not in definition.measures:
+    if definition.options.get("data.test") and definition.judge not in definition.measures:
         raise UserError(f"{file}: judge must be one of {', '.join(definition.measures)}.")
     if definition.seeds < 1:
         raise UserError(f"{file}: seeds must be a whole number from 1.")

@@ -20,7 +20,7 @@ from transduce.wings.comparing.runs import RECORD, cached
 from transduce.wings.comparing.statistics import Difference, Spread, difference, resamples, spread
 from transduce.wings.parsing.brackets import agree_on_punctuation, score_brackets
 from transduce.wings.parsing.parser import Parser
-from transduce.wings.parsing.trees import Tree, parse_trees
+from transduce.wings.parsing.trees import Tree, parse_trees, simplify
 
 PERPLEXITY, F1 = "perplexity", "F1"
 OUTCOME = ".test.json"  # in the folder of a run
@@ -56,10 +56,13 @@ class EvaluationText(NamedTuple):
 
 
 def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcome:
-    """Translate and score the test text with a model or an ensemble; cached in `path`."""
+    """Translate or parse, and score, the test text with a model or an ensemble; cached in or beside `path`."""
+
+    path = path.with_suffix(".trees.json") if text.trees else path
 
     def compute() -> dict[str, list[float] | list[int] | list[str]]:
-        log(f"Translating the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}")
+        what = "Parsing" if text.trees else "Translating"
+        log(f"{what} the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}")
         models = load_models(folders)
         decode = models[0].config.decode
         if text.trees:
@@ -100,24 +103,22 @@ class Judge:
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
         self._references, self._trees = text.references, text.trees
-        self._words = [len(reference.split()) + 1 for reference in self._references] if per_word else None
+        words = [len((simplify(tree) or tree).words()) for tree in text.trees] or list(map(_words, self._references))
+        self._words = [count + 1 for count in words] if per_word else None
 
     def row(self, outcomes: Sequence[Outcome]) -> Row:
         """The scores of a row with these runs."""
         scores, resampled = dict[str, list[float]](), dict[str, NDArray[np.float64]]()
-        ratios = [self._length_ratio(each) for each in outcomes]
+        ratios = [sum(map(_words, each.outputs)) / max(1, sum(map(_words, self._references))) for each in outcomes]
         for measure in self.measures:
             kinds = [self._statistics(measure, each) for each in outcomes]
             scores[measure] = [score(statistics.sum(axis=0)) for statistics, score in kinds]
+            if measure == F1:
+                sums = [statistics.sum(axis=0) for statistics, _ in kinds]
+                ratios = [float(found / max(1, gold)) for _, gold, found in sums]
             drawn = [[score(each) for each in self._drawn @ statistics] for statistics, score in kinds]
             resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
         return Row(scores, resampled, float(np.mean(ratios)) if ratios else math.nan)
-
-    def _length_ratio(self, outcome: Outcome) -> float:
-        if self._trees:
-            _, gold, found = self._brackets(outcome).sum(axis=0)
-            return float(found / max(1, gold))
-        return sum(map(_words, outcome.outputs)) / max(1, sum(map(_words, self._references)))
 
     def _brackets(self, outcome: Outcome) -> Statistics:
         """The matched brackets, those of the gold tree and those of the parse, for each sentence."""

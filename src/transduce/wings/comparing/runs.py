@@ -37,7 +37,6 @@ class Experiment(NamedTuple):
     name: str  # the name of its folder
     options: Mapping[str, Any]
     row: str = ""  # the name of its row in the table
-    gold: str = ""  # parsers only: the file of trees for scoring
     init: str = ""  # the folder of the experiment whose models are trained further; "": from scratch
 
     def folder(self, parent: Path, seed: int) -> Path:

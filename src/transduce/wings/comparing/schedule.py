@@ -44,7 +44,7 @@ class Standings:
         """If the test text is empty, the runs are ignored."""
         self.definition, self.folder, self.text = definition, folder, text
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
-        self.per_word = any(each != vocabularies[0] for each in vocabularies)
+        self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
         self.sentences = self._judge.sentences
 

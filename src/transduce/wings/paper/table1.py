@@ -49,15 +49,20 @@ class Cost(NamedTuple):
 
 def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     """Measure time and memory of a layer for increasing lengths, in a separate process."""
-    command = [sys.executable, "-c", MEASURE, json.dumps([name, list(lengths), d])]
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is only for this process
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-P", "-c", MEASURE, json.dumps([name, list(lengths), d])]
+    process, interrupts = None, list[int]()
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))  # until `process` is known
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        signal.signal(signal.SIGINT, before)
+        if interrupts:
+            raise KeyboardInterrupt
         found, _ = process.communicate()
     finally:
-        process.kill()
-        process.wait()
+        signal.signal(signal.SIGINT, before)
+        if process:
+            process.kill()
+            process.wait()
     if process.returncode:
         raise UserError(f"Measuring {name} failed with status {process.returncode}. Is there enough free memory?")
     return [Cost(*cost) for cost in json.loads(found)]

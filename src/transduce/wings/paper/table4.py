@@ -45,7 +45,7 @@ def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
     for file, count in sizes.items():
         if not count:
             raise UserError(f"{file} holds no trees.")
-    names = [Path(file).name.split(".")[0] for file in corpora]
+    names = [RowDefinition(Path(file).name.split(".")[0], {}).folder for file in corpora]
     for name, count in Counter(names).items():
         if count > 1:
             raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
@@ -76,11 +76,13 @@ def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mappin
 def table(compared: Sequence[Standings], folder: Path) -> Table:
     """Make table 4 from the paper's rows and the finished runs in `folder`."""
     cells = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
-    made = list[Table]()
+    made, notes = list[Table](), list(TABLE4["notes"])
     for standings in compared:
         rows = standings.rows()
         name = f"parsing-{rows[0].definition.name}"
         made.append(ours := report.table(standings.definition, standings, rows, name, folder))
+        base = f"the row '{standings.definition.base_row.name}'"
+        notes += [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
         for row, found in zip(rows, ours.rows, strict=True):
             cells.append(["here", found[0], "", *found[1:], *_evalb(row, standings)])
     headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
@@ -88,7 +90,7 @@ def table(compared: Sequence[Standings], folder: Path) -> Table:
         name="parsing",
         headings=headings,
         rows=[row + [""] * (len(headings) - len(row)) for row in cells],
-        notes=[*TABLE4["notes"], *dict.fromkeys(note for each in made for note in each.notes)],
+        notes=list(dict.fromkeys(notes)),
         data={"published": TABLE4["printed"], "rows": [row for each in made for row in each.data]},
         runs=[run for each in made for run in each.runs],
         pictures=[picture for each in made for picture in each.pictures],
