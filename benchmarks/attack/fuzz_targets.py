@@ -155,7 +155,7 @@ def trees(data: bytes) -> None:
 
 def glossary(data: bytes) -> None:
     terms, text = parts(data, 2)
-    known = read_glossary(str(file("in.tsv", terms)))
+    known = read_glossary(str(file("in.tsv", terms)), ("en", "de"))
     for target in {match.target for match in Glossary(known).matches(as_text(text))}:
         expect(not target.isprintable() or contains(f"a {target} b", target), "a term is not found in a text")
         segment(tokenizers()["bpe"], target)

@@ -247,10 +247,10 @@ def test_whether_a_text_holds_a_term(text, target, expected):
 def test_mistakes_in_glossaries_are_named(tmp_path):
     file = tmp_path / "terms.tsv"
     file.write_text("dog\tHund\n\ncat\tKatze\tnoun\n", encoding="utf-8")
-    assert read_glossary(str(file)) == [Term("dog", "Hund"), Term("cat", "Katze")]
+    assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund"), Term("cat", "Katze")]
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
-        read_glossary(str(file))
+        read_glossary(str(file), ("en", "de"))
     for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
         with pytest.raises(UserError, match="Term 2 of the glossary"):
             Glossary([Term("dog", "Hund"), term])
@@ -276,6 +276,19 @@ def model(config) -> Seq2Seq:
 
 TEXTS = ["", *(each.english for each in EXAMPLES[:4]), "The dog sleeps.", " ", "A dog and a cat.", "The dog sleeps."]
 TERMS = [Term("dog", "Rüde"), Term("the", "der"), Term("cat", "rote Katze"), Term("sleeps", "漢字")]
+
+
+TERMBASE = """<tmx version="1.4"><header srclang="en"/><body><tu>
+<tuv xml:lang="en"><seg>dog</seg></tuv><tuv xml:lang="de"><seg>Hund</seg></tuv><tuv xml:lang="fr"><seg>chien</seg></tuv>
+</tu></body></tmx>"""
+
+
+@pytest.mark.parametrize(("direction", "term"), [("en de", "dog Hund"), ("de en", "Hund dog"), ("fr de", "chien Hund")])
+def test_a_termbase_is_read_in_the_direction_of_the_translation(tmp_path, direction, term):
+    (tmp_path / "terms.tmx").write_text(TERMBASE)
+    (tmp_path / "terms.jsonl").write_text('{"en": "dog", "fr": "chien", "de": "Hund"}\n')
+    for name in ("terms.tmx", "terms.jsonl"):
+        assert read_glossary(str(tmp_path / name), tuple(direction.split())) == [Term(*term.split())]
 
 
 def test_translations_hold_the_terms_of_their_texts(model, tokenizer):

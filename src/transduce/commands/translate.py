@@ -95,9 +95,9 @@ class Call:
         """Raise UserError if the output can't be written or is also an input."""
         check_output(self.output, [self.input, *([str(self.glossary)] if self.glossary else [])])
 
-    def read_glossary(self) -> list[Term]:
+    def read_glossary(self, translator: "Translator") -> list[Term]:
         """The terms of the glossary; an empty list without a glossary."""
-        return resolve_name(READ_GLOSSARY)(str(self.glossary)) if self.glossary else []
+        return resolve_name(READ_GLOSSARY)(str(self.glossary), translator.require_direction()) if self.glossary else []
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
@@ -221,8 +221,8 @@ def translate_lines(call: Call) -> None:
     call.check_output()
     if call.input != "-" and (Path(call.input).is_dir() or not Path(call.input).exists()):
         next(iter(read_lines(call.input)), None)  # raises UserError before the model is loaded
-    options = call.format.options(call.read_glossary())
     with call.translator() as translator:
+        options = call.format.options(call.read_glossary(translator))
         if call.input == "-" and not call.texts and sys.stdin.isatty():
             log("Type lines to translate; end with Ctrl-D.")
         lines = iter(call.texts) if call.texts else without_byte_order_mark(read_lines(call.input))

@@ -18,6 +18,7 @@ from typing import Any
 
 from transduce import model_folder
 from transduce.commands.translate import Flags, LineFormat, written
+from transduce.decoding.directions import choose_direction, directions_of
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
@@ -44,9 +45,9 @@ class Job:
 
     def call(self) -> dict[str, Any]:
         """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
-        if self.glossary:
-            read_glossary(self.glossary)
         config = model_folder.read_config(Path(self.models[0]))
+        if self.glossary:
+            read_glossary(self.glossary, choose_direction(directions_of(config.data), *self.direction))
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
             "engine": self.engine,
@@ -91,7 +92,7 @@ class ShardTranslator:
         self._translator = load(
             job.models, job.options, engine=job.engine, threads=threads, source=source, target=target
         )
-        self._terms = read_glossary(job.glossary) if job.glossary else []
+        self._terms = read_glossary(job.glossary, self._translator.require_direction()) if job.glossary else []
 
     @property
     def engine(self) -> str:

@@ -57,7 +57,6 @@ class EvaluationText(NamedTuple):
 
 def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcome:
     """Translate or parse, and score, the test text with a model or an ensemble; cached in or beside `path`."""
-
     path = path.with_suffix(".trees.json") if text.trees else path
 
     def compute() -> dict[str, list[float] | list[int] | list[str]]:

@@ -18,7 +18,7 @@ def run(call: Call) -> None:
         raise UserError(f"{call.input} is a compressed document. Decompress it first.")
     if call.format.is_json or call.format.sentences:
         raise UserError(f"{call.input} is a document: leave out --json, --alignment, --n-best and --sentences.")
-    terms, content = call.read_glossary(), read_bytes(call.input)
+    content = read_bytes(call.input)
     with call.translator() as translator:
         document = translate_document(
             translator,
@@ -26,7 +26,7 @@ def run(call: Call) -> None:
             call.input,
             *translator.require_direction(),
             redo=call.redo,
-            glossary=terms,
+            glossary=call.read_glossary(translator),
         )
         _keep_earlier(call.output, document.content)
         write_bytes(call.output, document.content)

@@ -35,10 +35,13 @@ class Constraint(NamedTuple):
     last: Kind  # of the last character
 
 
-def read_glossary(file: str) -> list[Term]:
-    """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target."""
+def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
+    """Read terms from a bilingual file; skips blank lines. Raises UserError if a term lacks its source or target.
+
+    `languages` are those of the translation; a termbase may have more languages, or the other order.
+    """
     terms = []
-    for source, target, origin, *_ in read_pairs([file]):
+    for source, target, origin, *_ in read_pairs([file], languages):
         if bool(source.strip()) != bool(target.strip()):
             raise UserError(f"{origin.file}:{origin.line}: expected a source term and its translation.")
         if source.strip():
