@@ -78,16 +78,9 @@ def test_costs_of_a_layer_grow_with_the_length():
 @pytest.mark.parametrize("moment", ["Nothing else", "1 of 11"])
 def test_table_1_can_be_interrupted(tmp_path, moment):
     # A shell's background job ignores SIGINT, and so would the command of a test that runs in one.
-    begin = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    command = [
-        sys.executable,
-        "-c",
-        f"{begin}from transduce.cli import main; main()",
-        "reproduce",
-        "table1",
-        "--out",
-        str(tmp_path),
-    ]
+    listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{listen}; from transduce.cli import main; main()"
+    command = [sys.executable, "-c", program, "reproduce", "table1", "--out", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr and any(line.startswith(moment) for line in process.stderr)
         while moment == "1 of 11" and process.poll() is None and not any(map(_imports, _children(process.pid))):
