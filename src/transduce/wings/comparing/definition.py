@@ -113,7 +113,7 @@ class Definition:
         """The perplexity of each point of a row's grid, infinite if its training failed; [] while one is missing."""
         costs = list[float]()
         for experiment in (self.tuning(row, point) for point in self.points()):
-            found = [run.perplexity for run in results(experiment, folder) if run.seed == TUNING_SEED]
+            found = [run.validation_perplexity for run in results(experiment, folder) if run.seed == TUNING_SEED]
             if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
                 return []
             costs.append(math.inf if not found or math.isnan(found[0]) else found[0])

@@ -54,18 +54,18 @@ class Result(NamedTuple):
     revision: str
     code: str  # code_hash()
     seed: int
-    perplexity: float  # per token
+    validation_perplexity: float  # per token
     seconds: float
     target_tokens: int
     parameters: int
+    machine: str = "unknown machine"
 
     def __str__(self) -> str:
-        return f"{self.folder}, by {self.revision}: {self.seconds / 60:.1f} minutes"
+        return f"{self.folder}, by {self.revision}, {self.machine}: {self.seconds / 60:.1f} minutes"
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dictionary for the JSON file of a table."""
-        values = {**self._asdict(), "folder": str(self.folder)}
-        return {("validation_perplexity" if name == "perplexity" else name): each for name, each in values.items()}
+        return {**self._asdict(), "folder": str(self.folder)}
 
 
 def all_runs(experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Run]:
@@ -179,18 +179,19 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         for name in (model_folder.METRICS, model_folder.RUN):
             verify(out, hashes=True, only=name)
         metrics = model_folder.read_metrics(out)
-        made_by |= {session.code: out for session in _sessions(out)}
-        validation, training = metrics.get("validation", {}), metrics["training"]
+        sessions, training = _sessions(out), metrics["training"]
+        made_by |= {session.code: out for session in sessions}
         finished.append(
             Result(
                 out,
                 training.get("revision", "unknown code"),
-                sessions[-1].code if (sessions := _sessions(out)) else "",
+                sessions[-1].code if sessions else "",
                 record["seed"],
-                validation.get("perplexity") or math.nan,
+                metrics.get("validation", {}).get("perplexity") or math.nan,
                 training["seconds"],
                 training["target_tokens"],
                 metrics["parameters"],
+                f"{training.get('device', 'unknown device')}, torch {training.get('torch', 'unknown')}",
             )
         )
     if len(made_by) > 1:
@@ -201,8 +202,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
 
 
 def _sessions(out: Path) -> list[Session]:
-    card = read_run_card(out)
-    return card.sessions if card else []
+    return card.sessions if (card := read_run_card(out)) else []
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
