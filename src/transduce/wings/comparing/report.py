@@ -23,9 +23,8 @@ NOTE = (
     "which cover other seeds and other test sentences (of an ensemble of all seeds: only other sentences). Verdict: "
     "whether {judge} is better or worse by a t test at a level of 5 % for the whole table (after Holm{looks}); "
     "otherwise, how many more seeds would resolve a difference of this size. Perplexity: per {unit} of the test text. "
-    "Length: {lengths}. Operations: floating-point operations of "
-    "the matrix products of a training run. Minutes: of the run (of a second stage, without the first); they can be "
-    "compared only if the machine was equally busy."
+    "Length: {lengths}. Operations: floating-point operations of the matrix products of a training run. Minutes: of "
+    "the run (of a second stage, without the first); they can be compared only if the machine was equally busy."
 )
 
 
@@ -184,8 +183,8 @@ def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
                 axes.set(xlabel=unit)
             panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
             panels[0].set_ylim(len(compared) - 0.5, -0.5)
-    curves = {row.definition.name: _curve(row.runs[0].folder) for row in rows if row.runs and row.experiment}
-    curves = {label: points for label, points in curves.items() if len(points) > 1}
+    trained = [row for row in rows if row.runs and row.experiment]
+    curves = {row.definition.name: points for row in trained if len(points := _curve(row.runs[0].folder)) > 1}
     if curves:
         names.append(f"{name}-curves.png")
         with chart(folder / names[-1], (8, 4.5)) as (axes,):

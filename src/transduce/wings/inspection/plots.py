@@ -77,7 +77,8 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
     """Write a figure atomically, in the format that the suffix of `path` names; raises UserError if writing fails."""
-    with write_file(path.resolve()) as file:  # a symbolic link is kept, and its target is replaced
+    plain = matplotlib.rc_context({"axes.formatter.min_exponent": 4})  # 1.5 instead of 1.5 × 10^0 on logarithmic axes
+    with plain, write_file(path.resolve()) as file:  # a symbolic link is kept, and its target is replaced
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 
 
