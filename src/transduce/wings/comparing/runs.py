@@ -48,7 +48,7 @@ Run = tuple[Experiment, int]  # with its seed
 
 
 class Result(NamedTuple):
-    """The costs of a finished run, and its perplexity on the validation text."""
+    """The code, device and costs of a finished run, and its perplexity on the validation text."""
 
     folder: Path
     revision: str
@@ -58,10 +58,10 @@ class Result(NamedTuple):
     seconds: float
     target_tokens: int
     parameters: int
-    machine: str = "unknown machine"
+    device: str = "unknown device"  # of the last session, with the version of torch
 
     def __str__(self) -> str:
-        return f"{self.folder}, by {self.revision}, {self.machine}: {self.seconds / 60:.1f} minutes"
+        return f"{self.folder}, by {self.revision}, {self.device}: {self.seconds / 60:.1f} minutes"
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dictionary for the JSON file of a table."""

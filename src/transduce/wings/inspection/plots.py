@@ -77,8 +77,7 @@ def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Seq
 
 def save(figure: Figure, path: Path, *, dpi: float = 120, metadata: dict[str, None] | None = None) -> None:
     """Write a figure atomically, in the format that the suffix of `path` names; raises UserError if writing fails."""
-    plain = matplotlib.rc_context({"axes.formatter.min_exponent": 4})  # 1.5 instead of 1.5 × 10^0 on logarithmic axes
-    with plain, write_file(path.resolve()) as file:  # a symbolic link is kept, and its target is replaced
+    with write_file(path.resolve()) as file:  # a symbolic link is kept, and its target is replaced
         figure.savefig(file, format=path.suffix[1:], dpi=dpi, metadata=metadata)
 
 
@@ -96,7 +95,8 @@ def chart(path: Path, size: tuple[float, float], columns: int = 1, **subplots: A
         if labels - explained:
             axes.legend(frameon=False)
         explained |= labels
-    save(figure, path)
+    with matplotlib.rc_context({"axes.formatter.min_exponent": 4}):  # 0.0001 to 10,000 without powers of ten
+        save(figure, path)
 
 
 def _draw(axes: Axes, each: Map, use: AttentionUse, font: int) -> None:
