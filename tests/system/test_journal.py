@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from transduce.system import console
 from transduce.system.console import Display, duration, log, transfer_line
+from transduce.system.errors import UserError
 from transduce.system.journal import Journal, read_events
 
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -71,6 +72,13 @@ def test_events_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as log:
         log.write("update", loss=1.5, text="zwei\u2028Zeilen\n")
         assert told(tmp_path / "journal.jsonl") == [("update", {"loss": 1.5, "text": "zwei\u2028Zeilen\n"})]
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '"event"', "{}", '{"evenu": "validation", "perplexity": 5.0}'])
+def test_a_line_without_an_event_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "journal.jsonl").write_text(f'{{"event": "start"}}\n{line}\n')
+    with pytest.raises(UserError, match=r"journal\.jsonl:2: this line is damaged"):
+        list(read_events(tmp_path / "journal.jsonl"))
 
 
 def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:

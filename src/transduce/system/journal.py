@@ -97,6 +97,6 @@ def read_events(path: Path) -> Iterator[Event]:
 
 def _parse(line: bytes, place: str) -> Event:
     try:
-        return {**json.loads(line)}
-    except (ValueError, TypeError, RecursionError):
+        return {"event": (event := json.loads(line))["event"], **event}
+    except (ValueError, TypeError, LookupError, RecursionError):
         raise UserError(f"{place}: this line is damaged. Remove the line, or use another copy of the file.") from None
