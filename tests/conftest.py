@@ -17,6 +17,7 @@ if "TEST_GPU" not in os.environ:
 os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
+os.fsync = lambda _: None  # tests kill processes, not machines; it takes 5 % of a short training
 torch.set_num_threads(1)
 measure_quickly()
 load_languages_once()

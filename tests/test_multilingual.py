@@ -500,10 +500,17 @@ def test_a_model_with_one_direction_refuses_another(place, tmp_path, capsys):
     assert transduce.load(tmp_path / "m", engine="torch", target="de").translate([""])[0].text == ""
 
 
-def test_all_directions_are_evaluated_at_once(model, place, capsys):
+def test_all_directions_are_evaluated_at_once(model, place, tmp_path, capsys):
     status, said, _ = run(capsys, "evaluate", model, *files(place, "test"), "--json")
     assert not status and sorted(json.loads(said)) == sorted(DIRECTIONS)
-    status, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--json")
+    others = [
+        shutil.copy(file, tmp_path / f"test.{code}")
+        for file, code in zip(files(place, "test"), ("it", "es", "pt"), strict=True)
+    ]
+    status, _, error = run(capsys, "evaluate", model, *others)
+    assert status == 2 and "has no pairs in these directions: de-en, de-fr, en-de" in error
+    for more in ((), ("--from", "de"), ("--to", "fr")):
+        status, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), *more, "--json")
     assert json.loads(said)["scores"][0]["value"] == pytest.approx(
         model_folder.read_metrics(model)["directions"]["de-fr"]["test"]["scores"][0]["value"], abs=0.01
     )

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import re
+import shutil
 import socket
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import cast
+from unittest.mock import patch
 
 import numpy as np
 from toy import TINY, command, write_corpus
@@ -34,6 +36,10 @@ from transduce.text.pairs import Origin, Pair, mask_pair, read_pairs
 from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import PIECES, Tokenizer
 from transduce.wings.cluster import shards, translating
+from transduce.wings.comparing import definition
+from transduce.wings.corpora.fetch import archive, opus
+from transduce.wings.corpora.fetch.table import choose, find, read_table
+from transduce.wings.export import marian, marian_reader
 from transduce.wings.inline.placeholder_tokens import with_tokens
 from transduce.wings.inline.placeholders import Masked, cut, is_text, mask, original
 from transduce.wings.inline.plan import Plan
@@ -248,8 +254,7 @@ def recipe(data: bytes) -> None:
 
 
 def options(data: bytes) -> None:
-    arguments = as_text(data).split("\n")
-    for argument in arguments:
+    for argument in as_text(data).split("\n")[:16]:  # one takes a millisecond
         with contextlib.suppress(UserError):
             configure(parse_assignments([argument]))
         with contextlib.suppress(UserError):
@@ -358,6 +363,53 @@ FOLDER_FILES: dict[str, Callable[[Path], object]] = {
 }
 
 
+def table(data: bytes) -> None:
+    """The definition of a table of `transduce compare`. Its runs are not trained."""
+    found = definition.read(file("table.toml", data), {"data.test": ("one.en", "two.de")})
+    for experiment in filter(None, (found.experiment(row, PLACE / "runs") for row in found.trained)):
+        configure(experiment.options)
+
+
+def catalogue(data: bytes) -> None:
+    """A table of corpora, a request, and the answer of a collection's catalogue."""
+    tables, request, answer = parts(data, 3)
+    entries = read_table(as_text(tables), "table.toml")
+    entry, asked = find(entries, as_text(request))
+    with patch.object(opus, "read_address", lambda _: answer):
+        asked = opus.look_up(entry, asked) if entry.catalogue and not asked.version else asked
+    choose(entry, asked).downloads()
+
+
+def packed(data: bytes) -> None:
+    """An archive that `transduce fetch` has downloaded, and the names of two of its members."""
+    names, content = parts(data, 2)
+    path, wanted = file("archive", content), {*as_text(names).split("\n")[:2]}
+    with archive.readable(path):
+        for _, stream in archive.members(path, wanted):
+            expect(len(stream.read(1 << 20)) <= 1 << 20, "more bytes than were asked for")
+    archive.optional_members(path, wanted, 100)
+
+
+@cache
+def marian_folder() -> Path:
+    """A Marian model in Hugging Face's format."""
+    address()
+    command("export", PLACE / "served", "--to", "huggingface", "--out", PLACE / "marian")
+    return PLACE / "marian"
+
+
+def imported(data: bytes) -> None:
+    """The configuration, the tokenizer's configuration and the vocabulary of a Marian model; empty parts stay whole."""
+    folder = PLACE / "imported"
+    shutil.copytree(marian_folder(), folder, dirs_exist_ok=True)
+    names = marian.CONFIG_FILE, marian.TOKENIZER_FILE, marian.VOCABULARY_FILE
+    for name, part in zip(names, parts(data, 3), strict=True):
+        if part:
+            (folder / name).write_bytes(part)
+    found = marian_reader.read(folder, "", "")
+    expect(found.tokenizer.target.size == found.config.model.vocab_size, "another size of the vocabulary")
+
+
 def journal(data: bytes) -> None:
     """A journal that was cut off is continued."""
     path = file("journal.jsonl", data)
@@ -393,4 +445,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "http": http,
     "folders": folder_files,
     "journal": journal,
+    "table": table,
+    "catalogue": catalogue,
+    "archive": packed,
+    "imported": imported,
 }

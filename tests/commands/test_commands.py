@@ -735,11 +735,14 @@ def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp
     make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
     (tmp_path / "long").write_text("a b c " * 9 + "\n")
     (tmp_path / "source").write_text("a b\n")
+    (tmp_path / "page.html").write_text("<p>a b</p>\n")
     monkeypatch.delattr(Translator, "translate")
     files = place / "test.src", place / "test.tgt"
     for typed, sentence in {
         (place / "one", *files, "--tokenize", "words"): "There is no tokenisation 'words'",
         (tmp_path / "short", tmp_path / "source", tmp_path / "long"): "Target text 1 has ",
+        (place / "one", tmp_path / "page.html", tmp_path / "long"): "page.html is a document. Give its translation in",
+        ("--hypothesis", *files, "--from", "ka"): "--hypothesis runs no model: leave out --from.",
     }.items():
         status, _, said = run(capsys, "evaluate", *typed)
         assert status == 2 and sentence in said

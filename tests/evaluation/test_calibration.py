@@ -1,6 +1,7 @@
 """Confidence is a calibrated probability, kept with the model."""
 
 import dataclasses
+import itertools
 import json
 import math
 
@@ -9,10 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import SIZES
+from transduce.config.parse import configure
+from transduce.config.schema import DecodeConfig
 from transduce.decoding.confidence import Confidence, Regression, features, word_features
-from transduce.evaluation.calibration import DETACHED_SHARE, area_under_curve, calibration_error, fit, regression
+from transduce.decoding.torch_engine import TorchEngine
+from transduce.decoding.translator import Translator
+from transduce.decoding.types import Translation
+from transduce.evaluation import calibration
+from transduce.evaluation.calibration import (
+    DETACHED_SHARE,
+    area_under_curve,
+    calibration_error,
+    fit,
+    fit_words,
+    regression,
+)
+from transduce.model.build import build
 from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
+from transduce.text.pairs import Origin, Pair
+from transduce.tokens.tokenizer import Tokenizer
 
 RANDOM = np.random.default_rng(1)
 VALUES = np.column_stack((RANDOM.normal(-1, 0.5, 4000), RANDOM.normal(2, 0.5, 4000), RANDOM.normal(0, 0.2, 4000)))
@@ -76,6 +94,22 @@ def test_features_of_words_by_hand():
     assert word_features("Haus, weit", spans[:2], log_probs) == {(0, 4): (-3, -0.8), (4, 5): (-2, -0.8)}
     assert word_features("Haus, weit", [], log_probs) == {}
     assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.8)
+    of_bytes = [(0, 1), (1, 2), (2, 2), (2, 2), (2, 2), (2, 3)]
+    assert word_features("a 😀", of_bytes, [-1.0] * 6)[2, 3] == (-4, -1)
+
+
+def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(monkeypatch):
+    texts = ["".join(order) for order in itertools.permutations(("我们", "昨天", "北京", "今天"))]
+    tokenizer = Tokenizer.train(texts, texts, vocab_size=300)
+    model = build(configure({**SIZES, "model.vocab_size": tokenizer.target.size}).model)
+    translator = Translator(TorchEngine([model]), tokenizer, DecodeConfig())
+    pairs = [Pair("a", text, Origin("", 1)) for text in texts]
+    translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
+    seen = list[bool]()
+    made = {"means": (), "scales": (), "weights": (1.0,), "bias": 0.0, "area": 1.0, "calibration_error": 0.0}
+    monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
+    assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
+    assert sum(seen) > 30 and seen == sorted(seen, reverse=True)
 
 
 def test_a_file_keeps_it(tmp_path):

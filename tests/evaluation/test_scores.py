@@ -91,6 +91,8 @@ def test_the_tokenisation_is_in_the_signature_and_counts():
         ("", "", "13a"),
         ("zh_Hant", "", "zh"),
         ("cmn", "", "zh"),
+        ("yue", "", "zh"),
+        ("th", "", "char"),
         ("ja", "MeCab", "ja-mecab"),
         ("ko-KR", "mecab_ko", "ko-mecab"),
     ],

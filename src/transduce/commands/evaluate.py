@@ -77,6 +77,7 @@ def evaluate(
     """
     given: dict[str, Any] = {"--against": against, "--slices": slices or training, "--routes": routes}
     given |= {"--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu, "--ensemble": ensemble}
+    given |= {"--from": source, "--to": target}
     if kind := _check(arguments, hypothesis, evalb, given | {"section.key=value": assignments}):
         resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
     elif against:
@@ -99,10 +100,11 @@ def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given:
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
     kind = TREES[0] if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
-        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu", "--routes")
+        names = "--against", "--slices", "--tokenize", "--paper-bleu", "--routes", "--from", "--to"
+        exclude("Parse trees are scored by brackets", *names)
         return kind
     if hypothesis:
-        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "section.key=value")
+        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "--from", "section.key=value")
         if len(arguments) != 1:
             raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
@@ -238,10 +240,13 @@ def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str
     from transduce.preparation.aggregate import read_directed
 
     if is_multilingual(files):
-        wanted = {""} | set(map(str, matching(directions_of(data), *languages)))
-        return [pair for pair in read_directed(files, data) if pair.direction in wanted]
-    named = languages_of(files) if data.directions and not any(languages) else None
-    direction = choose_direction(directions_of(data), *(named or languages))
+        wanted = set(map(str, matching(directions_of(data), *languages)))
+        if pairs := [pair for pair in read_directed(files, data) if pair.direction in wanted | {""}]:
+            return pairs
+        raise UserError(f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}.")
+    named = (languages_of(files) if data.directions else None) or ("", "")
+    wanted_codes = (given or name for given, name in zip(languages, named, strict=True))
+    direction = choose_direction(directions_of(data), *wanted_codes)
     name = str(direction) if data.directions else ""
     return [pair._replace(direction=name) for pair in read_pairs(files, direction)]
 

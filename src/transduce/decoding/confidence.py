@@ -28,7 +28,7 @@ def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[f
 def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
     """The log-probability of each word's pieces, and the mean of the text's tokens. `spans` are those of its pieces."""
     mean, found = sum(log_probs) / len(log_probs), dict[Span, tuple[float, ...]]()
-    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    begins, ends = [begin for begin, _ in spans], [max(end, begin + 1) for begin, end in spans]  # one byte: (p, p)
     for begin, end in words(text, set(begins)):
         pieces = log_probs[bisect_right(ends, begin) : bisect_left(begins, end)]
         if pieces:

@@ -213,7 +213,7 @@ class Translator(Searcher):
             self.language if options.sentences else None,
             options=options,
             kinds=kinds,
-            lengths=self.lengths,
+            lengths=lambda some: self.lengths(self.readable(some)),
             max_length=min((limit for limit in limits if limit), default=None),
             placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
@@ -224,6 +224,11 @@ class Translator(Searcher):
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """The number of source tokens in each text, EOS not counted."""
         return list(map(len, self.encode(texts)))
+
+    def readable(self, texts: Sequence[str]) -> list[str]:
+        """The texts as the model reads them: those in capitals or in title case may be written in another case."""
+        source = self.direction.source if self.direction else ""
+        return capitals.readable(texts, self.lengths, source) if self.config.capitals else [*texts]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
@@ -273,8 +278,8 @@ class Translator(Searcher):
             if VISIBLE.search(text):
                 numbered.setdefault(text, number)
         texts = list(numbered)
-        source, target = self.direction or ("", "")
-        read = capitals.readable(texts, self.lengths, source) if self.config.capitals else texts
+        target = self.direction.target if self.direction else ""
+        read = self.readable(texts)
         distinct = Sentences(read, self.encode(read), list(numbered.values()))
         self.check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None

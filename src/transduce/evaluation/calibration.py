@@ -63,8 +63,10 @@ def fit_words(
     targets = [target[: engine.max_positions and engine.max_positions - 1] for target in targets]
     log_probs = translator.forced(engine, engine.log_probs, sources, targets)
     values, is_right, folds = [], [], []
+    references = tokenizer.encode_target([pair.target for pair in pairs])
     for i, (pair, text, target, each) in enumerate(zip(pairs, texts, targets, log_probs, strict=True)):
-        missing = Counter(pair.target[begin:end] for begin, end in words(pair.target, ()))
+        cuts = {begin for begin, _ in tokenizer.target.spans_in(pair.target, references[i])}
+        missing = Counter(pair.target[begin:end] for begin, end in words(pair.target, cuts))
         for (begin, end), value in word_features(text, tokenizer.target.spans_in(text, target), each).items():
             values.append(value)
             is_right.append(missing[text[begin:end]] > 0)

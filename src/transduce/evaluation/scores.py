@@ -22,9 +22,10 @@ MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the
 MAX_RESAMPLES = 1000  # of the bootstrap; fewer for more than 10,000 sentences, since sacreBLEU keeps all in memory
 AUTO = "auto"  # as a tokenisation: the one for the language of the references
 TOKENISATIONS = {  # that sacreBLEU recommends; for other languages: 13a
-    **dict.fromkeys(("zh", "zho", "cmn"), "zh"),
+    **dict.fromkeys(("zh", "zho", "cmn", "yue", "wuu"), "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+    **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), "char"),  # no blanks between words: 13a would give 0
 }
 
 

@@ -114,6 +114,8 @@ def read_pairs(
     for file, form in zip(files, formats, strict=True):
         if form.is_bilingual:
             raise UserError(f"{file} has the suffix of a bilingual file. Give only this file, or rename it.")
+        if form.parallel:
+            raise UserError(f"{file} is a document. Give its translation in the same format, or two text files.")
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
 

@@ -105,7 +105,8 @@ def update(
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
     sums = torch.zeros(3, device=batches[0].src.device)
     for slot, batch in zip(slots, batches, strict=True):
-        torch.manual_seed(dropout_seed(train.seed, step, slot.index))
+        generator = torch if batch.src.is_cuda else torch.default_generator  # torch.manual_seed also stores a traceback
+        generator.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
             batch_sums = forward(model, batch, train, is_risk=number > 0)
             with phase("backward"):

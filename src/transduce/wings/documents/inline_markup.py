@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from html import unescape
 
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
@@ -36,6 +36,8 @@ def markup_events(text: str) -> Iterator[Event]:
 
 def _tokens(text: str) -> Iterator[Event]:
     elements = list(pieces(text, html=True))
+    closed = {piece.name for piece in elements if piece.kind == "close"}  # in XML, HTML's empty elements may have text
+    elements = [each._replace(kind="open") if _is_opened(each, text, closed) else each for each in elements]
     i = 0
     while i < len(elements):
         piece, raw = elements[i], text[elements[i].begin : elements[i].end]
@@ -51,6 +53,10 @@ def _tokens(text: str) -> Iterator[Event]:
         else:
             yield Event("point", raw)
         i += 1
+
+
+def _is_opened(piece: Piece, text: str, closed: Container[str]) -> bool:
+    return piece.kind == "empty" and piece.name in closed and text[piece.end - 2] != "/"
 
 
 def is_protected(piece: Piece, tag: str) -> bool:

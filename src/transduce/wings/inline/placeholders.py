@@ -296,5 +296,5 @@ def _moved(mark: Mark, by: int) -> Mark:
 def _tally(text: str, markup: bool) -> tuple[Counter[str], list[str], int]:
     """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
     raws = [event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character")]
-    halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks)
+    halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks) if raws else 0
     return Counter(raws), [raw for raw in raws if UNNUMBERED.fullmatch(raw)], halves

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
-from transduce.decoding.capitals import readable
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
@@ -48,7 +47,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
         raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH))
-    (text,) = readable([text], translator.lengths) if config.capitals else [text]
+    (text,) = translator.readable([text])
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])
