@@ -17,6 +17,7 @@ these campaigns.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -62,6 +63,13 @@ class TooSlowError(BaseException):
     """Raised after MAX_SECONDS of processor time."""
 
 
+def warmed(target: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """The target, after a first call: some targets train a model then, which takes seconds."""
+    with contextlib.suppress(Exception):
+        target(b"")
+    return target
+
+
 def attempt(target: Callable[[bytes], None], data: bytes) -> Defect | None:
     """Run a target once."""
     from fuzz_targets import BrokenError
@@ -103,7 +111,7 @@ class Attack:
 
         with atheris.instrument_imports(include=["transduce"]):
             from fuzz_targets import TARGETS
-        self._target, self._result, self._kept, self._seed = TARGETS[name], result, kept, seed
+        self._target, self._result, self._kept, self._seed = warmed(TARGETS[name]), result, kept, seed
         self._runs, self._defects, self._begun = 0, dict[tuple[str, str], Defect](), time.monotonic()
         self._end = time.monotonic() + seconds
         self._repeat_from = self._end - REPEATING_SHARE * seconds
@@ -230,7 +238,8 @@ def main() -> None:
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for name, (result, defects) in zip(names, pool.map(attack, names), strict=True):
             # Measuring coverage takes time, so this process runs what was slow once more.
-            defects = [each for each in defects if each.kind != "slow" or attempt(TARGETS[name], each.data)]
+            target = warmed(TARGETS[name]) if defects else TARGETS[name]
+            defects = [each for each in defects if each.kind != "slow" or attempt(target, each.data)]
             before = totals.get(name, (0, 0.0, 0))
             added = result["runs"], result["seconds"], len(defects)
             totals[name] = [one + other for one, other in zip(before, added, strict=True)]
@@ -238,7 +247,7 @@ def main() -> None:
             runs, spent, found = totals[name]
             print(f"| {name} | {runs:,} | {runs / max(1, spent):,.0f} | {spent / 60:.1f} | {found} |", flush=True)
             for defect in defects:
-                defect = defect if defect.kind == "killed" else shrink(TARGETS[name], defect)
+                defect = defect if defect.kind == "killed" else shrink(target, defect)
                 path = arguments.out / f"{name}-{len(lines) + 1}"
                 path.write_bytes(defect.data)
                 size, begin = len(defect.data), defect.data[:60]

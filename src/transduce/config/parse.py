@@ -67,6 +67,11 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
 
 def read_recipe(text: str, file: str) -> dict[str, Any]:
     """The options in the text of the TOML file `file`; raises UserError if the text is invalid."""
+    return options_in(read_toml(text, file), file)
+
+
+def read_toml(text: str, file: str) -> dict[str, Any]:
+    """The values in the text of the TOML file `file`; raises UserError if the text is invalid."""
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
         raise UserError(f"{file}: a line has more than {MAX_DOTS} dots outside strings. Give each option its own line.")
     try:
@@ -74,6 +79,11 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
         str(tables)  # ValueError: a number is too long to be printed
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: not valid TOML: {error}.") from None
+    return tables
+
+
+def options_in(tables: dict[str, Any], file: str) -> dict[str, Any]:
+    """The options in the tables of a recipe. Raises UserError for an unknown option, or a value of another type."""
     version = tables.pop("format", CONFIG_FORMAT)
     if version != CONFIG_FORMAT:
         raise UserError(

@@ -765,7 +765,7 @@ def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
     (tmp_path / "table.toml").write_text("a = ")
-    assert "is not TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
+    assert "not valid TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
 
 
 odd_values = st.sampled_from(

@@ -4,16 +4,13 @@ import dataclasses
 import itertools
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tomli_w
-
 from transduce.commands.recipes import read_text
-from transduce.config.parse import configure, parse_assignments, read_recipe
+from transduce.config.parse import configure, options_in, parse_assignments, read_recipe, read_toml
 from transduce.system.errors import UserError
 from transduce.wings.comparing.operations import updates_for
 from transduce.wings.comparing.outcomes import PERPLEXITY, measures_of
@@ -150,10 +147,10 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     Raises UserError if the file is invalid.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}.") from None
     kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str, "notes": list}
     if isinstance(table.get("notes"), str):
@@ -169,7 +166,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     if not isinstance(rows, dict) or len(rows) < 2:
         raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
     options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
-    options |= read_recipe(tomli_w.dumps(table.get("options", {})), f"{path}: [options]")
+    options |= options_in(table.get("options", {}), f"{path}: [options]")
     if "data.corpora" in options:
         options["data.corpora"] = [dataclasses.asdict(corpus) for corpus in options["data.corpora"]]
     budgets = [(name, table[name]) for name in BUDGETS if name in table]
@@ -210,8 +207,8 @@ def _row(path: Path, name: str, value: Any) -> RowDefinition:
 def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
     grid = dict[str, list[Any]]()
     for name, values in table.items():
-        if not isinstance(values, list) or len(values) < 2:
-            raise UserError(f'{path}: write the grid as "section.key" = [value, value], with two or more values.')
+        if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
+            raise UserError(f'{path}: write the grid as "section.key" = [value, value], with different values.')
         grid[name] = [parse_assignments([f"{name}={value}"])[name] for value in values]
     return grid
 

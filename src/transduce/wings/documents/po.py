@@ -56,7 +56,10 @@ def read_po(file: DocumentFile) -> Document:
     Raises UserError for a malformed line.
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
-    text = text.replace(f"charset={TEMPLATE_CHARSET.decode()}", "charset=UTF-8", 1)
+    declared = HEADER_CHARSET.search(file.content, 0, HEADER_BYTES)
+    if declared and declared[1] == TEMPLATE_CHARSET:  # our translations may be in any script
+        header = declared[0].decode(codec)
+        text = text.replace(header, header.replace(TEMPLATE_CHARSET.decode(), "UTF-8"), 1)
     newline = "\r\n" if "\r\n" in text else "\n"
     messages = _translatable(text.split("\n"), file.name, file.target)
     slots = (_slots(message, forms, newline, redo=file.redo) for message, forms in messages)

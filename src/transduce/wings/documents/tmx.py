@@ -208,7 +208,9 @@ def _spelling(units: Sequence[_Memory], target: str) -> str:
     """The file's code for the target language, or `target` if the file lacks this language."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
     distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
-    return next((each for wanted in (0, 1) for each in languages if distances[each] == wanted), target)
+    return next(
+        (each for wanted in (0, 1) for each in languages if distances[each] == wanted), target.replace("_", "-")
+    )
 
 
 def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:

@@ -46,7 +46,7 @@ def read_xliff(file: DocumentFile) -> Document:
     """The untranslated units, or all units if `file.redo` is true, except for units with translate="no"."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
-        _slot(text, segment, file.target)
+        _slot(text, segment, file.target.replace("_", "-"))
         for segment in _segments([file.content], file.name, file.source, file.target)
         if file.redo or not segment.is_translated
     ]

@@ -67,7 +67,8 @@ def attention(
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
     tokenizer = tokenizer_for(loaded.tokenizer, loaded.config.data, source, target)
-    recorded = attention_of(loaded.model, tokenizer, sentence, decode_config(loaded.config, options))
+    language, config = source or loaded.config.data.source, decode_config(loaded.config, options)
+    recorded = attention_of(loaded.model, tokenizer, sentence, config, language)
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
     elif use not in recorded.uses:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.beam import Expansion
+from transduce.decoding.capitals import readable
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
@@ -38,8 +39,10 @@ class Attention(NamedTuple):
 
 
 @torch.inference_mode()
-def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig) -> Attention:
-    """Translate a text, then run the model on the translation and record its attention.
+def attention_of(
+    model: Seq2Seq, tokenizer: Tokenizer, text: str, config: DecodeConfig, language: str = ""
+) -> Attention:
+    """Translate a text in a language, then run the model on the translation and record its attention.
 
     Raises UserError if the text is blank, if the model has no attention, or if the text can't be translated.
     """
@@ -47,7 +50,7 @@ def attention_of(model: Seq2Seq, tokenizer: Tokenizer, text: str, config: Decode
         raise UserError("The sentence is blank. Enter a sentence with words.")
     steps: list[Expansion] = []
     translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH))
-    (text,) = translator.readable([text])
+    (text,) = readable([text], translator.lengths, language) if config.capitals else [text]
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
     source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])

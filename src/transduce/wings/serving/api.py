@@ -97,9 +97,9 @@ def application(
     if not origins:
         return checked
     headers = ["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER]
-    methods = ["GET", "POST"]
+    methods, read = ["GET", "POST"], [MODEL_HEADER, "Retry-After", "Content-Disposition"]
     return CORSMiddleware(
-        checked, allow_origins=origins, allow_methods=methods, allow_headers=headers, expose_headers=[MODEL_HEADER]
+        checked, allow_origins=origins, allow_methods=methods, allow_headers=headers, expose_headers=read
     )
 
 

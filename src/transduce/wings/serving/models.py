@@ -76,7 +76,9 @@ class Version:
             except UserError as error:
                 raise UnusableModelError(str(error)) from None
         model, translator = self._network.model, self.translator(direction, self.loaded.config.beam_size)
-        return picture_of(model, attention_of(model, translator.tokenizer, text, translator.config)).json()
+        return picture_of(
+            model, attention_of(model, translator.tokenizer, text, translator.config, direction.source)
+        ).json()
 
 
 @dataclass(eq=False)

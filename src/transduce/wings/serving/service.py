@@ -172,9 +172,7 @@ class Service:
 
     async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
-        if not route:
-            return content
-        languages = route[0].direction.source, route[-1].direction.target
+        languages = (route[0].direction.source, route[-1].direction.target) if route else UNSPECIFIED_LANGUAGES[:2]
         document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
@@ -182,6 +180,8 @@ class Service:
         for what, count, limit in limits:
             if count > limit:
                 raise UserError(f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.")
+        if not route:
+            return content
         translations = await self.translate(document.texts, route, Order(), kinds=document.kinds)
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 

@@ -8,10 +8,10 @@ A request has the form NAME or NAME:en-de, or for a collection NAME:CORPUS:en-de
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from transduce.config.parse import read_toml
 from transduce.system.errors import UserError
 
 TEXT_FORMATS = ("text", "sgm", "ted")
@@ -109,11 +109,7 @@ class Entry(NamedTuple):
 
 def read_table(text: str, file: str) -> dict[str, Entry]:
     """Parse a table into entries by name. Raises UserError if the table has a mistake."""
-    try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not TOML: {error}.") from None
-    return {name: _entry(name, content, file) for name, content in tables.items()}
+    return {name: _entry(name, content, file) for name, content in read_toml(text, file).items()}
 
 
 def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:

@@ -61,6 +61,10 @@ export class Facing {
     this.passages = passages(source, target, languages.source, languages.target).map((found) =>
       passage(found, source, target, read.target),
     );
+    for (const number of new Set(this.passages.map((each) => each.line))) {
+      const line = this.passages.filter((each) => each.line === number);
+      if (line.length > 1 && this.chosen.has(this.key(whole(line)))) this.join(line); // an alternative of the line
+    }
     if (alignment.length && source === this.input.value) this.showSource(source, read.source);
     this.showTarget();
   }
@@ -92,17 +96,15 @@ export class Facing {
   widen(passage) {
     const line = this.passages.filter((each) => each.line === passage.line);
     if (line.length < 2 || line.some((each) => this.chosen.has(this.key(each)))) return null;
-    const [first, last] = [line[0], line.at(-1)];
-    const joined = {
-      ...first,
-      source: first.whole.source.slice(first.begin, last.end),
-      target: first.whole.target.slice(first.span[0], last.span[1]),
-      span: [first.span[0], last.span[1]],
-      end: last.end,
-      words: line.flatMap((each) => each.words),
-    };
-    this.passages.splice(this.passages.indexOf(first), line.length, joined);
+    const joined = this.join(line);
     this.showTarget();
+    return joined;
+  }
+
+  /** Replace the passages of a line by one passage, and return it. */
+  join(line) {
+    const joined = whole(line);
+    this.passages.splice(this.passages.indexOf(line[0]), line.length, joined);
     return joined;
   }
 
@@ -255,6 +257,19 @@ function passage(found, source, target, words) {
     end: found.source[1],
     span: found.target,
     words: words.map((span, word) => ({ span, word })).filter(({ span }) => within(span, found.target)),
+  };
+}
+
+/** One passage of all passages of a line. */
+function whole(line) {
+  const [first, last] = [line[0], line.at(-1)];
+  return {
+    ...first,
+    source: first.whole.source.slice(first.begin, last.end),
+    target: first.whole.target.slice(first.span[0], last.span[1]),
+    span: [first.span[0], last.span[1]],
+    end: last.end,
+    words: line.flatMap((each) => each.words),
   };
 }
 

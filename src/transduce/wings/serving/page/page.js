@@ -56,7 +56,8 @@ const history = new History(fill, (code) => languages?.name(code) ?? code);
 /** Translate after a pause; a newer call replaces an older one. */
 function schedule(pause = PAUSE) {
   clearTimeout(timer);
-  timer = setTimeout(translate, input.value.trim() ? Math.max(pause, notBefore - Date.now()) : pause);
+  const asks = !languages || input.value.trim();
+  timer = setTimeout(translate, asks ? Math.max(pause, notBefore - Date.now()) : pause);
 }
 
 /** Translate the current text. An older request is cancelled; its answer is ignored if it still arrives. */
