@@ -216,6 +216,7 @@ def test_a_term_does_not_end_inside_a_word():
         ([("漢字", "kanji")], "この漢字は", ["kanji"]),
         ([("user's guide", "x"), ("l’œuf", "egg")], "the user’s guide, l'œuf", ["x", "egg"]),
         ([("cafe", "x")], "cafe\u0301", []),
+        ([("café", "x"), ("שלום", "y")], "\u200fשלום\u200f cafe\u0301 \u2066ca\u00adfé\u2069", ["y", "x", "x"]),
         ([], "dog", []),
         ([("dog", "Hund")], "", []),
     ],

@@ -2,26 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode
+from transduce.commands.test_sets import read_routes, read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.formats import format_of
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, Direction, language_of, languages_of, target_of
+from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, language_of, target_of
 from transduce.text.multilingual import is_multilingual
-from transduce.text.pairs import TREES, by_direction, read_pairs
-from transduce.text.plain import check_output, read_lines, suffixes, without_byte_order_mark, write_lines
+from transduce.text.pairs import TREES, by_direction
+from transduce.text.plain import check_output, suffixes, write_lines
 
 if TYPE_CHECKING:
-    from transduce.config.schema import DataConfig
-    from transduce.text.pairs import Pair
+    pass
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = dict.fromkeys(TREES, "transduce.wings.parsing.command:evaluate_trees")  # by the suffix of a file
@@ -191,7 +189,7 @@ def _evaluate_routes(
         raise UserError(f"{model} has one direction, so there are no routes to compare.")
     codes = {code for name in data.directions for code in name.split("-")}
     tokenize, facts = tokenize or data.bleu_tokenize, list[dict[str, Any]]()
-    for name, pairs in by_direction(_read_routes(files, data, languages)).items():
+    for name, pairs in by_direction(read_routes(files, data, languages)).items():
         references, target = [pair.target for pair in pairs], target_of(name)
         for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
             share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, target, codes)
@@ -219,38 +217,6 @@ def _evaluate_routes(
     print_table(rows)
 
 
-def _read_routes(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
-    """Read the pairs of a test set in all directions between the languages of a model."""
-    from transduce.decoding.directions import directions_of, matching
-    from transduce.preparation.aggregate import read_directed
-
-    named = (languages_of(files) or ("", "")) if len(files) == 2 and not any(languages) else languages
-    sources, targets = zip(*directions_of(data), strict=True)
-    known = [Direction(*pair) for pair in product(dict.fromkeys(sources), dict.fromkeys(targets)) if len({*pair}) == 2]
-    wanted = set(map(str, matching(known, *named)))
-    pairs = [pair for pair in read_directed(files, data, untrained=True) if pair.direction in wanted]
-    if not pairs:
-        raise UserError(f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}.")
-    return pairs
-
-
-def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
-    """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
-    from transduce.decoding.directions import choose_direction, directions_of, matching
-    from transduce.preparation.aggregate import read_directed
-
-    if is_multilingual(files):
-        wanted = set(map(str, matching(directions_of(data), *languages)))
-        if pairs := [pair for pair in read_directed(files, data) if pair.direction in wanted | {""}]:
-            return pairs
-        raise UserError(f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}.")
-    named = (languages_of(files) if data.directions else None) or ("", "")
-    wanted_codes = (given or name for given, name in zip(languages, named, strict=True))
-    direction = choose_direction(directions_of(data), *wanted_codes)
-    name = str(direction) if data.directions else ""
-    return [pair._replace(direction=name) for pair in read_pairs(files, direction)]
-
-
 def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: str, paper_bleu: str, json: bool) -> None:
     from transduce.evaluation.scores import AUTO, score  # sacrebleu: too slow for --help
 
@@ -260,14 +226,6 @@ def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: st
     if paper_bleu:
         facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, references)
     _print_scores(facts, json)
-
-
-def read_translations(file: str) -> list[str]:
-    """The lines of a file of translations or references. Raises UserError if it is no plain text."""
-    form = format_of(file)
-    if form.is_bilingual or form.is_document:
-        raise UserError(f"{file} is no plain text. With --hypothesis, name files with one translation per line.")
-    return list(without_byte_order_mark(read_lines(file)))
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:

@@ -213,7 +213,7 @@ class Translator(Searcher):
             self.language if options.sentences else None,
             options=options,
             kinds=kinds,
-            lengths=lambda some: self.lengths(self.readable(some)),
+            lengths=lambda some: self.lengths(self._readable(some)),
             max_length=min((limit for limit in limits if limit), default=None),
             placeholder_tokens=self.tokenizer.has_placeholder_tokens,
             beam_size=self.config.beam_size,
@@ -225,10 +225,8 @@ class Translator(Searcher):
         """The number of source tokens in each text, EOS not counted."""
         return list(map(len, self.encode(texts)))
 
-    def readable(self, texts: Sequence[str]) -> list[str]:
-        """The texts as the model reads them: those in capitals or in title case may be written in another case."""
-        source = self.direction.source if self.direction else ""
-        return capitals.readable(texts, self.lengths, source) if self.config.capitals else [*texts]
+    def _readable(self, texts: Sequence[str]) -> list[str]:
+        return capitals.readable(texts, self.lengths, self.language) if self.config.capitals else [*texts]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
@@ -278,17 +276,15 @@ class Translator(Searcher):
             if VISIBLE.search(text):
                 numbered.setdefault(text, number)
         texts = list(numbered)
-        target = self.direction.target if self.direction else ""
-        read = self.readable(texts)
+        target, read = self.direction.target if self.direction else "", self._readable(texts)
         distinct = Sentences(read, self.encode(read), list(numbered.values()))
         self.check_lengths("Source", distinct.sources, distinct.numbers)
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
         loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
         missed: set[int] = set()
-        if options.glossary:
-            enforce = resolve_name(ENFORCE_GLOSSARY)
-            n_best_lists, missed = enforce(self, options.glossary, distinct, texts, n_best_lists, n_best)
+        if terms := options.glossary:
+            n_best_lists, missed = resolve_name(ENFORCE_GLOSSARY)(self, terms, distinct, texts, n_best_lists, n_best)
             loops |= {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
         flagged = functools.partial(rank, loops=loops, missed=missed)

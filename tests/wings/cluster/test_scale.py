@@ -437,6 +437,7 @@ MISTAKES = {
     "translate MODEL --input TEXT --output TEXT --shard 1/2": "is not a folder of shards",
     "translate MODEL --input none.txt --output x --shard 1/2": "none.txt does not exist",
     "translate MODEL --input TEXT --output x --shard 1/2 --glossary none.tsv": "none.tsv does not exist",
+    "translate MODEL --input TEXT --output x --shard 1/2 --glossary -": "reads the glossary again: save it as a file",
     "translate MODEL --output x --shard 1/2": "Standard input can't be split into shards",
     "translate MODEL --input a.po --output x --shard 1/2": "is one document",
     "translate MODEL --input TEXT --output x --workers 2": "--workers can only be used with --on",

@@ -56,6 +56,7 @@ from transduce.wings.export.exporting import export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.phrasebook.examples import examples
+from transduce.wings.rules.lengths import _sentences
 from transduce.wings.rules.misalignment import (
     LINE_BITS,
     LINE_MASK,
@@ -765,6 +766,11 @@ def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
     assert "must be >=999.0" in _complaint(Requirement("numpy>=999.0"))
 
 
+def test_sentences_are_counted_without_blanks_behind_them():
+    counts = {"你好。再见。": 2, "真的？！好": 1, "Dr.No a.b 3.5 e.g": 1, "A. B! C?": 3, "ሰላም። ደህና።": 2}
+    assert {text: _sentences(text) for text in counts} == counts
+
+
 @pytest.mark.parametrize("form", ["onnx", "ctranslate2"])
 def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     out = tmp_path / "out"
@@ -775,6 +781,8 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
     status, said, _ = run(capsys, "doctor", out)
     assert status == 1 and "export the model again" in said
+    (out / "source.json").touch()
+    assert "fetch the corpus again" in run(capsys, "doctor", out)[1]
 
 
 def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):

@@ -764,6 +764,11 @@ def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "has no en-it; it has en-de" in refused(capsys, "fetch", "multi30k:en-it")
     assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
+    part = {"url": "https://a.b/{language}", "checksum": dict.fromkeys(("en", "de"), "")}
+    toy = {"title": "A toy", "languages": "any", "licence": "CC0", "train": [part]}
+    (tmp_path / "table.toml").write_text(tomli_w.dumps({"toy": toy}))
+    call = "fetch", "toy:en-fr", "--table", tmp_path / "table.toml", "--out", tmp_path / "out"
+    assert "toy has no text for en-fr" in refused(capsys, *call)
     (tmp_path / "table.toml").write_text("a = ")
     assert "not valid TOML" in refused(capsys, "fetch", "--table", tmp_path / "table.toml")
 

@@ -458,6 +458,23 @@ def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None
     assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [one, many]
 
 
+def test_only_the_header_of_a_template_gets_a_charset() -> None:
+    message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
+    for charset in ("UTF-8", "CHARSET"):
+        header = f'# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={charset}\\n"\n\n'
+        written = read("a.po", header + message).write(["Ersetze charset=CHARSET."]).decode()
+        assert written == header.replace("CHARSET\\n", "UTF-8\\n") + message.replace(
+            'r ""', 'r "Ersetze charset=CHARSET."'
+        )
+
+
+def test_new_targets_have_codes_with_hyphens() -> None:
+    tmx = '<tmx><body><tu><tuv xml:lang="en"><seg>A dog.</seg></tuv></tu></body></tmx>'
+    unit = '<trans-unit id="1"><source xml:lang="en">A dog.</source></trans-unit>'
+    for name, content in (("a.tmx", tmx), ("a.xlf", f'<xliff version="1.2"><file>{unit}</file></xliff>')):
+        assert b' xml:lang="pt-BR">' in read_document(content.encode(), name, "en", "pt_BR").write(["Um cachorro."])
+
+
 def test_a_region_has_the_plural_forms_of_its_language() -> None:
     assert plurals("", "pt-BR", "a.po") == plurals("", "pt_BR", "a.po") == plurals("", "fr", "a.po")
     assert plurals("", "pl_PL", "a.po") == Plurals(3, 0)

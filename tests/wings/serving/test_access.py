@@ -244,6 +244,10 @@ def test_a_document_without_text_comes_back(tokenizer: Tokenizer, engine: Echo, 
         answer = asking.post("/translate_file", data=WORDED, files={"file": (name, content)})
         assert answer.status_code == 200, answer.text
         assert asking.get(answer.json()["translatedFileUrl"]).content == content
+        same = {"source": "ka", "target": "ka"}
+        assert asking.post("/translate_file", data=same, files={"file": (name, content)}).status_code == 200
+        answer = asking.post("/translate_file", data=same, files={"file": ("a.docx", content)})
+        assert answer.status_code == 400 and "its suffix .docx is unknown" in answer.json()["error"]
 
 
 def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -553,6 +557,7 @@ def test_pages_of_other_sites_may_ask_if_they_are_listed(
         answer = asking.post("/translate", json=WORDED, headers=PAGE)
         assert answer.status_code == (200 if allowed else 403)
         assert ("access-control-allow-origin" in answer.headers) == allowed
+        assert ("Retry-After" in answer.headers.get("access-control-expose-headers", "")) == allowed
         preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
         answer = asking.options("/translate", headers=PAGE | preflight)
         assert (answer.status_code == 200) == allowed

@@ -326,6 +326,9 @@ def test_a_sentence_that_the_server_sees_otherwise_is_taken_with_its_line(page: 
     assert page.run("return window.asked.slice(-2)") == ["Mr.", "Mr. Ka. Lo."]
     page.all(".alternative")[1].click()
     assert page.text("#target-text") == "Zu zu. Fe fe. Po.?\nMi."
+    page.type(" Nu.")  # behind the second line
+    page.wait(lambda: page.text("#target-text").endswith("Nu."))
+    assert page.text("#target-text") == "Zu zu. Fe fe. Po.?\nMi. Nu."
 
 
 def test_the_mirror_lies_exactly_behind_the_text(page: Page) -> None:
@@ -445,6 +448,16 @@ def test_a_server_that_is_busy_is_asked_again(page: Page, seconds: int) -> None:
     page.translates("ka lo mi")
     assert any("Too many requests." in said and "Trying again in" in said for said in page.seen())
     assert not page.shows("#notice") and page.one("#source-text").get_property("value") == "ka lo mi"
+
+
+def test_a_server_that_is_busy_at_first_is_not_asked_at_once(page: Page) -> None:
+    script = (
+        "(window.times ??= []).push(performance.now()); if (calls++ > 1) return next(path, options);"
+        "return new Response('{}', {status: 429, headers: {'Retry-After': '1'}})"
+    )
+    with page.from_the_start(script):
+        first, _, third = page.run("return window.times.slice(0, 3)")
+    assert third - first >= 900  # milliseconds
 
 
 def test_an_answer_that_makes_no_sense_is_not_waited_for(page: Page) -> None:

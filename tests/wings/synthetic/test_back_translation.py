@@ -264,6 +264,7 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
     assert "translates xx-yy, but the reverse model must translate yy-xx" in said
+    back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))  # similar codes
 
 
 def test_the_reverse_model_learns_from_no_machine_translations(place, tmp_path):

@@ -18,7 +18,7 @@ from typing import Any
 
 from transduce import model_folder
 from transduce.commands.translate import Flags, LineFormat, written
-from transduce.decoding.directions import choose_direction, directions_of
+from transduce.decoding.directions import choose_direction, directions_of, find_pivot, with_known_codes
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
@@ -47,7 +47,12 @@ class Job:
         """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
         config = model_folder.read_config(Path(self.models[0]))
         if self.glossary:
-            read_glossary(self.glossary, choose_direction(directions_of(config.data), *self.direction))
+            if self.glossary in STANDARD_INPUT or (Path(self.glossary).exists() and not Path(self.glossary).is_file()):
+                raise UserError("Each shard reads the glossary again: save it as a file.", option="glossary")
+            directions = directions_of(config.data)
+            wanted = with_known_codes(directions, *self.direction)
+            is_indirect = find_pivot(directions, wanted, {})
+            read_glossary(self.glossary, wanted if is_indirect else choose_direction(directions, *self.direction))
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
             "engine": self.engine,

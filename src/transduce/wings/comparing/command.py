@@ -110,7 +110,7 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
 
 def _text(definition: "Definition") -> "EvaluationText":
     """The test text or trees of a table; empty if the options name none."""
-    from transduce.commands.evaluate import read_test_set
+    from transduce.commands.test_sets import read_test_set
     from transduce.config.parse import configure
     from transduce.text.languages import Direction
     from transduce.text.multilingual import is_multilingual

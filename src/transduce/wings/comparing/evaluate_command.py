@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transduce.commands.evaluate import read_test_set, read_translations
+from transduce.commands.test_sets import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table

@@ -18,7 +18,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
-from transduce.decoding.directions import directions_of
+from transduce.decoding.directions import directions_of, with_known_codes
 from transduce.decoding.loading import load
 from transduce.preparation.passes import check_corpora, read_corpus, reads_test, with_placeholders
 from transduce.system.console import log
@@ -189,7 +189,8 @@ def _record(source: str, target: str) -> str:
 def _check_reverse(reverse: Path, data: DataConfig) -> None:
     """Raise UserError if the model does not translate from the target language to the source language."""
     known = directions_of(model_folder.describe(reverse).config.data)
-    if (needed := Direction(data.target, data.source)) not in known:
+    needed = Direction(data.target, data.source)
+    if with_known_codes(known, *needed) not in known:
         raise UserError(
             f"{reverse} translates {', '.join(map(str, known))}, but the reverse model must translate {needed}.",
             option="reverse",

@@ -113,7 +113,15 @@ def spans_of(text: str) -> list[Span]:
 
 
 def _units(text: str) -> tuple[str, ...]:
-    return tuple(text[begin:end].replace("’", "'") for begin, end in spans_of(text))
+    return tuple(_plain(text[begin:end]) for begin, end in spans_of(text))
+
+
+def _plain(unit: str) -> str:
+    """A word without what can't be seen, such as soft hyphens and marks of direction, and with composed accents."""
+    if unit.isascii():
+        return unit
+    seen = "".join(each for each in unicodedata.normalize("NFC", unit) if unicodedata.category(each) != "Cf")
+    return (seen or unit).replace("’", "'")
 
 
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:

@@ -267,7 +267,8 @@ def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32) -> None:
     """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
     broken, remaining = chunk_audit.broken, chunk_audit.remaining
-    good = remaining & faults == 0
+    moved = chunk_audit.partners != np.arange(len(broken))  # these are kept only if nothing is wrong with them
+    good = np.where(moved, remaining, remaining & faults) == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
         if len(hashes):
             rows = np.flatnonzero(good)

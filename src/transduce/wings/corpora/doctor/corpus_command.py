@@ -214,6 +214,7 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
     write_lines(left_out, corpus.left_out())
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
+    repaired.unlink(missing_ok=True)
     if audit.repaired:
         write_lines(repaired, corpus.repaired())
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"

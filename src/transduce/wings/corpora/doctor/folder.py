@@ -15,6 +15,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.machine import Fact
+from transduce.wings.corpora.fetch.corpus import SOURCE_JSON
 from transduce.wings.formats import formats, refuse
 
 
@@ -25,7 +26,8 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
-        yield from _files(folder, "export the model again to another folder")
+        made = "fetch the corpus again" if (folder / SOURCE_JSON).exists() else "export the model again"
+        yield from _files(folder, f"{made} to another folder")
         return
     config = model_folder.read_config(folder)
     yield Fact("model", "good", f"{config.data.languages}, {config.model.shape}")

@@ -23,7 +23,10 @@ MIN_LIMIT_BYTES = 1 << 24  # archives of any size may unpack to this size
 MAX_HEADER_BYTES = 1 << 20  # between two members of a tar archive
 ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second one starts an empty archive
-DAMAGE_ERRORS = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError)
+DAMAGE_ERRORS = (
+    *(EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError),
+    UnicodeDecodeError,  # a member's name
+)
 
 
 class _Limited(io.RawIOBase):

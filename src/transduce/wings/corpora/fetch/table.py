@@ -146,6 +146,9 @@ def choose(entry: Entry, request: Request) -> Corpus:
                 splits[split] = tuple(_part(part, values, request.size) for part in available)
     except KeyError as error:
         raise UserError(f"In the table, `bytes` of {entry.name} has no value for the language {error}.") from None
+    if not splits:
+        languages = "-".join(request.languages)
+        raise UserError(f"{entry.name} has no text for {languages}, by the languages of `checksum` in the table.")
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
@@ -225,7 +228,7 @@ def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
         return "" if is_right(value) else wanted
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
-    except (ValueError, LookupError, AttributeError):
+    except (ValueError, LookupError, AttributeError, TypeError):
         return "a string with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
