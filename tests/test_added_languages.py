@@ -21,6 +21,7 @@ from transduce.config.schema import SYNTHETIC_TAG
 from transduce.config.size_table import training_options
 from transduce.evaluation.routes import measure_routes
 from transduce.preparation.prepared import open_prepared
+from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair, by_direction
 from transduce.tokens.learning import extend_model
 from transduce.tokens.tokenizer import Tokenizer
@@ -297,6 +298,47 @@ def test_a_language_is_added_to_a_model_with_a_regional_code(place):
     train(place, "pt-fr", "new.en", "new.fr", more=("--init", str(place / "pt")))
     assert model_folder.read_config(place / "pt-fr").data.directions == ("pt_BR-en", "en-fr")
     assert len(transduce.load(place / "pt-fr", engine="torch").translate(["a"], source="pt_BR", target="en")) == 1
+
+
+def test_a_fine_tuning_is_resumed_without_its_model_and_reads_a_table_in_its_direction(place, added, capsys):
+    shutil.copytree(added, place / "moved")
+    lines = texts(60, 11)
+    (place / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(lines["fr"], lines["en"], strict=True)))
+    table = str(place / "pairs.tsv")
+    command = "train", "--train", table, "--valid", table, "--init", place / "moved", "--from", "fr", "--to", "en"
+    out = place / "resumed"
+    assert run(capsys, *command, "--out", out, "train.steps=4", "train.warmup=2", "data.rules=")[0] == 0
+    assert model_folder.read_config(out).data.directions == ("fr-en",)
+    shutil.rmtree(place / "moved")
+    status, _, said = run(capsys, *command, "--out", out, "train.steps=6")
+    assert status == 0 and "Resuming at step 4 of 6" in said
+
+
+def test_corpora_of_other_languages_and_weights_of_prepared_ones_are_refused(place):
+    from transduce.training.run import train as fit
+
+    files = [str(place / f"new.{code}") for code in ("en", "fr")]
+    corpora = [{"files": files, "source": "en", "target": "fr"}]
+    with pytest.raises(UserError, match=r"is en to fr, but the model is en to de\. .* data\.directions"):
+        fit({"data.corpora": corpora, "data.source": "en", "data.target": "de"}, place / "mixed")
+    transduce.cli.main(["prepare", "--train", *files, "--out", str(place / "ready"), "data.vocab_size=300"])
+    with pytest.raises(UserError, match="leave out the weight of this corpus"):
+        fit({"data.corpora": [{"files": [str(place / "ready")], "weight": 3.0}]}, place / "weighted")
+
+
+def test_languages_of_tables_are_those_of_the_model(place, tmp_path):
+    names = [str(place / f"new.{code}") for code in ("en", "fr")]
+    for name, text in {"en.txt": names[0], "fr.txt": names[1]}.items():
+        shutil.copy(text, tmp_path / name.replace(".txt", "-text.txt"))
+    files = f'files = ["{tmp_path}/en-text.txt", "{tmp_path}/fr-text.txt"]'
+    (tmp_path / "one.toml").write_text(f'[[data.corpora]]\n{files}\nsource = "en"\ntarget = "fr"\n')
+    (tmp_path / "two.toml").write_text(
+        f'[data]\nsource = "en"\ntarget = "fr"\ndirections = ["en-fr", "fr-en"]\n[[data.corpora]]\n{files}\n'
+    )
+    for recipe, directions in (("one", ["en-fr"]), ("two", ["en-fr", "fr-en"])):
+        out = tmp_path / recipe
+        transduce.cli.main(["prepare", str(out) + ".toml", "--out", str(out), "data.vocab_size=300"])
+        assert open_prepared(out).facts.directions == directions
 
 
 def test_validation_pairs_of_old_directions_that_are_not_used_are_counted(place, capsys):

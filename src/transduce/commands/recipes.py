@@ -82,8 +82,10 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
-    """Add the languages in the names of the corpus files to `settings`, unless it has a language that differs."""
-    named = dict(zip(("data.source", "data.target"), languages_of(train) or (), strict=False))
+    """Add the languages in the names or tables of the corpora to `settings`, unless it has a language that differs."""
+    tables = {(table.get("source"), table.get("target")) for table in _tables(settings)} - {(None, None)}
+    languages = languages_of(train) or (tables.pop() if len(tables) == 1 else ())
+    named = {side: code for side, code in zip(("data.source", "data.target"), languages, strict=False) if code}
     agrees = all(settings.get(side, code) == code for side, code in named.items())
     return settings.under(FILE_NAMES, named) if agrees else settings
 
@@ -107,7 +109,14 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
     tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
     options |= {"data.corpora": tables, "data.directions": (str(direction),)}
-    return settings.over(FILE_NAMES, options)
+    return settings.over(FILE_NAMES, options | _labelled(settings, direction))
+
+
+def _labelled(settings: Settings, languages: Direction) -> dict[str, tuple[str]]:
+    """The options for bilingual validation and test files with unknown languages, with these before their names."""
+    texts = {name: settings.get(name, ()) for name in ("data.valid", "data.test")}
+    single = {name: files[0] for name, files in texts.items() if len(files) == 1 and not is_multilingual(files)}
+    return {name: (f"{','.join(languages)}={file}",) for name, file in single.items()}
 
 
 def with_new_languages(settings: Settings, train: Sequence[str], init: Path, trained: DataConfig) -> Settings:
@@ -147,14 +156,16 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
     """The directions and languages of a training run that adds a language, with the options `begun`."""
     options = {f"data.{name}": getattr(begun, name) for name in ("directions", "replay", "source", "target")}
     if "data.corpora" in settings:
-        languages = _languages(settings, train)._asdict()
-        options["data.corpora"] = [{**languages, **table} for table in _tables(settings)]
+        languages = _languages(settings, train)
+        options["data.corpora"] = [{**languages._asdict(), **table} for table in _tables(settings)]
+        options |= _labelled(settings, languages) if all(languages) else {}
     return settings.over(FILE_NAMES, options)
 
 
 def _tables(settings: Settings) -> list[dict[str, Any]]:
     """The corpora as tables without empty values, also those of a recipe."""
-    tables = (dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in settings["data.corpora"])
+    corpora = settings.get("data.corpora", ())
+    tables = (dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora)
     return [{name: value for name, value in table.items() if value != ""} for table in tables]
 
 

@@ -114,7 +114,7 @@ def _with_languages(settings: Settings, train: Sequence[str], init: Path | None,
 
     if begun and begun.replay:
         return as_begun(settings, train, begun)
-    if begun and not init:
+    if begun:
         return with_direction(settings, train, begun.directions) if len(begun.directions) == 1 else settings
     if not init:
         return with_languages(settings, train)

@@ -18,7 +18,7 @@ from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
-from transduce.text.languages import Direction, target_of
+from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
@@ -26,16 +26,28 @@ from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
 
-def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
-    """Raise UserError if `data` has no corpora, or has corpora that can't be prepared.
+def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
+    """The same options; in a multilingual model, each corpus gets its languages.
 
-    `replayed` are the directions of the corpus data.replay.
+    `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
+    that can't be prepared.
     """
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
     if data.directions:
+        named = (Direction(*languages_in(data, corpus))._asdict() for corpus in data.corpora)
+        corpora = tuple(dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True))
+        data = dataclasses.replace(data, corpora=corpora)
         _check_multilingual(data, replayed)
     for corpus in data.corpora:
+        languages = Direction(*languages_in(data, corpus))
+        both = zip(languages, (data.source, data.target), strict=True)
+        if not data.directions and any(nearest_code(code, [model]) is None for code, model in both):
+            raise UserError(
+                f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}. "
+                "Correct the languages of this corpus. A model for several directions needs data.directions.",
+                option="data.corpora",
+            )
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
         if not data.symbols and are_trees(corpus.files):
@@ -43,6 +55,7 @@ def check_corpora(data: DataConfig, replayed: Collection[str] = ()) -> None:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
+    return data
 
 
 def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from transduce.config.schema import DataConfig
 from transduce.preparation.aggregate import aggregate, extend_vocabulary, kept_files, learn_vocabulary, leave_out
 from transduce.preparation.passes import (
-    check_corpora,
     check_tags,
+    checked,
     data_of,
     encode_part,
     languages_in,
@@ -67,7 +67,7 @@ def prepare(
     if replay and languages <= replay.languages:
         cause = "data.replay is for a corpus with a new language, and this corpus has none."
         raise UserError(f"{cause} Leave data.replay out.", option="data.replay")
-    check_corpora(data, replay.prepared.facts.directions if replay else ())
+    data = checked(data, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
     elif not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):

@@ -79,7 +79,8 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     updates = round(60 * config.train.minutes / trial.seconds_per_update)
     if risk_step(1, config.train) > 0:  # the measured time is that of minimum-risk training
         return updates
-    return max(1, updates - effort(0, config.train) + config.train.steps)
+    left = updates - effort(0, config.train) + config.train.steps
+    return left if left > risk_steps(config.train) else updates  # too short for minimum-risk training
 
 
 def time_lines(config: RunConfig, trial: Trial) -> list[str]:
@@ -124,6 +125,13 @@ def _warnings(
         yield (
             f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
             f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
+        )
+    seconds = effort(0, train) * trial.seconds_per_update
+    is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
+    if risk_steps(train) and risk_step(1, train) <= 0 and (train.patience or is_short):
+        yield (
+            "The training can end before minimum-risk training, or within it: allow more minutes, and set "
+            "train.patience=0."
         )
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."

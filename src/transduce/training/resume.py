@@ -76,7 +76,8 @@ def continued(settings: Settings, out: Path) -> Continued:
 
 def is_harmless(name: str, config: RunConfig) -> bool:
     """Whether a change of an option does not affect what the training learns."""
-    return name.startswith(HARMLESS) and not (name == "train.steps" and config.train.cooldown > 0)
+    has_end = config.train.cooldown or config.train.risk_steps
+    return name.startswith(HARMLESS) and not (name == "train.steps" and has_end)
 
 
 def resume(

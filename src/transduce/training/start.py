@@ -65,10 +65,8 @@ def start(
     clear(out)
     given = settings
     origin = model_folder.load(init) if init else None
-    if origin:
-        settings = _with_origin(settings, origin, keep_optimizer)
-    wanted = settings.config().train.threads
-    threads = ranks.threads(wanted)
+    settings = _with_origin(settings, origin, keep_optimizer) if origin else settings
+    threads = ranks.threads(wanted := settings.config().train.threads)
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
     if not origin:
@@ -219,6 +217,8 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
         if name in options and settings.is_chosen(name) and now != "auto":
             raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
+    if config.data.corpora[0].weight != 1 or config.data.corpora[0].synthetic:
+        raise UserError(f"{folder} is prepared already: leave out the weight of this corpus, and synthetic.")
     if config.data.valid:
         raise UserError(f"{folder} has its own validation text; leave out the validation files.", option="data.valid")
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
@@ -265,6 +265,7 @@ def _with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_t
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
         cooldown=is_planned,
     )
+    automatic = {**automatic, **({"train.patience": 0} if risk and not only_risk else {})}  # it must come to its end
     interval, steps = per_epoch, settings.get("train.steps", automatic["train.steps"])
     if is_planned:
         automatic = {**automatic, **size_table.text_options(facts.pairs)}

@@ -66,7 +66,7 @@ def plan_preparation(
 
     If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
-    passes.check_corpora(data)
+    data = passes.checked(data)
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     passes.check_tags(data, tokenizer)
     data = passes.with_placeholders(data, tokenizer)

@@ -20,7 +20,7 @@ from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.directions import directions_of, with_known_codes
 from transduce.decoding.loading import load
-from transduce.preparation.passes import check_corpora, read_corpus, reads_test, with_placeholders
+from transduce.preparation.passes import checked, read_corpus, reads_test, with_placeholders
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -58,7 +58,7 @@ def with_back_translations(
         raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
     check_single_process("a training run with monolingual text")
     data, folder = with_known_languages(settings, init).config().data, out / model_folder.BACK_TRANSLATION
-    check_corpora(data)
+    checked(data)
     if data.symbols:
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
     if data.directions:
