@@ -56,8 +56,7 @@ const history = new History(fill, (code) => languages?.name(code) ?? code);
 /** Translate after a pause; a newer call replaces an older one. */
 function schedule(pause = PAUSE) {
   clearTimeout(timer);
-  const asks = !languages || input.value.trim();
-  timer = setTimeout(translate, asks ? Math.max(pause, notBefore - Date.now()) : pause);
+  timer = setTimeout(translate, !languages || input.value.trim() ? Math.max(pause, notBefore - Date.now()) : pause);
 }
 
 /** Translate the current text. An older request is cancelled; its answer is ignored if it still arrives. */
