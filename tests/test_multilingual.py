@@ -509,11 +509,10 @@ def test_all_directions_are_evaluated_at_once(model, place, tmp_path, capsys):
     ]
     status, _, error = run(capsys, "evaluate", model, *others)
     assert status == 2 and "has no pairs in these directions: de-en, de-fr, en-de" in error
+    expected = model_folder.read_metrics(model)["directions"]["de-fr"]["test"]["scores"][0]["value"]
     for more in ((), ("--from", "de"), ("--to", "fr")):
         status, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), *more, "--json")
-    assert json.loads(said)["scores"][0]["value"] == pytest.approx(
-        model_folder.read_metrics(model)["directions"]["de-fr"]["test"]["scores"][0]["value"], abs=0.01
-    )
+        assert not status and json.loads(said)["scores"][0]["value"] == pytest.approx(expected, abs=0.01)
 
 
 def test_two_multilingual_models_are_compared_in_one_direction(model, place, capsys):

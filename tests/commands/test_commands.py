@@ -742,7 +742,6 @@ def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp
         (place / "one", *files, "--tokenize", "words"): "There is no tokenisation 'words'",
         (tmp_path / "short", tmp_path / "source", tmp_path / "long"): "Target text 1 has ",
         (place / "one", tmp_path / "page.html", tmp_path / "long"): "page.html is a document. Give its translation in",
-        ("--hypothesis", *files, "--from", "ka"): "--hypothesis runs no model: leave out --from.",
     }.items():
         status, _, said = run(capsys, "evaluate", *typed)
         assert status == 2 and sentence in said

@@ -163,7 +163,7 @@ def test_its_time_counts_in_train_minutes():
     assert updates_in_budget(risk, trial) == pytest.approx(6000 - 100 * SAMPLE_COST * 10)
     assert updates_in_budget(configure(options | {"train.risk_steps": 5000}), trial) == 6000, "measured in it"
     long = configure(options | {"train.risk_steps": 4000})
-    assert updates_in_budget(long, trial) == 6000, "which ends before it"
+    assert updates_in_budget(long, trial) == 6000, "which ends within it"
 
 
 def test_a_recipe_that_is_cut_short_has_none(tmp_path, capsys):

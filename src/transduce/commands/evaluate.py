@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode
@@ -17,9 +17,6 @@ from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, language_of, targ
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import TREES, by_direction
 from transduce.text.plain import check_output, suffixes, write_lines
-
-if TYPE_CHECKING:
-    pass
 
 # Functions of the wings, imported when they are needed.
 EVALUATIONS = dict.fromkeys(TREES, "transduce.wings.parsing.command:evaluate_trees")  # by the suffix of a file
@@ -75,7 +72,6 @@ def evaluate(
     """
     given: dict[str, Any] = {"--against": against, "--slices": slices or training, "--routes": routes}
     given |= {"--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu, "--ensemble": ensemble}
-    given |= {"--from": source, "--to": target}
     if kind := _check(arguments, hypothesis, evalb, given | {"section.key=value": assignments}):
         resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
     elif against:
@@ -98,11 +94,10 @@ def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given:
     kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
     kind = TREES[0] if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
     if kind:
-        names = "--against", "--slices", "--tokenize", "--paper-bleu", "--routes", "--from", "--to"
-        exclude("Parse trees are scored by brackets", *names)
+        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu", "--routes")
         return kind
     if hypothesis:
-        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "--from", "section.key=value")
+        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "section.key=value")
         if len(arguments) != 1:
             raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
     elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):

@@ -83,9 +83,12 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:
     """Add the languages in the names or tables of the corpora to `settings`, unless it has a language that differs."""
-    tables = {(table.get("source"), table.get("target")) for table in _tables(settings)} - {(None, None)}
-    languages = languages_of(train) or (tables.pop() if len(tables) == 1 else ())
-    named = {side: code for side, code in zip(("data.source", "data.target"), languages, strict=False) if code}
+    tables = [] if (of_names := languages_of(train)) else _tables(settings)
+    named = dict(zip(("data.source", "data.target"), of_names or (), strict=False))
+    for side in Direction._fields:
+        codes = [table[side] for table in tables if side in table]
+        if codes and all(nearest_code(code, codes[:1]) for code in codes):
+            named[f"data.{side}"] = codes[0]
     agrees = all(settings.get(side, code) == code for side, code in named.items())
     return settings.under(FILE_NAMES, named) if agrees else settings
 
@@ -165,7 +168,9 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
 def _tables(settings: Settings) -> list[dict[str, Any]]:
     """The corpora as tables without empty values, also those of a recipe."""
     corpora = settings.get("data.corpora", ())
-    tables = (dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora)
+    corpora = corpora if isinstance(corpora, list | tuple) else ()  # `configure` reports other values
+    tables = [dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora]
+    tables = [table for table in tables if isinstance(table, Mapping)]
     return [{name: value for name, value in table.items() if value != ""} for table in tables]
 
 

@@ -39,13 +39,14 @@ def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
         corpora = tuple(dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True))
         data = dataclasses.replace(data, corpora=corpora)
         _check_multilingual(data, replayed)
+    known = {code for code in (data.source, data.target) if code not in (DataConfig().source, DataConfig().target)}
     for corpus in data.corpora:
         languages = Direction(*languages_in(data, corpus))
         both = zip(languages, (data.source, data.target), strict=True)
-        if not data.directions and any(nearest_code(code, [model]) is None for code, model in both):
+        if not data.directions and any(model in known and not nearest_code(code, [model]) for code, model in both):
             raise UserError(
-                f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}. "
-                "Correct the languages of this corpus. A model for several directions needs data.directions.",
+                f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}. Correct "
+                "the languages of this corpus or of the model. A model with several directions needs data.directions.",
                 option="data.corpora",
             )
         if is_prepared(corpus.files):

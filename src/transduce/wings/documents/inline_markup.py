@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
@@ -36,8 +36,7 @@ def markup_events(text: str) -> Iterator[Event]:
 
 def _tokens(text: str) -> Iterator[Event]:
     elements = list(pieces(text, html=True))
-    closed = {piece.name for piece in elements if piece.kind == "close"}  # in XML, HTML's empty elements may have text
-    elements = [each._replace(kind="open") if _is_opened(each, text, closed) else each for each in elements]
+    elements = [*_with_content(elements, text)]
     i = 0
     while i < len(elements):
         piece, raw = elements[i], text[elements[i].begin : elements[i].end]
@@ -55,8 +54,13 @@ def _tokens(text: str) -> Iterator[Event]:
         i += 1
 
 
-def _is_opened(piece: Piece, text: str, closed: Container[str]) -> bool:
-    return piece.kind == "empty" and piece.name in closed and text[piece.end - 2] != "/"
+def _with_content(elements: Sequence[Piece], text: str) -> Iterator[Piece]:
+    """In XML, an element named like an empty element of HTML may have a closing tag: open it, if all of them do."""
+    is_empty = [piece.kind == "empty" and text[piece.end - 2] != "/" for piece in elements]
+    opened = Counter(piece.name for piece, empty in zip(elements, is_empty, strict=True) if empty)
+    closed = Counter(piece.name for piece in elements if piece.kind == "close")
+    for piece, empty in zip(elements, is_empty, strict=True):
+        yield piece._replace(kind="open") if empty and opened[piece.name] == closed[piece.name] else piece
 
 
 def is_protected(piece: Piece, tag: str) -> bool:

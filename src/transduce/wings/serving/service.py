@@ -13,7 +13,7 @@ from transduce.decoding.pivot import into_pivot, through
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
-from transduce.text.formats import Document, TextKind, read_document
+from transduce.text.formats import Document, TextKind, read_document, reader_of
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
@@ -172,7 +172,9 @@ class Service:
 
     async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
-        languages = (route[0].direction.source, route[-1].direction.target) if route else UNSPECIFIED_LANGUAGES[:2]
+        if not route and reader_of(name):
+            return content
+        languages = route[0].direction.source, route[-1].direction.target
         document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
         longest, total = max(lengths, default=0), sum(lengths)
@@ -180,8 +182,6 @@ class Service:
         for what, count, limit in limits:
             if count > limit:
                 raise UserError(f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.")
-        if not route:
-            return content
         translations = await self.translate(document.texts, route, Order(), kinds=document.kinds)
         return await self._run(len(content), lambda: document.write([each.text for each in translations]))
 

@@ -37,8 +37,8 @@ def doctor(
     Args:
         what: What to check: a model folder, an export, a prepared corpus, two line-aligned text files, bilingual files
             or a folder of bilingual files.
-        source: Language code of the source, such as en; by default identified from the text. Needed for .tmx and .jsonl.
-        target: Language code of the target, such as de; by default identified from the text. Needed for .tmx and .jsonl.
+        source: Language code of the source, such as en; by default read from the text, but needed for .tmx and .jsonl.
+        target: Language code of the target, such as de; by default read from the text, but needed for .tmx and .jsonl.
         test: A test set; the doctor reports the sentences of the corpus that are also in the test set.
         vocabulary: A model folder; the doctor reports the characters of the corpus that the model's vocabulary lacks.
         only: Names of the rules to check; the doctor skips all other rules, and counts what breaks these as a fault.
