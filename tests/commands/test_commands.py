@@ -175,11 +175,13 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     assert (second / "tokenizer.model").read_bytes() == (first / "tokenizer.model").read_bytes()
     assert read_facts(second).options["data.tokenizer"] == "unigram"
     assert read_facts(second).held_out == 10
-    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first, "data.vocab_size=300")
-    assert status == 2
-    assert "is already learned: leave data.vocab_size out" in said
+    third = "--out", tmp_path / "third", "--vocabulary", first
+    for mistake in ("data.vocab_size=260", "data.joint=false"):
+        status, _, said = run(capsys, *corpus, *third, mistake)
+        assert status == 2 and f"already: leave {mistake.partition('=')[0]} out" in said.replace(" learned", "")
+    output(capsys, *corpus, *third, "data.vocab_size=8000")  # a limit, as in recipes
     (first / "preparation.json").write_text("{")
-    status, _, said = run(capsys, *corpus, "--out", tmp_path / "third", "--vocabulary", first)
+    status, _, said = run(capsys, *corpus, "--out", tmp_path / "fourth", "--vocabulary", first)
     assert status == 2
     assert f"{first / 'preparation.json'} is damaged; prepare the corpus again." in said
 

@@ -102,11 +102,14 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     """Read the vocabulary options of a folder; raises UserError if the options `chosen` contradict them."""
     from transduce import model_folder
     from transduce.preparation.prepared import is_prepared, read_facts
+    from transduce.tokens.tokenizer import Tokenizer
+    from transduce.training.start import check_vocabulary
 
     prepared = is_prepared([str(folder)])
     options = read_facts(folder).options if prepared else flatten(model_folder.read_config(folder))
     learned = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
-    for name in ("data.vocab_size", *learned):
-        if name in chosen and chosen[name] != learned.get(name):
+    for name, value in learned.items():
+        if chosen.get(name, value) != value:
             raise UserError(f"The vocabulary of {folder} is already learned: leave {name} out.")
+    check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

@@ -184,7 +184,7 @@ def check_size(settings: Settings, pairs: int) -> None:
         )
 
 
-def check_vocabulary(settings: Settings, size: int, folder: Path) -> None:
+def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
     """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
     if settings.get("data.vocab_size", size) < size:
         raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")

@@ -175,6 +175,7 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         (ROWS + "[grid]\n'train.learning_rate' = [1, 2]\n", "which the grid tries"),
         (ROWS + "[grid]\n'train.warmup' = [1]\n", "with different values"),
         (ROWS + "[grid]\n'train.warmup' = [1, 1]\n", "with different values"),
+        (ROWS + "[grid]\n'model.expert_layers' = [[1], ['x']]\n", "must be a whole number, not 'x'"),
         (ROWS + "other = 'train.seed=4'\n", "leave out train.seed"),
         (ROWS + "[options.model]\nheight = 1\n", "height"),
         (ROWS + "other = 'model.num_heads=5'\n", "num_heads"),
@@ -382,7 +383,7 @@ def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "code_hash", lambda: "another")
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf), "a finished run needs no code"
     assert len(runs.results(one, tmp_path)) == 1
-    with pytest.raises(UserError, match=r"seed-1 was made by .*, and this is other code"):
+    with pytest.raises(UserError, match=r"seed-1 was made by .*, code .*, and this is .*, code"):
         runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
     assert not (tmp_path / "one/seed-2/config.toml").exists(), "it is refused before it is trained"
     monkeypatch.setattr(runs, "code_hash", real)
@@ -391,7 +392,7 @@ def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
         runs.results(one, tmp_path)
     monkeypatch.setattr(runs, "code_hash", lambda: "another")
     (tmp_path / "one/seed-1/manifest.json").unlink()
-    with pytest.raises(UserError, match=r"seed-1 was made by .*, and this is other code"):
+    with pytest.raises(UserError, match=r"seed-1 was made by .*, code .*, and this is .*, code"):
         runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
 
 

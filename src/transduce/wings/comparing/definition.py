@@ -209,7 +209,8 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
     for name, values in table.items():
         if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
             raise UserError(f'{path}: write the grid as "section.key" = [value, value], with different values.')
-        grid[name] = [parse_assignments([f"{name}={value}"])[name] for value in values]
+        texts = [",".join(map(str, value)) if isinstance(value, list) else value for value in values]
+        grid[name] = [parse_assignments([f"{name}={text}"])[name] for text in texts]
     return grid
 
 

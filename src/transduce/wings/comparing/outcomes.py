@@ -17,6 +17,7 @@ from transduce.system.files import MANIFEST
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, are_trees
 from transduce.wings.comparing.runs import RECORD, cached
+from transduce.wings.comparing.slices import words
 from transduce.wings.comparing.statistics import Difference, Spread, difference, resamples, spread
 from transduce.wings.parsing.brackets import agree_on_punctuation, score_brackets
 from transduce.wings.parsing.parser import Parser
@@ -102,13 +103,16 @@ class Judge:
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
         self._references, self._trees = text.references, text.trees
-        words = [len((simplify(tree) or tree).words()) for tree in text.trees] or list(map(_words, self._references))
-        self._words = [count + 1 for count in words] if per_word else None
+        counts = [len((simplify(tree) or tree).words()) for tree in text.trees]
+        counts = counts or [len(reference.split()) for reference in self._references]
+        self._words = [count + 1 for count in counts] if per_word else None
 
     def row(self, outcomes: Sequence[Outcome]) -> Row:
         """The scores of a row with these runs."""
         scores, resampled = dict[str, list[float]](), dict[str, NDArray[np.float64]]()
-        ratios = [sum(map(_words, each.outputs)) / max(1, sum(map(_words, self._references))) for each in outcomes]
+        texts = self._references, *(each.outputs for each in outcomes)
+        length, *lengths = (sum(map(len, map(words, lines))) for lines in texts)
+        ratios = [each / max(1, length) for each in lengths]
         for measure in self.measures:
             kinds = [self._statistics(measure, each) for each in outcomes]
             scores[measure] = [score(statistics.sum(axis=0)) for statistics, score in kinds]
@@ -143,7 +147,3 @@ class Judge:
         error = float(np.std(row.resampled[measure] - base.resampled[measure]))
         spreads = row.spread(measure, is_ensemble=is_ensemble), base.spread(measure)
         return difference(*spreads, error, self.sentences), error
-
-
-def _words(text: str) -> int:
-    return len(text.split())

@@ -139,8 +139,8 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
         sessions = _sessions(each) if (record and each == out) or (each / MANIFEST).exists() else []
         if sessions and sessions[-1].code != code_hash():
             raise UserError(
-                f"{each} was made by {sessions[-1].revision}, and this is other code ({revision()}). Continue with the "
-                "code that made it, or delete the folder to begin again."
+                f"{each} was made by {sessions[-1].revision}, code {sessions[-1].code}, and this is {revision()}, code "
+                f"{code_hash()}. Continue with the code that made it, or delete the folder to begin again."
             )
     if not record:
         write_text(make_folder(out) / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))

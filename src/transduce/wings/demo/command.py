@@ -1,5 +1,6 @@
 """`transduce demo`."""
 
+import contextlib
 import json
 import math
 import os
@@ -134,7 +135,10 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
 
     loaded = model_folder.load(model)
     examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
-    recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+    picture = None
+    with contextlib.suppress(UserError):  # a family without attention
+        recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+        picture = picture_of(loaded.model, recorded)
     training, corpus = metrics["training"], metrics["corpus"]
     write_report(
         path,
@@ -151,7 +155,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],
             curve=learning_curve(read_events(model / model_folder.JOURNAL)),
-            picture=picture_of(loaded.model, recorded),
+            picture=picture,
             examples=examples,
             next_steps=next_steps(model),
         ),

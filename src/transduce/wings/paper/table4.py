@@ -1,5 +1,6 @@
 """Makes table 4 (English constituency parsing) from the paper's scores and ours."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -108,6 +109,7 @@ def _evalb(row: Standing, standings: Standings) -> list[str]:
         return [""] * 4
     left_out = sum(each.all.errors + each.all.skipped for each in scores) / len(scores)
     values = [[each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]] for each in scores]
+    values = [[0.0 if math.isnan(value) else value for value in row] for row in values]  # no bracket is right
     return [*(str(spread(each)) for each in zip(*values, strict=True)), f"{left_out:,g} of {len(gold):,}"]
 
 
