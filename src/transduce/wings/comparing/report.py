@@ -23,8 +23,8 @@ NOTE = (
     "which cover other seeds and other test sentences (of an ensemble of all seeds: only other seeds of '{base}', and "
     "other sentences). Verdict: whether {judge} is better or worse by a t test at a level of 5 % for the whole table "
     "(after Holm{looks}); otherwise, how many more seeds would resolve a difference of this size. Perplexity: per "
-    "{unit} of the test text. Length: {lengths}. Operations: floating-point operations of the matrix products of a run. "
-    "Minutes: of the run (of a second stage, without the first). Compare them only if the machine was equally busy."
+    "{unit} of the test text. Length: {lengths}. Operations: floating-point operations of the matrix products in a run."
+    " Minutes: of the run (of a second stage, without the first). Compare them only if the machine was equally busy."
 )
 
 
