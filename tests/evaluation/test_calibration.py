@@ -121,7 +121,8 @@ def test_a_file_keeps_it(tmp_path):
     (tmp_path / CONFIDENCE).write_text(dataclasses.replace(confidence, words=of_words).to_json())
     assert Confidence.load(tmp_path) == dataclasses.replace(confidence, words=of_words)
     values = dataclasses.asdict(confidence)
-    for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1})):
+    no_scale = json.dumps(values | {"scales": [0] * 3})
+    for damaged in ("", "[]", json.dumps(values | {"more": 1}), json.dumps({"bias": 1}), no_scale):
         (tmp_path / CONFIDENCE).write_text(damaged)
         with pytest.raises(UserError, match=r"confidence\.json is damaged"):
             Confidence.load(tmp_path)

@@ -70,10 +70,12 @@ class Confidence(Regression):
         try:
             values: dict[str, Any] = json.loads(path.read_bytes(), object_hook=_tuples)
             of_words = values.pop("words", None)
-            return cls(**values, words=of_words and Regression(**of_words))
+            loaded = cls(**values, words=of_words and Regression(**of_words))
+            loaded.probability(features(0.0, 1, 1))  # fails unless its numbers fit
+            return loaded
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError, ArithmeticError):
             raise UserError(f"{path} is damaged. Delete it, or replace it by another copy.") from None
 
     def to_json(self) -> str:
