@@ -101,9 +101,9 @@ def print_prepared(prepared: "Prepared") -> None:
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Read the vocabulary options of a folder; raises UserError if the options `chosen` contradict them."""
     from transduce import model_folder
+    from transduce.preparation.passes import check_vocabulary
     from transduce.preparation.prepared import is_prepared, read_facts
     from transduce.tokens.tokenizer import Tokenizer
-    from transduce.training.start import check_vocabulary
 
     prepared = is_prepared([str(folder)])
     options = read_facts(folder).options if prepared else flatten(model_folder.read_config(folder))

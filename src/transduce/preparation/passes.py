@@ -4,10 +4,10 @@
 """
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -78,6 +78,12 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
     for direction in data.directions:
         if direction not in known:
             raise UserError(f"No corpus has texts for the direction {direction}.", option="data.directions")
+
+
+def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
+    """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
+    if settings.get("data.vocab_size", size) < size:
+        raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
 
 def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:

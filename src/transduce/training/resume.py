@@ -17,6 +17,7 @@ from transduce.evaluation.evaluate import validations
 from transduce.evaluation.perplexity import mean_validation
 from transduce.model.build import build, count_parameters
 from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -28,7 +29,6 @@ from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
 from transduce.training.run_card import fingerprint, read_run_card
-from transduce.training.start import check_vocabulary
 from transduce.training.update import forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")

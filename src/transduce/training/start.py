@@ -15,6 +15,7 @@ from transduce.config.schema import RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared, read_facts
 from transduce.system.console import count, log
@@ -182,12 +183,6 @@ def check_size(settings: Settings, pairs: int) -> None:
             f"{size_table.MIN_TRAINING_PAIRS}, and useful translations need about {size_table.USEFUL_PAIRS:,}. "
             "Add pairs, or set train.steps to train all the same."
         )
-
-
-def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
-    """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
-    if settings.get("data.vocab_size", size) < size:
-        raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
 
 
 def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:

@@ -272,6 +272,14 @@ def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
     assert sorted(filter(None, marks)) == sorted(masked)
 
 
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [("a <link>b</link> c", ["pair"]), ("a<br>b<br/>c", ["point"] * 2), ("a<br>b<br>c</br>", ["point"] * 2 + ["half"])],
+)
+def test_in_xml_an_element_like_an_empty_one_of_html_may_have_text(text: str, kinds: list[str]) -> None:
+    assert [mark.kind for mark in mask(text, markup=True).marks] == kinds
+
+
 def test_escaped_tags_are_tags() -> None:
     masked = mask("Click &lt;b&gt;here&lt;/b&gt; or &lt;br/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", markup=True)
     assert masked.text == "Click here or <br/> <name> <me@a.org> < 3"

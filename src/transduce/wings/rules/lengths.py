@@ -20,7 +20,7 @@ MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
-SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")  # Chinese: no blank
+SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")  # no blank in Chinese
 
 
 class Scale(NamedTuple):
