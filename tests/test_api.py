@@ -73,6 +73,12 @@ def test_a_loaded_model_translates_lists_of_texts(result):
         translator.translate("ka lo")
 
 
+def test_texts_may_come_from_iterators(result):
+    translator, (sources, targets) = transduce.load(result.folder), reverse_texts(5, seed=3)
+    assert translator.translate(iter(sources)) == translator.translate(sources)
+    assert translator.score(iter(sources), iter(targets)) == translator.score(sources, targets)
+
+
 def test_options_of_search_can_be_given_and_no_others(result):
     assert transduce.load(result.folder, {"decode.beam_size": 2}).config.beam_size == 2
     with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a trained model"):
@@ -119,3 +125,21 @@ def test_mistakes_are_user_errors(tmp_path):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"device": "nowhere"}, "can't be loaded onto the device nowhere"),
+        ({"device": "xla", "engine": "torch"}, "can't be loaded onto the device xla"),
+        ({"threads": -1}, "threads must be at least 0, not -1"),
+    ],
+)
+def test_devices_and_threads_that_do_not_exist_are_user_errors(result, options, said):
+    with pytest.raises(transduce.UserError, match=said):
+        transduce.load(result.folder, **options)
+
+
+def test_a_language_without_a_tag_is_a_user_error(result):
+    with pytest.raises(transduce.UserError, match="no tag for the target language 'zu'"):
+        transduce.load(result.folder).into("zu")

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from starlette.testclient import TestClient
 import transduce
 from command_line import run
 from corpora import TINY, WORDS, changed, reverse_texts, spelt
+from models import publish_model
 from servers import store_of
 from transduce import model_folder
 from transduce.commands.recipes import gather, with_direction
@@ -612,6 +614,22 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
     assert [each.text for each in lines] == [each.text for each in found]
     with pytest.raises(UserError, match="does not translate from de to de"):
         translator.toward("de", "de")
+
+
+def test_shards_with_a_glossary_are_translated_through_a_pivot(model, place, tmp_path, capsys):
+    bundle = model_folder.load(model)
+    data = replace(bundle.config.data, directions=tuple(map(str, WITHOUT)))
+    config, weights = replace(bundle.config, data=data), bundle.model.state_dict()
+    publish_model(tmp_path / "m", config, bundle.tokenizer, weights, {"parameters": 1}, "")
+    word = (place / "test.de").read_text().split()[0]
+    (tmp_path / "terms.de-fr.tsv").write_text(f"{word}\tTERME\n")
+    call = ["translate", tmp_path / "m", "--input", place / "test.de", "--from", "de", "--to", "fr"]
+    call += ["--glossary", tmp_path / "terms.de-fr.tsv", "--engine", "torch"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(capsys, *call, "--output", whole)[0] == 0 and "TERME" in whole.read_text()
+    assert [run(capsys, *call, "--output", parts, "--shard", f"{number}/2")[0] for number in (1, 2)] == [0, 0]
+    assert run(capsys, "join", parts, "--output", tmp_path / "joined")[0] == 0
+    assert (tmp_path / "joined").read_bytes() == whole.read_bytes()
 
 
 def test_similar_codes_have_the_same_route(model):

@@ -40,6 +40,7 @@ from transduce.wings.comparing import definition
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
 from transduce.wings.export import marian, marian_reader
+from transduce.wings.inline.events import NO_BLANK
 from transduce.wings.inline.placeholder_tokens import with_tokens
 from transduce.wings.inline.placeholders import Masked, cut, is_text, mask, original
 from transduce.wings.inline.plan import Plan
@@ -183,18 +184,20 @@ sampler = cache(partial(SubwordSampler, strength=0.5))
 def tokens(data: bytes) -> None:
     """Decoding gives the text back; half of a surrogate pair becomes U+FFFD."""
     texts = [as_text(part) for part in data.split(b"\n")]
-    for kind, tokenizer in tokenizers().items():
-        for side in (tokenizer.source, *[tokenizer.target] * (kind != "symbols")):  # symbols spell no other words
-            rows = side.encode(texts)
-            given = rows.lists()
-            decoded = side.decode(given)
-            expect(decoded == [re.sub("[\ud800-\udfff]", "\ufffd" * 3, text) for text in texts], "text is lost")
-            for text, ids in zip(texts, given, strict=True):
-                expect("".join(text[slice(*span)] for span in side.spans_in(text, ids)) == text, "spans lose text")
-            expect(side.encode(texts[:1]).lists() == given[:1], "a text alone has other tokens")
-            if rows.lengths.max() < 256:  # training has no longer texts, by default
-                drawn = sampler(side).sample(rows, np.random.default_rng(len(data)))
-                expect(side.decode(drawn.lists()) == decoded, "sampled subwords lose text")
+    kind = [*tokenizers()][len(data) % len(tokenizers())]
+    for side in (tokenizers()[kind].source, tokenizers()[kind].target):
+        rows = side.encode(texts)
+        given = rows.lists()
+        for text, ids in zip(texts, given, strict=True):
+            expect("".join(text[slice(*span)] for span in side.spans_in(text, ids)) == text, "spans lose text")
+        expect(side.encode(texts[:1]).lists() == given[:1], "a text alone has other tokens")
+        if kind == "symbols" and side == tokenizers()[kind].target:
+            continue  # words that are no symbols are spelt behind a space
+        decoded = side.decode(given)
+        expect(decoded == [re.sub("[\ud800-\udfff]", "\ufffd" * 3, text) for text in texts], "text is lost")
+        if rows.lengths.max() < 256:  # training has no longer texts, by default
+            drawn = sampler(side).sample(rows, np.random.default_rng(len(data)))
+            expect(side.decode(drawn.lists()) == decoded, "sampled subwords lose text")
 
 
 def plain_inline(data: bytes) -> None:
@@ -210,17 +213,19 @@ def plain_inline(data: bytes) -> None:
         plan = Plan([text], "en", **kwargs)
         (found,) = plan.assemble([Translation(sentence, 0.0, ()) for sentence in plan.sentences])
         if all(mark.kind == "word" for mark in masked.marks) and not {"guessed", "split"} & {*found.flags}:
-            expect(found.text == text, f"a translation by itself differs: {found.text!r}")
+            # Behind a character of Chinese, a sentence may get a blank that its translation needs.
+            blanks = re.compile(r"\s" if re.search(f"[{NO_BLANK}]", text) else "$^")
+            same = [blanks.sub("", each) for each in (found.text, text)]
+            expect(same[0] == same[1], f"a translation by itself differs: {found.text!r}")
 
 
 def marked_inline(data: bytes) -> None:
-    text = as_text(data)
-    for preserve in (False, True):
-        masked = mask(text, markup=True, preserve=preserve)
-        cut_and_join(original(masked), masked.text, masked)
-        plan = Plan([text], "en", kinds=["preserved" if preserve else "markup"])
-        plan.assemble([Translation(sentence.swapcase(), 0.0, ()) for sentence in plan.sentences])
-        is_text(masked)
+    text, preserve = as_text(data), len(data) % 2 == 0
+    masked = mask(text, markup=True, preserve=preserve)
+    cut_and_join(original(masked), masked.text, masked)
+    plan = Plan([text], "en", kinds=["preserved" if preserve else "markup"])
+    plan.assemble([Translation(sentence.swapcase(), 0.0, ()) for sentence in plan.sentences])
+    is_text(masked)
 
 
 def cut_and_join(text: str, shown: str, masked: Masked) -> None:

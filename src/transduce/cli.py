@@ -4,7 +4,9 @@ The module of a command is imported only when the command is called. To add a co
 entry to COMMANDS (see CONTRIBUTING.md).
 """
 
+import errno
 import inspect
+import io
 import os
 import re
 import sys
@@ -18,8 +20,8 @@ from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTo
 
 from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
-from transduce.system.files import is_full
 from transduce.system.machine import let_segments_grow, sleep_soon
+from transduce.system.write_errors import is_full
 
 
 class Command(NamedTuple):
@@ -71,6 +73,7 @@ FLAGS = {  # of the options whose flags have other names
     "data.source": "--from",
     "data.target": "--to",
 }
+MIN_COLUMNS = 20  # help pages for fewer take minutes
 IS_KEY = "transduce.config.parse:is_key"  # imported when it is needed
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can be written as ./a=b
 
@@ -80,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     The exit status is 2 after a printed error message, 130 after Ctrl-C, and 141 if the output pipe is closed.
     """
+    _open_streams()
     sleep_soon()
     let_segments_grow()
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -94,6 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit prints an error
         sys.exit(141)
     except OSError as error:
+        if error.errno == errno.EBADF and not error.filename:
+            print("transduce: The standard output is closed. Name a file, or open it.", file=sys.stderr)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(2)
         if not (is_full(error) or error.filename):
             raise
         full = f"The disk is full: {error}. Free some space and run the command again."
@@ -108,6 +116,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     finally:
         command_line.reset(before)
+
+
+def _open_streams() -> None:
+    """Prepare the standard streams for any environment.
+
+    A closed stream gets a device in its place; otherwise the next file that is opened, such as a model's, would get its
+    number. Writing to this standard output fails, since a translation would be lost. Characters that the encoding of
+    the standard output lacks are printed as escapes. A terminal has at least MIN_COLUMNS.
+    """
+    for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < MIN_COLUMNS:
+        os.environ["COLUMNS"] = str(MIN_COLUMNS)
 
 
 def application(*, bare: bool = False) -> cyclopts.App:

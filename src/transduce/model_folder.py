@@ -173,7 +173,7 @@ def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int 
 
 
 def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
-    """Build a model's network in eval mode with its trained weights. Raises UserError if the weights are damaged."""
+    """Build a model's network in eval mode with its trained weights. Raises UserError if they can't be."""
     from transduce.model.build import build, load_weights
 
     folder = description.weights.parent
@@ -182,7 +182,10 @@ def load_network(description: Description, device: "torch.device | str" = "cpu")
     verify(folder, hashes=True, remembered=remembered_digest, only=WEIGHTS)
     model = build(description.config.model)
     load_weights(model, description.weights)
-    return model.to(device).eval()
+    try:
+        return model.to(device).eval()
+    except (RuntimeError, AssertionError) as error:  # there is no such device, or it has too little memory
+        raise UserError(f"{folder} can't be loaded onto the device {device}: {error}") from None
 
 
 def fill(

@@ -239,6 +239,40 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (run.returncode, run.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "said"),
+    [
+        (">&-", "--version", 2, "transduce: The standard output is closed. Name a file, or open it.\n"),
+        ("2>&-", "info none", 2, ""),
+        ("<&-", "translate none", 2, "transduce: There is no model folder none.\n"),
+    ],
+)
+def test_streams_may_be_closed(closed: str, arguments: str, status: int, said: str) -> None:
+    command = f"exec {sys.executable} -m transduce {arguments} {closed}"
+    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (status, "", said)
+
+
+def test_messages_that_can_not_be_written_end_no_work() -> None:
+    command = [sys.executable, "-c", "from transduce.system.console import log; log('a'); log('b'); print('done')"]
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert (run.returncode, run.stdout) == (0, b"done\n")
+
+
+@pytest.mark.parametrize("columns", ["0", "1"])
+def test_help_needs_no_wide_terminal(columns: str) -> None:
+    command, environment = [sys.executable, "-m", "transduce", "train", "--help"], os.environ | {"COLUMNS": columns}
+    run = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=60, check=True)
+    assert max(map(len, run.stdout.splitlines())) == 20
+
+
+def test_what_the_encoding_of_the_output_lacks_is_escaped() -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "transduce", "train", "--help"]
+    assert b"\\u2026" in subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+
+
 def test_options_lists_them_all_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     _, output, _ = run(capsys, "options")
     lines = {line.split()[0]: line for line in output.splitlines() if line.strip()}

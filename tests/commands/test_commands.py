@@ -399,6 +399,30 @@ def test_pipes_hold_utf8_whatever_the_system_prefers(place):
     assert "▁".encode() in result.stdout
 
 
+def test_a_file_that_is_read_from_standard_input_is_not_overwritten(place, tmp_path):
+    (tmp_path / "a.src").write_text("ka lo\n")
+    command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--output", str(tmp_path / "a.src")]
+    with (tmp_path / "a.src").open() as file:
+        run = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "is also the input" in run.stderr
+    assert (tmp_path / "a.src").read_text() == "ka lo\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write every file")
+def test_a_write_protected_output_is_not_replaced(place, tmp_path, capsys):
+    (tmp_path / "kept").touch(0o400)
+    call = "translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "kept"
+    status, _, said = run(capsys, *call)
+    assert status == 2 and "kept is write-protected; name another file (--output)." in said
+
+
+def test_an_output_that_links_to_itself_is_refused(place, tmp_path, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    call = "translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "loop"
+    status, _, said = run(capsys, *call)
+    assert status == 2 and "loop is a symbolic link to itself; remove it (--output)." in said
+
+
 def test_json_tells_all_of_a_translation(place, capsys):
     input = ["--input", place / "test.src"]
     found = output(capsys, "translate", place / "one", *input, "--json", "--beam-size", 3, "--length-penalty", 1)

@@ -81,6 +81,9 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["train"]["shard"] &= not model.experts
+    is_char = sections["data"]["tokenizer"] == "char"
+    sections["train"]["sample_source"] *= not is_char
+    sections["train"]["sample_target"] *= not (is_char or sections["data"]["symbols"])
     if model.block_size > 1:
         sections["train"] |= {"consistency": "none", "risk_steps": 0}
     return RunConfig(
@@ -219,6 +222,9 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
             {"data.symbols": True},
             "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
         ),
+        ({"data.symbols": True, "data.joint": False, "train.sample_target": 0.1}, "target tokens are whole words"),
+        ({"data.tokenizer": "char", "train.sample_source": 0.1}, "Characters can't be sampled"),
+        ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -365,6 +366,29 @@ def test_a_kept_engine_translates_without_torch(trained):
         check=True,
     )
     assert found.stdout.splitlines()[-1] == "set()" and "Making" not in found.stderr
+
+
+def test_a_relative_folder_is_found_from_another_working_directory(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(trained.parent)
+    translator = transduce.load(trained.name, engine="ctranslate2")
+    monkeypatch.chdir(tmp_path)
+    [found] = translator.translate(["A dog runs."], glossary={"dog": "Katze"})  # opens the engine torch
+    assert "Katze" in found.text
+
+
+def test_several_threads_open_the_engine_for_glossaries_once(trained):
+    translator = transduce.load(trained, engine="ctranslate2")
+    with ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(lambda _: translator.translate(["A dog runs."], glossary={"dog": "Katze"}), range(5)))
+    assert all(each == found[0] for each in found)
+    assert translator._fallback.cache_info().misses == 1
+
+
+def test_a_process_that_forked_after_loading_must_load_again(trained, monkeypatch):
+    translator = transduce.load(trained, engine="ctranslate2")
+    monkeypatch.setattr("os.getpid", lambda: 1)  # in a forked process, CTranslate2 has no threads and waits forever
+    with pytest.raises(UserError, match="loaded before this process forked"):
+        translator.translate(["A dog runs."])
 
 
 def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(trained, cache, tmp_path, capfd):

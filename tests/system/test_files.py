@@ -17,16 +17,15 @@ from hypothesis import strategies as st
 from forked import Forked
 from transduce.system.errors import UserError
 from transduce.system.files import (
-    is_full,
     publish,
     read_manifest,
     remove_leftovers,
     verify,
-    write_error,
     write_file,
     write_folder,
     write_text,
 )
+from transduce.system.write_errors import is_full, write_error
 from variants import slow
 
 OLD = {"config.toml": b"old", "weights": b"o" * 10_000}
@@ -323,6 +322,25 @@ def test_a_text_is_replaced_whole(tmp_path):
     with pytest.raises(UserError, match=r"absent/notes\.txt can't be written: No such file"):
         write_text(tmp_path / "absent/notes.txt", "")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "private.txt"
+    path.touch(0o600)
+    write_text(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_can_not_be_renamed_because_it_is_mounted_is_written(tmp_path, monkeypatch):
+    path = tmp_path / "mounted.txt"
+    path.write_text("a longer old text")
+
+    def busy(_: Path, to: Path) -> Path:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(to))
+
+    monkeypatch.setattr(Path, "replace", busy)
+    write_text(path, "new")
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):

@@ -14,7 +14,6 @@ from corpora import blocks
 from transduce.config.schema import SYNTHETIC_TAG, RunConfig, TrainConfig
 from transduce.preparation.augmentation import Augmentation
 from transduce.preparation.prepared import Facts, Prepared
-from transduce.system.errors import UserError
 from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.subwords import SubwordSampler
@@ -150,23 +149,14 @@ def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
     assert len(set(map(tuple, drawn))) == len(drawn)
 
 
-def prepared(tokenizer: Tokenizer, mixture: Mixture, *, symbols: bool = False) -> Prepared:
+def prepared(tokenizer: Tokenizer, mixture: Mixture) -> Prepared:
     counts = dict.fromkeys(["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0)
     names = {"source": "ka", "target": "zu", "corpora": [], "files": [], "weights": [], "left_out": {}}
-    facts = Facts(options={"data.symbols": symbols}, **names, **counts)
+    facts = Facts(options={"data.symbols": True}, **names, **counts)
     return Prepared(Path(), facts, tokenizer, mixture, [0])
 
 
-def test_whole_words_are_not_divided(vocabulary, mixture):
-    corpus = prepared(Tokenizer(vocabulary), mixture, symbols=True)
-    with pytest.raises(UserError, match="whole words"):
-        corpus.drawn(RunConfig(train=TrainConfig(sample_target=0.1)))
+def test_the_sources_of_a_parser_can_be_sampled(vocabulary, mixture):
+    corpus = prepared(Tokenizer(vocabulary), mixture)
     assert isinstance(corpus.drawn(RunConfig(train=TrainConfig(sample_source=0.1))), SampledMixture)
     assert corpus.drawn(RunConfig()) is mixture
-
-
-@pytest.mark.parametrize("option", ["sample_source", "sample_target"])
-def test_characters_are_not_divided(mixture, option):
-    corpus = prepared(Tokenizer.train(["abc d"], ["d cba"], vocab_size=400, kind="char"), mixture)
-    with pytest.raises(UserError, match="Characters can't be sampled"):
-        corpus.drawn(RunConfig(train=TrainConfig(**{option: 0.1})))

@@ -92,6 +92,13 @@ def test_half_of_a_surrogate_pair_is_replaced(tokenizer):
     assert "\ufffd" in text
 
 
+@pytest.mark.parametrize("text", ["foo", "(S foo )S", " (S", "", "a\ud800 b"])
+def test_spans_of_words_that_are_no_symbols_cover_the_text(text):
+    target = Tokenizer.train(["ka lo"], ["(S NN )S"] * 9, vocab_size=300, joint=False, symbols=True).target
+    spans = target.spans_in(text, target.encode([text]).lists()[0])
+    assert "".join(text[slice(*span)] for span in spans) == text
+
+
 def test_pieces_spell_the_text(tokenizer):
     (row,) = tokenizer.encode_source(["A dog runs."])
     assert "".join(tokenizer.source.pieces(row)) == "\u2581A\u2581dog\u2581runs."

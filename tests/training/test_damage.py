@@ -166,6 +166,21 @@ def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, 
     assert train({"train.steps": 5}, folder).metrics["training"]["steps"] == 5
 
 
+@pytest.mark.parametrize("reason", ["has format 2", "can't be read"])
+def test_what_is_no_damage_costs_no_checkpoint(reason, finished, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(finished, folder)
+    manifest = folder / "checkpoints/step-00000004/manifest.json"
+    if reason == "has format 2":  # a newer version has written it
+        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    else:  # as if the disk failed
+        manifest.unlink()
+        manifest.mkdir()
+    with pytest.raises(UserError, match=reason):
+        train({"train.steps": 5}, folder)
+    assert not [*(folder / "checkpoints").glob("damaged-*")]
+
+
 def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finished, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)

@@ -190,13 +190,12 @@ def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     first, straight, halves = (tmp_path / name for name in ("first", "straight", "halves"))
     without = "--out", tmp_path / "out", "train.risk_steps=6", *spelt(options)
     corpus = "--train", *files["data.corpora"][0]["files"], "--from", "ka", "--to", "zu"
-    status, _, said = run(capsys, "train", *corpus, *without, "data.holdout=20")
-    assert (
-        status == 2 and "needs a trained model to start from. Raise train.steps, or name this model (--init)." in said
-    )
+    status, _, said = run(capsys, "train", *corpus, *without, "train.steps=6", "data.holdout=20")
+    assert status == 2 and "a trained model to start from. Raise train.steps, or name this model (--init)." in said
+    assert "Reading the corpus" not in said
     train(options | files | {"data.holdout": 20}, first)
     status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
-    assert status == 2 and "Minimum-risk training needs a validation set" in said
+    assert status == 2 and "Minimum-risk training needs a validation set" in said and "Reading" not in said
     mrt = {name: value for name, value in options.items() if not name.startswith(("model.", "data.vocab"))}
     mrt |= files | {"data.holdout": 20, "train.risk_steps": 6, "train.samples": 4}
     train(mrt, straight, init=first)

@@ -1,7 +1,7 @@
 """Load models and translators from model folders."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -53,6 +53,8 @@ def load(
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
         raise UserError("There is no model to load. Give the folder of a model, or several folders for an ensemble.")
+    if threads < 0:
+        raise UserError(f"threads must be at least 0, not {threads}.")
     if engine not in ("auto", *ENGINES):
         raise UserError(f"There is no engine '{engine}'. Choose one of auto, {', '.join(ENGINES)}.")
     export = next(filter(None, map(export_engine, paths)), None)
@@ -74,7 +76,7 @@ def load(
     data, decode = model.config.data, model.config.decode
     if decode.shortlist and (export or is_own):
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
-    fallback = None if export or is_own else functools.partial(_open_fallback, model, digest(paths[0] / MANIFEST))
+    fallback = None if export or is_own else _fallback(model)
     translator = Translator(
         opened,
         model.tokenizer,
@@ -89,6 +91,14 @@ def load(
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
+
+
+def _fallback(model: ModelToOpen) -> Callable[[], Engine]:
+    """A function that opens the engine torch for a model of another engine, from any working directory."""
+    descriptions = [each._replace(weights=each.weights.absolute()) for each in model.descriptions]
+    folders = [folder.absolute() for folder in model.folders]
+    model = model._replace(folders=folders, descriptions=descriptions)
+    return functools.partial(_open_fallback, model, digest(folders[0] / MANIFEST))
 
 
 def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:

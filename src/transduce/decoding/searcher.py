@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,7 @@ class Searcher:
         """`fallback` opens another engine for the same model, for features that `engine` does not support."""
         self.engine, self.tokenizer, self.config = engine, tokenizer, config
         self._fallback = functools.cache(fallback) if fallback else None
+        self._opening = threading.Lock()
         # One position is for the EOS after a source or the BOS before a target.
         self.max_tokens = None if engine.max_positions is None else engine.max_positions - 1
 
@@ -102,7 +104,10 @@ class Searcher:
 
     def engine_for(self, feature: Feature) -> Engine:
         """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""
-        engine = self.engine if feature in self.engine.supports or not self._fallback else self._fallback()
+        engine = self.engine
+        if feature not in engine.supports and self._fallback:
+            with self._opening:  # else each of several threads would open it
+                engine = self._fallback()
         if feature not in engine.supports:
             raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
         return engine

@@ -144,7 +144,7 @@ def open_engine(
     bundles = []
     for folder, description in zip(model.folders, model.descriptions, strict=True):
         network = load_network(description, device)
-        bundles.append(Bundle(folder, description.config, model.tokenizer, network))
+        bundles.append(Bundle(folder.absolute(), description.config, model.tokenizer, network))
     networks = [bundle.model for bundle in bundles]
     return engine(
         [transform(network) for network in networks] if transform else networks,

@@ -243,14 +243,15 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def as_list(texts: Sequence[str], numbers: Iterable[int] = ()) -> list[str]:
+def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
     """Make a list of texts. With `numbers`, raises UserError for a text with a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
+    texts = list(texts)  # an iterator can be read only once
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"Give a list of texts; item {i} is not a text but {text!r}.")
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break. Give one sentence per text.")
-    return list(texts)
+    return texts

@@ -17,6 +17,7 @@ from transduce.model.embedding import Embedding, LearnedPositions
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
+from transduce.system.files import check_utf8
 
 
 def model_class(kind: str) -> type[Seq2Seq]:
@@ -100,6 +101,7 @@ def _draw_like_torch(module: nn.Module, generator: torch.Generator) -> None:
 
 def load_weights(model: nn.Module, file: Path) -> None:
     """Load weights from a safetensors file. Raises UserError if the file is damaged or does not fit the model."""
+    check_utf8(file.parent)
     try:
         weights = load_file(file)
     except (SafetensorError, OSError) as error:

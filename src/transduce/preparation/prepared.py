@@ -85,11 +85,7 @@ class Prepared:
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
         train, symbols = config.train, self.facts.options["data.symbols"]
-        if symbols and train.sample_target:
-            raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
         sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
-        if any(strength and side.kind == "char" for side, strength in sides):
-            raise UserError("Characters can't be sampled: leave train.sample_source and train.sample_target out.")
         source, target = (SubwordSampler(side, strength) if strength else None for side, strength in sides)
         augment = Augmentation(self.tokenizer) if config.data.augment != "none" and not symbols else None
         changes = source, target, augment

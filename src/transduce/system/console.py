@@ -1,6 +1,7 @@
 """Prints messages and progress on standard error, and tables on standard output."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,19 @@ Item = TypeVar("Item")
 SECONDS_BETWEEN_LINES = 25.0  # without a terminal
 SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
-_console = Console(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
+
+class _Messages(Console):
+    """Standard error. If it can't be written, because of a full disk or a closed pipe, the work goes on in silence."""
+
+    def _write_buffer(self) -> None:
+        try:
+            super()._write_buffer()
+        except OSError:
+            del self._buffer[:]
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # else the flush at exit fails, too
+
+
+_console = _Messages(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
 
 
 def silence(wanted: bool) -> None:
@@ -64,7 +77,7 @@ class Display:
     def __init__(self) -> None:
         self._shown = -math.inf  # time of the last update, on the monotonic clock
         self._bar: Progress | None = None
-        if sys.stderr.isatty() and not _console.is_dumb_terminal and not _console.quiet:
+        if sys.stderr and sys.stderr.isatty() and not _console.is_dumb_terminal and not _console.quiet:
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(

@@ -13,5 +13,9 @@ class UserError(Exception):
         self.option = option
 
 
+class DamagedError(UserError):
+    """A file is missing or damaged: trying again can't help."""
+
+
 class UnusableModelError(UserError):
     """The files of a model were damaged or replaced after it was loaded."""

@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,13 +21,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import DamagedError, UserError
 from transduce.system.file_lock import LOCK, file_lock
+from transduce.system.write_errors import is_full, write_error
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
 ASIDE = ".aside-"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a used-up quota, a file over `ulimit -f`
 
 
 class Entry(NamedTuple):
@@ -97,12 +96,14 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     with _lock(aside, path) if path.parent.is_dir() else nullcontext():
         try:
             with aside.open("wb") as file:
+                if path.exists():
+                    shutil.copymode(path, aside)
                 try:
                     yield file
                 finally:
                     needed = max(needed, file.tell())
             _sync(aside)
-            aside.replace(path)
+            _replace(aside, path)
             _sync(path.parent)
         except BaseException as error:
             with suppress(OSError):
@@ -110,6 +111,17 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
             if isinstance(error, OSError):
                 raise write_error(path, needed, error) from error
             raise
+
+
+def _replace(aside: Path, path: Path) -> None:
+    """Rename the temporary file to `path`."""
+    try:
+        aside.replace(path)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        shutil.copyfile(aside, path)  # the file itself is mounted, as by `docker run -v FILE:FILE`
+        aside.unlink()
 
 
 def to_json(value: Any) -> str:
@@ -127,7 +139,10 @@ def finite(value: Any) -> Any:
 
 
 def read_manifest(folder: Path | str) -> dict[str, Entry]:
-    """The entries of a folder's manifest by file name. Raises UserError if the manifest is missing or can't be read."""
+    """The entries of a folder's manifest by file name.
+
+    Raises DamagedError if the manifest is missing or damaged, otherwise UserError if it can't be read.
+    """
     path = Path(folder) / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
@@ -135,9 +150,11 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         if version == MANIFEST_FORMAT:
             return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
-    except (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{path} is damaged. Create {folder} again, or use another copy of this folder.") from None
+        raise DamagedError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror or error}.") from None
+    except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
+        raise DamagedError(f"{path} is damaged. Create {folder} again, or use another copy of this folder.") from None
     raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
 
 
@@ -158,7 +175,7 @@ def verify(
     """Check the sizes of the files in a folder's manifest and, if `hashes` is true, their SHA-256.
 
     A file whose `remembered` SHA-256 is right is not read. The files named in `but` are not checked. If `only` is not
-    empty, no other file is checked. Raises UserError for the first missing or damaged file.
+    empty, no other file is checked. Raises DamagedError for the first missing or damaged file.
     """
     for name, entry in read_manifest(folder).items():
         if name in but or (only and name != only):
@@ -166,11 +183,13 @@ def verify(
         path = Path(folder) / name
         remedy = f"Create {folder} again, or use another copy of this folder."
         if not path.is_file():
-            raise UserError(f"{path} is missing. {remedy}")
+            raise DamagedError(f"{path} is missing. {remedy}")
         if path.stat().st_size != entry.size:
-            raise UserError(f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}")
+            raise DamagedError(
+                f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}"
+            )
         if hashes and not (remembered and remembered(path) == entry.sha256) and digest(path) != entry.sha256:
-            raise UserError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
+            raise DamagedError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
 
 
 def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = False) -> list[Path]:
@@ -192,18 +211,12 @@ def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = 
     return removed
 
 
-def is_full(error: BaseException) -> bool:
-    """Whether an exception means that the disk is full."""
-    return _error_number(error) in FULL
-
-
-def _error_number(error: BaseException) -> int:
-    """The number of an operating system's error, or 0."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno
-    # Libraries written in Rust, such as safetensors, raise other exceptions. Their messages contain the number.
-    number = re.search(r"\(os error (\d+)\)", str(error))
-    return int(number[1]) if number else 0
+def check_utf8(path: Path) -> None:
+    """Raise UserError if the name of a folder is not UTF-8: safetensors can't open its files."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"The name {str(path)!a} is not UTF-8. Rename this folder.") from None
 
 
 def make_folder(path: Path) -> Path:
@@ -228,9 +241,10 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
             yield aside
         except BaseException as error:
             written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
+            full = write_error(path, max(needed, written), error) if is_full(error) else None  # how much is free now
             shutil.rmtree(aside, ignore_errors=True)
-            if is_full(error):
-                raise write_error(path, max(needed, written), error) from error
+            if full:
+                raise full from error
             raise
 
 
@@ -277,19 +291,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def write_error(path: Path, needed: int, error: BaseException) -> UserError:
-    """The UserError for a failed write of `path`, with an expected size of `needed` bytes (0 if unknown)."""
-    if not is_full(error):
-        reason = error.strerror if isinstance(error, OSError) else None
-        return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
-    size = f"it needs at least {needed:,} bytes, " if needed else ""
-    if _error_number(error) == errno.EDQUOT:
-        room, remedy = "your disk quota is used up", "Delete files, or ask for a larger quota"
-    elif _error_number(error) == errno.EFBIG:
-        room, remedy = "the size of a file is limited", "Raise the limit (`ulimit -f`)"
-    else:
-        free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
-        room, remedy = f"{free:,} bytes are free", "Free more space"
-    return UserError(f"There is no room for {path}: {size}{room} ({error}). {remedy}.")

@@ -15,6 +15,7 @@ from transduce.text.hashes import Bits64, alike, as_numbers, hash_text
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
+MIN_HELD_OUT = 10  # the scores of fewer pairs are chance: a small corpus, such as a few corrections, is all trained on
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
 Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of both sides, in blocks (pairs, 2)
 
@@ -44,23 +45,22 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
     """Return TRAIN, HELD_OUT or DROPPED for every pair.
 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
-    components have more than a tenth of all pairs, uses fewer components, but at least one. `ends` divides the pairs
-    into corpora, which get equal shares of the held-out pairs; empty: one corpus. Takes about 19 bytes of memory per
-    pair. Raises UserError if there are fewer than two components.
+    components have more than a tenth of all pairs, uses fewer components, but at least one. If a tenth of the pairs is
+    less than `count` and MIN_HELD_OUT, holds none out. `ends` divides the pairs into corpora, which get equal shares of
+    the held-out pairs; empty: one corpus. Takes about 19 bytes of memory per pair. Raises UserError if there are fewer
+    than two components.
     """
     pairs = sum(map(len, sentences()))
-    if count < 1:
+    if count < 1 or pairs // LEAVING_DIVISOR < min(count, MIN_HELD_OUT):
         return np.full(pairs, Part.TRAIN, dtype=np.int8)
     components = _components(sentences, pairs)
     sizes = np.zeros(components.max(initial=0) + 1, dtype=np.int32)
     for part in slices(len(components)):
         np.add.at(sizes, components[part], 1)
     if np.count_nonzero(sizes) < 2:
-        reason = f"shared sentences link all {pairs:,} pairs with each other"
-        if pairs < 2:
-            reason = f"the corpus has {'only one pair' if pairs else 'no pairs'}"
         raise UserError(
-            f"No validation set can be split off: {reason}. Give validation files, or more text to train on.",
+            f"No validation set can be split off: shared sentences link all {pairs:,} pairs with each other. Give "
+            "validation files, or set data.holdout=0.",
             option="data.valid",
         )
     generator = np.random.default_rng(seed)

@@ -212,26 +212,34 @@ def _suggestion(missing: Path) -> str:
     """The end of the error message about a missing file, with a similar file name if there is one."""
     if not missing.parent.is_dir():
         return f", nor does the folder {missing.parent}."
+    folder = missing.parent
     with contextlib.suppress(OSError):
-        names = [path.name for path in missing.parent.iterdir()]
+        names = [path.name for path in folder.iterdir()]
         for name in difflib.get_close_matches(missing.name, names, n=1, cutoff=0.5):
             return f". Did you mean {missing.with_name(name)}?"
-    return f"; no file in {missing.parent.resolve()} has a similar name."
+        folder = folder.resolve()
+    return f"; no file in {folder} has a similar name."
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:
     """Raise UserError if `output` can't be written or is one of the inputs."""
     if output == STANDARD_OUTPUT:
         return
+    try:
+        output.resolve()
+    except (OSError, RuntimeError):
+        raise UserError(f"{output} is a symbolic link to itself; remove it.", option=option) from None
     if output.is_dir():
         raise UserError(f"{output} is a folder; name a file in it.", option=option)
     if compression := suffixes(str(output))[1]:
         raise UserError(f"{output} would not be compressed; leave {compression} out of its name.", option=option)
     if not output.parent.is_dir():
         raise UserError(f"{output} can't be written: there is no folder {output.parent}; make it first.", option=option)
-    if not os.access(output.parent if output.is_file() or not output.exists() else output, os.W_OK):
+    if output.exists() and not os.access(output, os.W_OK):
+        raise UserError(f"{output} is write-protected; name another file.", option=option)
+    if (output.is_file() or not output.exists()) and not os.access(output.parent, os.W_OK):
         raise UserError(f"{output} can't be written: {output.parent} is read-only.", option=option)
-    for file in map(Path, inputs):
+    for file in (Path("/dev/stdin" if name in STANDARD_INPUT else name) for name in inputs):
         if output.is_file() and file.exists() and output.samefile(file):
             raise UserError(f"{output} is also the input; name another file.", option=option)
 

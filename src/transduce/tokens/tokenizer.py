@@ -104,11 +104,13 @@ class Tokenizer:
     def into(self, language: str) -> Self:
         """A copy that begins each encoded source with the tag of a target language; for "", an equal copy.
 
-        Raises KeyError for a language without a tag.
+        Raises UserError for a language without a tag.
         """
         other = copy.copy(self)
+        if language and not (tag := self.tag_of(language)):
+            raise UserError(f"The vocabulary has no tag for the target language '{language}'.")
         if language:
-            other.tag = self.source.tags[self.tag_of(language)]
+            other.tag = self.source.tags[tag]
         return other
 
     def tag_of(self, language: str) -> str:

@@ -188,6 +188,7 @@ class Vocabulary:
         for character in text:
             ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
             ends.append(ends[-1] + 1)
+        ends.append(ends[-1])  # before a first word that is no symbol of a parser, a space was encoded
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:

@@ -20,7 +20,7 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import DamagedError, UserError
 from transduce.system.files import MANIFEST
 from transduce.system.journal import Journal
 from transduce.tokens.tokenizer import Tokenizer
@@ -197,7 +197,7 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
     for path in reversed(model_folder.checkpoints_in(folder)):
         try:
             state = load_checkpoint(path, model, optimizer)
-        except UserError as error:
+        except DamagedError as error:
             log(f"{error} The previous checkpoint is used.")
             damaged = path.with_name(f"damaged-{path.name}")
             shutil.rmtree(damaged, ignore_errors=True)  # from an earlier start that reached the same step

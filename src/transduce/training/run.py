@@ -15,7 +15,7 @@ from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, remove_leftovers
+from transduce.system.files import MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
@@ -68,6 +68,7 @@ def train(
     keep_memory()
     keep_few_kernels()
     settings, out, init = Settings.of(options), Path(out), Path(init) if init else None
+    check_utf8(out)
     with init_distributed() as ranks:
         device = device or ranks.device()
         if not ranks.first:

@@ -29,7 +29,7 @@ from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16,
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.run_card import begin_run_card
-from transduce.training.update import make_optimizer, risk_steps
+from transduce.training.update import check_risk, make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
@@ -64,7 +64,9 @@ def start(
 ) -> None:
     """Write the initial files of a training run to `out`, and print the chosen options. Only rank 0 may call this."""
     clear(out)
-    given = settings
+    given, data = settings, settings.config().data
+    may_validate = bool(data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora))
+    check_risk(settings.config().train, init, may_validate)
     origin = model_folder.load(init) if init else None
     settings = _with_origin(settings, origin, keep_optimizer) if origin else settings
     threads = ranks.threads(wanted := settings.config().train.threads)
@@ -83,9 +85,6 @@ def start(
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
         check_memory(config, device)
-    if risk_steps(config.train) and not prepared.valid():
-        cause = "Minimum-risk training needs a validation set, to choose the best weights."
-        raise UserError(f"{cause} Name one, or set data.holdout, or train.risk_steps=0.", option="data.valid")
     model = build(config.model, config.train.seed)
     if not (config.train.shard and ranks.world > 1):  # a sharded model may be too large for one device
         model.to(device)
@@ -97,9 +96,7 @@ def start(
         settings = settings.under(TRIAL, fit(trial.seconds_per_update))
     settings = _with_length(settings, prepared, trial, fine_tuning=bool(init) and not config.data.replay)
     config = settings.config()
-    if not init and config.train.risk_steps == config.train.steps:
-        cause = "Minimum-risk training needs a trained model to start from."
-        raise UserError(f"{cause} Raise train.steps, or name this model.", option="init")
+    check_risk(config.train, init, bool(prepared.valid()))
     for line in announcement(prepared, settings, config, trial, device, ranks, from_scratch=not init):
         log(line)
     optimizer = make_optimizer(model.parameters(), config.train)

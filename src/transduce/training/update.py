@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from transduce.config.schema import PAD, TrainConfig
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq
+from transduce.system.errors import UserError
 from transduce.system.profiling import count, phase
 from transduce.training.consistency import divergence, omit
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
@@ -45,6 +47,16 @@ def risk_step(step: int, train: TrainConfig) -> int:
 def risk_steps(train: TrainConfig) -> int:
     """The number of updates of minimum-risk training; 0 if a recipe's training is cut to less than these."""
     return train.risk_steps if train.risk_steps <= train.steps else 0
+
+
+def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
+    """Raise UserError if minimum-risk training has no model to start from, or no validation set."""
+    if not init and train.risk_steps == train.steps:
+        cause = "Minimum-risk training needs a trained model to start from."
+        raise UserError(f"{cause} Raise train.steps, or name this model.", option="init")
+    if risk_steps(train) and not has_valid:
+        cause = "Minimum-risk training needs a validation set, to choose the best weights."
+        raise UserError(f"{cause} Name one, or set data.holdout, or train.risk_steps=0.", option="data.valid")
 
 
 def effort(done: int, train: TrainConfig) -> float:

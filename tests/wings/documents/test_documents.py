@@ -294,6 +294,19 @@ def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: 
         etree.fromstring(filled)
 
 
+@pytest.mark.parametrize(("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("a2.xliff", XLIFF2), ("a.tmx", TMX)])
+def test_a_model_without_language_codes_translates_files_that_have_them(name: str, content: str) -> None:
+    texts = read(name, content).texts
+    assert read_document(content.encode(), name, "src", "tgt").texts == texts
+    assert read_document(content.encode(), name, "src", "de").texts == texts  # its source language is detected
+
+
+@pytest.mark.parametrize("declared", ['srclang="*all*"', "", 'srclang="en-US"', 'srclang="de"'])
+def test_the_source_of_a_memory_is_a_language_that_it_has(declared: str) -> None:
+    content = TMX.replace('srclang="en"', declared).replace('xml:lang="en"', 'xml:lang="en-GB"')
+    assert read_document(content.encode(), "a.tmx", "src", "de").texts == read("a.tmx", TMX).texts
+
+
 def test_a_type_that_lies_elsewhere_is_not_fetched() -> None:
     text = XLIFF1.replace("<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">')
     assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts

@@ -229,6 +229,53 @@ def test_a_stored_translation_is_replaced_only_on_request(page: Page) -> None:
     page.translates("ka lo")
 
 
+def take_alternative(page: Page) -> str:
+    page.click("#other")
+    page.wait(lambda: len(page.all(".alternative")) > 1)
+    shown, other = page.text("#target-text"), page.all(".alternative")[1]
+    other.click()
+    page.wait(lambda: page.text("#target-text") != shown)
+    return page.text("#target-text")
+
+
+def test_a_chosen_translation_outlives_the_page_and_later_answers(page: Page) -> None:
+    page.click("#history summary")
+    page.click("#history-keep")
+    translate(page, "ka lo")
+    chosen = take_alternative(page)
+    page.click("#copy")
+    page.open()
+    page.wait(lambda: page.text("#target-text") == chosen)
+    page.run("sessionStorage.clear()")  # as in another tab
+    page.open()
+    translate(page, "so ti")
+    translate(page, "ka lo")
+    assert (history(page) or [])[0] == ("ka lo", chosen)
+
+
+def test_a_chosen_translation_does_not_hide_a_term(page: Page) -> None:
+    page.fill("#source-text", "ka lo")
+    page.translates("ka lo")
+    shown = page.text("#target-text")
+    take_alternative(page)
+    page.later(f"return new Response(JSON.stringify({{translatedText: {json.dumps(shown)}, alignment: []}}))")
+    page.click("#glossary summary")
+    page.fill("#glossary-text", "mi = fe")
+    page.one("#glossary-text").send_keys(Keys.TAB)
+    page.wait(lambda: page.text("#target-text") == shown)
+
+
+def test_a_translation_into_another_language_is_not_shown_as_one_of_this_server(page: Page) -> None:
+    entry = {"q": "ka lo", "source": "ka", "target": "fr", "translation": "Il pleut.", "time": 0}
+    page.run("localStorage['transduce.history'] = arguments[0]", json.dumps([entry]))
+    page.open()
+    page.click("#history summary")
+    page.click(".entry")
+    page.translates("ka lo")
+    page.click("#copy")
+    assert (history(page) or [])[-1] == ("ka lo", "Il pleut.")
+
+
 def test_the_history_is_limited(page: Page) -> None:
     many = [{"q": f"{i} re", "source": "ka", "target": "zu", "translation": "x", "time": i} for i in range(60)]
     page.run("localStorage['transduce.history'] = arguments[0]", json.dumps(many))

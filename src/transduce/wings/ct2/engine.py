@@ -184,11 +184,18 @@ class CTranslate2Engine:
         self.weight_bytes = (folder / "model.bin").stat().st_size
         self._d_model = config.d_model
         try:
-            self._translator = ctranslate2.Translator(
+            self._opened = ctranslate2.Translator(
                 str(folder), compute_type=compute_type, inter_threads=threads, intra_threads=1
             )
         except (RuntimeError, ValueError) as error:
             raise EngineError(str(error)) from None
+        self._process = os.getpid()
+
+    @property
+    def _translator(self) -> Any:
+        if os.getpid() != self._process:  # its threads stayed in the other process: a search would wait forever
+            raise UserError("The model was loaded before this process forked. Load it in this process.")
+        return self._opened
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
         """The number of source tokens per request, limited so that all threads get requests."""

@@ -121,9 +121,11 @@ class Document:
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
     """Raise UserError if the language codes `declared` and `wanted` differ, apart from regions such as "-US"."""
+    if {declared, wanted} & {*UNSPECIFIED_LANGUAGES}:
+        return
     codes = [main_language(code.partition("@")[0]) for code in (declared, wanted)]
     codes = ["no" if code in ("nb", "nn") else code for code in codes]
-    are_known = all(len(code) in (2, 3) and code.isalpha() and code not in UNSPECIFIED_LANGUAGES for code in codes)
+    are_known = all(len(code) in (2, 3) and code.isalpha() for code in codes)
     if are_known and codes[0] != codes[1]:
         raise UserError(
             f"{name} declares translation {direction} {declared!r}, but the requested translation is {direction} "

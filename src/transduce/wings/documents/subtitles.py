@@ -48,22 +48,27 @@ def read_cues(content: bytes, name: str) -> list[Cue]:
 
 def _cues(text: str) -> Iterator[Cue]:
     line, counted = 1, 0  # line: the line number of the character at index `counted`
-    time, is_webvtt = "", text.startswith(("WEBVTT", "\ufeffWEBVTT"))
+    times: tuple[float, float] | None = None  # of the last cue
+    is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
         timings = list(TIMING.finditer(text, *block.span()))  # several if the blank line between two cues is missing
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
         ends = [*(timing.start() for timing in timings[1:]), block.end()]
-        spoken = [(timing.end(), end, timing.group()) for timing, end in zip(timings, ends, strict=False)]
-        if time and not (timings or is_webvtt or block.group().strip().isdigit()):
-            spoken = [(*block.span(), time)]  # SubRip has no notes, so this is more text of the last cue
-        for begin, end, time in spoken:
+        spoken = [(timing.end(), end, _times(timing.group())) for timing, end in zip(timings, ends, strict=False)]
+        if times and not (timings or is_webvtt or block.group().strip().isdigit()):
+            spoken = [(*block.span(), times)]  # SubRip has no notes, so this is more text of the last cue
+        for begin, end, times in spoken:
             raw = text[begin:end]
             if shown := raw.strip():
                 begin += len(raw) - len(raw.lstrip())
                 line, counted = line + len(LINE_END.findall(text, counted, begin)), begin
-                first, _, last = time.partition("-->")
-                yield Cue(_seconds(first), _seconds(last), _slot(shown, line, begin))
+                yield Cue(*times, _slot(shown, line, begin))
+
+
+def _times(timing: str) -> tuple[float, float]:
+    first, _, last = timing.partition("-->")
+    return _seconds(first), _seconds(last)
 
 
 def _seconds(time: str) -> float:

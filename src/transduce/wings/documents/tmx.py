@@ -87,7 +87,8 @@ def read_tmx(file: DocumentFile) -> Document:
     for unit in units:
         codes = unit.codes
         if file.source in UNSPECIFIED_LANGUAGES:
-            source = unit.origin
+            spoken_in = (code for code in (unit.origin, *codes) if choose_languages(codes, unit.origin, code))
+            source = next((code for code in spoken_in if language_distance(code, target) is None), unit.origin)
         is_empty &= not choose_languages(codes, unit.origin, source)
         if both := choose_languages(codes, unit.origin, source, target):
             spoken, written = (unit.variants[codes.index(code)] for code in both)

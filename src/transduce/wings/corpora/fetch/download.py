@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from transduce.system.console import Display, log, transfer_line
 from transduce.system.errors import UserError
-from transduce.system.files import digest, write_error
+from transduce.system.files import digest
+from transduce.system.write_errors import write_error
 from transduce.wings.corpora.fetch.table import Download
 
 TIMEOUT_SECONDS = 30.0  # without receiving a byte

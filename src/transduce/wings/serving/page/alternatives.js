@@ -1,10 +1,11 @@
 /** Alternative translations of a passage, best first; the user chooses one by a click. */
 
-import { element, make } from "./elements.js";
+import { element, make, recallJson, remember } from "./elements.js";
 import { figure, label, likelihood } from "./quality.js";
 import { ask } from "./service.js";
 import { differences } from "./text.js";
 
+const CHOSEN = "transduce.chosen"; // kept in this tab, also when the page is loaded again
 const MANY = 3; // with the translation itself, as many as a beam of 4 holds
 const EXPLANATION =
   "The words say how likely the model finds a translation compared with the best one. The figures are the model's " +
@@ -14,6 +15,7 @@ export class Alternatives {
   /** `glossary` returns the terms of the shown translation, if any; `onTaken` is called after a choice. */
   constructor(facing, glossary, onTaken) {
     Object.assign(this, { facing, glossary, onTaken, box: element("alternatives"), button: element("other") });
+    facing.chosen = new Map(Object.entries(recallJson(CHOSEN, "sessionStorage") ?? {}));
     this.passage = null;
     this.running = null; // the AbortController of the newest request
     this.button.addEventListener("click", () => {
@@ -31,7 +33,7 @@ export class Alternatives {
     passage.element.classList.add("opened");
     this.box.hidden = false;
     this.box.replaceChildren(make("p", "soft", "Searching …"));
-    const { source, target } = this.facing.languages;
+    const { source, target } = this.facing.request;
     const glossary = this.glossary();
     const asked = { q: passage.source, source, target, format: "text", alternatives: MANY, scores: true, glossary };
     const { signal } = (this.running = new AbortController());
@@ -82,7 +84,7 @@ export class Alternatives {
     button.addEventListener("click", () => this.take(passage, text));
     const words = make("span", "words");
     words.dir = "auto";
-    words.lang = this.facing.languages.target;
+    words.lang = this.facing.request.target;
     for (const part of differences(text, passage.shown)) words.append(make(part.marked ? "mark" : "span", "", part.text));
     button.append(words);
     if (Number.isFinite(score)) button.append(scoreElement(score, best));
@@ -94,7 +96,8 @@ export class Alternatives {
   take(passage, text) {
     this.close();
     this.facing.prefer(passage, text);
-    this.onTaken(0);
+    remember("sessionStorage", CHOSEN, JSON.stringify(Object.fromEntries(this.facing.chosen)));
+    this.onTaken(0, true);
     this.facing.output.focus({ preventScroll: true });
   }
 

@@ -36,7 +36,7 @@ export class AttentionPanel {
     if (!this.panel.open) return;
     if (!all.length) return this.say("Write a text to see what the model attends to.");
     const passage = all[this.place];
-    const { source, target } = this.facing.languages;
+    const { source, target } = this.facing.request;
     const asked = { q: passage.source, source, target };
     const key = JSON.stringify(asked);
     if (key === this.asked) return;

@@ -21,9 +21,9 @@ export function recall(storage, name) {
 }
 
 /** The JSON value that is stored on this device; null if it is missing or damaged. */
-export function recallJson(name) {
+export function recallJson(name, storage = "localStorage") {
   try {
-    return JSON.parse(recall("localStorage", name));
+    return JSON.parse(recall(storage, name));
   } catch {
     return null;
   }

@@ -50,15 +50,15 @@ export class Facing {
     this.dark();
   }
 
-  /** Show a translation; the words of `source` can be highlighted only if the text area still holds that text. */
-  show(source, target, alignment, languages) {
-    this.languages = languages;
+  /** Show a translation; words of `source` can be highlighted only if the text area still holds it. */
+  show(source, target, alignment, request) {
+    this.request = request;
     const read = readAlignment(alignment, source, target);
     this.links = read.links;
     this.target = target;
     this.words = { source: [], target: new Array(read.target.length) };
     this.current = -1;
-    this.passages = passages(source, target, languages.source, languages.target).map((found) =>
+    this.passages = passages(source, target, request.source, request.target).map((found) =>
       passage(found, source, target, read.target),
     );
     for (const number of new Set(this.passages.map((each) => each.line))) {
@@ -109,7 +109,7 @@ export class Facing {
   }
 
   key(passage) {
-    return JSON.stringify([this.languages.source, this.languages.target, passage.source, passage.target]);
+    return JSON.stringify([this.request, passage.source, passage.target]);
   }
 
   showSource(source, spans) {

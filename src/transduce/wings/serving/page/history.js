@@ -18,7 +18,7 @@ export class History {
     this.render();
   }
 
-  /** The entries {q, source, target, translation, time}, the newest first; null if the history is off. */
+  /** The entries {q, source, target, translation, isChosen, time}, newest first; null if the history is off. */
   get entries() {
     const entries = recallJson(ENTRIES);
     return Array.isArray(entries) ? entries.filter(isEntry) : null;
@@ -52,7 +52,9 @@ export class History {
     if (entries || isLeft) this.pending = null;
     if (!entries || !pending) return;
     const others = entries.filter((each, i) => !isSame(each, pending) && !(i === 0 && isEditOf(pending, each)));
-    const all = [pending, ...others].slice(0, MAX_ENTRIES);
+    const chosen = entries.find((each) => each.isChosen && !pending.isChosen && isSame(each, pending));
+    const newest = chosen ? { ...chosen, time: pending.time } : pending; // what the user chose stays
+    const all = [newest, ...others].slice(0, MAX_ENTRIES);
     while (all.length && !remember("localStorage", ENTRIES, JSON.stringify(all))) all.length >>= 1; // full
     this.render(all.length ? "" : "This browser's storage is full: the last translation is not stored.");
   }

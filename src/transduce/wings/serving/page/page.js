@@ -91,9 +91,7 @@ async function translate() {
 function update(asked, answer) {
   const isOther = shown?.isStored && !isStale() && answer.translatedText !== facing.text;
   if (!isOther) return show(asked, answer);
-  notice("This translation is from the history. The server now translates the text in another way.", "Show", () =>
-    show(asked, answer),
-  );
+  notice("This translation is from the history. The server's own differs.", "Show", () => show(asked, answer));
 }
 
 function show(asked, answer, isStored = false) {
@@ -106,7 +104,8 @@ function show(asked, answer, isStored = false) {
   input.lang = source;
   output.lang = target;
   alternatives.close();
-  facing.show(asked.q, answer.translatedText, answer.alignment ?? [], { source: source || "auto", target });
+  const request = { source: source || "auto", target, glossary: asked.glossary };
+  facing.show(asked.q, answer.translatedText, answer.alignment ?? [], request);
   dress(true);
   age();
   taken();
@@ -114,10 +113,11 @@ function show(asked, answer, isStored = false) {
 }
 
 /** Note the translation as shown, with the chosen alternatives. The estimate is only of the server's own translation. */
-function taken(pause = SETTLED) {
+function taken(pause = SETTLED, isPicked = false) {
   const { source, target } = languages.ofTexts;
-  showQuality(facing.text === shown.answer.translatedText ? shown.answer : {});
-  history.note({ q: shown.asked.q, source: source || shown.asked.source, target, translation: facing.text });
+  const [translation, isChosen] = [facing.text, isPicked || facing.text !== shown.answer.translatedText];
+  showQuality(translation === shown.answer.translatedText ? shown.answer : {});
+  history.note({ q: shown.asked.q, source: source || shown.asked.source, target, translation, isChosen });
   announce(facing.text, pause);
 }
 
@@ -127,7 +127,7 @@ function fill({ q, source, target, translation }) {
   history.flush();
   languages.choose({ source, target });
   rewrite(input, q);
-  if (translation) show(question(), { translatedText: translation }, true);
+  if (translation && languages.codes.target === target) show(question(), { translatedText: translation }, true);
   schedule(0);
 }
 
