@@ -72,16 +72,14 @@ def load(
             break
     if isinstance(opened, Refusal):
         raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
-    is_own = not export and name != "ctranslate2"
-    data, decode = model.config.data, model.config.decode
-    if decode.shortlist and (export or is_own):
+    data, decode, is_converted = model.config.data, model.config.decode, not export and name == "ctranslate2"
+    if decode.shortlist and not is_converted:
         log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
-    fallback = None if export or is_own else _fallback(model)
     translator = Translator(
         opened,
         model.tokenizer,
         decode,
-        fallback=fallback,
+        fallback=_fallback(model) if is_converted else None,
         language=data.source,
         max_length=data.max_length,
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
