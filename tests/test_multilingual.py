@@ -171,6 +171,14 @@ def test_the_corpora_of_a_recipe_get_the_direction_of_a_multilingual_model(place
     assert [(each["source"], each["target"]) for each in found["data.corpora"]] == [("en", "de"), ("fr", "de")]
 
 
+def test_a_corpus_without_languages_gets_no_direction_by_chance():
+    settings = gather(None, train=["a.tsv"], valid=[], test=[], languages=("", ""))
+    with pytest.raises(UserError, match=r"has the directions en-de, de-en.*Name its languages") as error:
+        with_direction(settings, ["a.tsv"], ["en-de", "de-en"])
+    assert error.value.option == "data.source data.target"
+    assert with_direction(settings, ["a.tsv"], ["en-de"])["data.directions"] == ("en-de",)
+
+
 def test_ordinary_corpora_are_not_multilingual():
     bilingual = ["a.de-en.tmx", "b.de-en.tmx", "c.de-en.tmx"], ["a.de.po", "b.de.po", "c.de.po"], 3 * ["x.en-de.tsv"]
     for names in (["train.en", "train.de"], ["a.tsv"], ["a.tmx", "b.tmx"], ["a.txt", "b.txt"], [], *bilingual):

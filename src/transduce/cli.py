@@ -209,7 +209,8 @@ def _with_flags(error: UserError) -> str:
     """The error message, followed by the command-line flags of `error.option` in brackets."""
     if not error.option:
         return str(error)
-    flags = [FLAGS.get(name) or f"--{name.replace('_', '-')}" for name in error.option.split()]
+    names = error.option.split()
+    flags = [FLAGS.get(name) or (name if "." in name else f"--{name.replace('_', '-')}") for name in names]
     return f"{str(error).removesuffix('.')} ({', '.join(flags)})."
 
 

@@ -45,9 +45,9 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
     """Yield the items. Every 25 seconds, print the number of items so far and per second."""
     last = began = time.monotonic()
     for number, item in enumerate(items, start=1):
-        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+        if number > 1 and time.monotonic() - last > SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            log(f"{number:,} {what}, {number / (last - began):,.1f} a second")
+            log(f"{number - 1:,} {what}, {(number - 1) / (last - began):,.1f} a second")
         yield item
 
 

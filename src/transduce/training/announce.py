@@ -54,7 +54,7 @@ def announcement(
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
-        f"{trial.padding:.1%} padding; {trial.updates_per_epoch:,} updates per epoch" + why("data.max_tokens"),
+        f"{trial.padding:.1%} padding; {count(trial.updates_per_epoch, 'update')} per epoch" + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
         f"{train.warmup:,}, {ends}{train.precision} on {device_name(config, device, ranks)}"
         + ("" if train.minutes else why("train.steps")),

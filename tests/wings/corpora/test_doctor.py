@@ -819,3 +819,9 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
         assert status == 1 and len(damaged) == 1
         assert damaged[0]["what"].endswith(path.name) and "SHA-256" in damaged[0]["says"] and damaged[0]["mend"]
         shutil.rmtree(copy)
+    for name in ("config.toml", "manifest.json"):
+        content = (model / name).read_bytes()
+        (model / name).write_bytes(content[:-9])
+        status, out, _ = run(capsys, "doctor", model)
+        assert status == 1 and f"{name} is damaged" in " ".join(out.split())
+        (model / name).write_bytes(content)

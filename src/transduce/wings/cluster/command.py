@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from transduce.config.schema import DataConfig
 
 
-def join(shards: Path, /, *, output: Path = STANDARD_OUTPUT) -> None:
+def join(shards: Path, /, *, output: Path | None = None) -> None:
     """Merge the shards written by `transduce translate --shard` or `transduce prepare --shard`.
 
     If shards are missing or damaged, the command lists these shards and writes no output.
 
     Args:
         shards: The folder of the shards.
-        output: The file to write translations to, or the folder to write a prepared corpus to.
+        output: The file to write translations to, or the folder to write a prepared corpus to. Not needed after the
+            first round of `prepare`.
     """
+    output = output or STANDARD_OUTPUT
     from transduce.wings.cluster.preparing import ENCODED_ROUND, aggregate_shards, merge_prepared, missing
     from transduce.wings.cluster.shards import read_plan
     from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations

@@ -63,7 +63,7 @@ def with_back_translations(
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
     if data.directions:
         raise UserError(
-            f"Back-translation needs one direction. The corpus has {data.languages}.",
+            f"Back-translation is not for multilingual models, which read language tags ({data.languages}).",
             option="monolingual",
         )
     if not (out / model_folder.CONFIG).exists():

@@ -29,11 +29,19 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         made = "fetch the corpus again" if (folder / SOURCE_JSON).exists() else "export the model again"
         yield from _files(folder, f"{made} to another folder")
         return
-    config = model_folder.read_config(folder)
+    mend = f"use another copy of the model, or train again into a folder other than {folder}"
+    try:
+        config = model_folder.read_config(folder)
+    except UserError as error:
+        if not finished:
+            raise
+        yield Fact("model", "damaged", str(error), mend)
+        yield from _files(folder, mend)
+        return
     yield Fact("model", "good", f"{config.data.languages}, {config.model.shape}")
     whole = model_folder.checkpoints(folder)
     if finished:
-        yield from _files(folder, f"use another copy of the model, or train again into a folder other than {folder}")
+        yield from _files(folder, mend)
     else:
         yield Fact("state", "lacking", "not finished", "to resume, run the training command again")
     for path in whole:
