@@ -27,6 +27,7 @@ def write_inputs() -> None:
         Path(f"test.{code}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     Path("messages.po").write_text(PO, encoding="utf-8")
     Path("terms.tsv").write_text("dog\tHund\n", encoding="utf-8")
+    Path("corrections.tsv").write_text("A dog runs.\tEin Hund läuft.\n", encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -48,7 +49,8 @@ def test_the_guide(tmp_path, monkeypatch, capsys):
                 answer = subprocess.run(shlex.split(curl), capture_output=True, text=True, check=True)
                 assert "translatedText" in answer.stdout
         elif line.startswith("transduce train"):
-            cli.main([*shlex.split(line)[1:], *TRAINING, "data.vocab_size=400"])
+            options = ["train.steps=3"] if "--init" in line else [*TRAINING, "data.vocab_size=400"]
+            cli.main([*shlex.split(line)[1:], *options])
         elif line.startswith("transduce "):
             cli.main(shlex.split(line)[1:])
     assert "Hund" in Path("messages.de.po").read_text(encoding="utf-8")

@@ -116,6 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     finally:
         command_line.reset(before)
+        try:
+            sys.stderr.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else the flush at exit fails, and changes the exit status
 
 
 def _open_streams() -> None:

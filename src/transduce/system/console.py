@@ -1,7 +1,6 @@
 """Prints messages and progress on standard error, and tables on standard output."""
 
 import math
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +24,6 @@ class _Messages(Console):
             super()._write_buffer()
         except OSError:
             del self._buffer[:]
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # else the flush at exit fails, too
 
 
 _console = _Messages(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
