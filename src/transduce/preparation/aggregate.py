@@ -205,7 +205,7 @@ def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
         lambda: chain.from_iterable(part.sentences() for part in staged),
         data.holdout,
         seed=1,
-        ends=ends if data.directions else (),
+        ends=ends if len(data.directions) > 1 else (),
     )
     for part, decided in zip(staged, np.split(split, part_ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided

@@ -45,13 +45,13 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
     """Return TRAIN, HELD_OUT or DROPPED for every pair.
 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
-    components have more than a tenth of all pairs, uses fewer components, but at least one. If a tenth of the pairs is
-    less than `count` and MIN_HELD_OUT, holds none out. `ends` divides the pairs into corpora, which get equal shares of
-    the held-out pairs; empty: one corpus. Takes about 19 bytes of memory per pair. Raises UserError if there are fewer
-    than two components.
+    components have more than a tenth of all pairs, uses fewer components, but at least one. `ends` divides the pairs
+    into corpora, which get equal shares of the held-out pairs; empty: one corpus. If a tenth of the pairs of one corpus
+    is less than `count` and MIN_HELD_OUT, holds none out. Takes about 19 bytes of memory per pair. Raises UserError if
+    there are fewer than two components.
     """
     pairs = sum(map(len, sentences()))
-    if count < 1 or pairs // LEAVING_DIVISOR < min(count, MIN_HELD_OUT):
+    if count < 1 or (not ends and pairs // LEAVING_DIVISOR < min(count, MIN_HELD_OUT)):
         return np.full(pairs, Part.TRAIN, dtype=np.int8)
     components = _components(sentences, pairs)
     sizes = np.zeros(components.max(initial=0) + 1, dtype=np.int32)
