@@ -128,6 +128,36 @@ def test_two_processes_with_one_number_are_refused(tmp_path):
     )
 
 
+VERSIONS = """
+import os
+from transduce.training import distributed
+distributed.code_hash = lambda: os.environ["RANK"]
+with distributed.init_distributed():
+    raise AssertionError("they have different versions")
+"""
+FOLDERS = """
+import os, pathlib, sys
+from transduce.training import distributed, resume
+with distributed.init_distributed() as ranks:
+    resume.check_shared(pathlib.Path(sys.argv[1]) / "same", ranks)
+    resume.check_shared(pathlib.Path(sys.argv[1]) / os.environ["RANK"], ranks)
+    raise AssertionError("they have different folders")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(VERSIONS, "Rank 1 has other versions than rank 0"), (FOLDERS, "1 is not the folder that rank 0")],
+)
+def test_ranks_with_other_code_or_files_are_refused(code, said, tmp_path):
+    for name in ("same", "0", "1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(name)
+    found = together.ends(together.start(2, code, tmp_path))
+    assert [status for status, _ in found] == [1, 1]
+    assert all(said in each and "they have different" not in each for _, each in found)
+
+
 # -- what several do --------------------------------------------------------------------------------------
 
 

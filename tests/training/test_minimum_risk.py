@@ -17,6 +17,7 @@ from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, TrainConfig
 from transduce.decoding.stepper import forced_log_probs
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch
+from transduce.system.errors import UserError
 from transduce.training.announce import updates_in_budget
 from transduce.training.autobatch import Trial
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
@@ -193,6 +194,9 @@ def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
     status, _, said = run(capsys, "train", *corpus, *without, "train.steps=6", "data.holdout=20")
     assert status == 2 and "a trained model to start from. Raise train.steps, or name this model (--init)." in said
     assert "Reading the corpus" not in said
+    train(options | files | {"data.holdout": 0}, tmp_path / "unvalidated")
+    with pytest.raises(UserError, match="needs a validation set"):
+        train({"train.steps": 9, "train.risk_steps": 3}, tmp_path / "unvalidated")
     train(options | files | {"data.holdout": 20}, first)
     status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
     assert status == 2 and "Minimum-risk training needs a validation set" in said and "Reading" not in said

@@ -25,6 +25,7 @@ from transduce.model.device import choose_device
 from transduce.system.console import silence
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
+from transduce.system.revision import code_hash
 from transduce.training.rendezvous import environment_number, meet
 
 AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; heartbeats detect its death
@@ -126,6 +127,9 @@ def init_distributed() -> Iterator[Ranks]:
     ranks = Ranks(rank, world, *place_on_machine(rank, world, agree_group), agree_group)
     silence(not ranks.first)
     try:
+        code = f"code {code_hash()}, torch {torch.__version__}"
+        if ranks.agree(code) != code:
+            raise UserError(f"Rank {rank} has other versions than rank 0 ({code}). Install the same on all machines.")
         yield ranks
         ranks.agree(None)  # all ranks wait until rank 0 is done
     except BaseException as error:

@@ -21,7 +21,7 @@ from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import log
 from transduce.system.errors import DamagedError, UserError
-from transduce.system.files import MANIFEST
+from transduce.system.files import MANIFEST, digest
 from transduce.system.journal import Journal
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.training.announce import device_name
@@ -29,7 +29,7 @@ from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
 from transduce.training.run_card import fingerprint, read_run_card
-from transduce.training.update import forget_average, make_optimizer
+from transduce.training.update import check_risk, forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
@@ -93,6 +93,7 @@ def resume(
         log(f"Changed: {name} is {now}, was {was}{effect}")
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out, hashes=hashes)
+    check_shared(prepared.folder, ranks)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
     wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
@@ -103,6 +104,7 @@ def resume(
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")
+    check_risk(config.train, out, bool(valid := prepared.valid()))
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
@@ -124,7 +126,7 @@ def resume(
         torch=torch.__version__,
         python=platform.python_version(),
     )
-    validate = validations(prepared.tokenizer, prepared.valid(), config)
+    validate = validations(prepared.tokenizer, valid, config)
     training = Training(
         config=config,
         model=model,
@@ -193,7 +195,8 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
 def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
     """Load the newest intact checkpoint on all ranks, and rename damaged checkpoints."""
     if not ranks.first:
-        return load_checkpoint(folder / ranks.agree(""), model, optimizer)
+        check_shared(path := folder / ranks.agree(""), ranks)
+        return load_checkpoint(path, model, optimizer)
     for path in reversed(model_folder.checkpoints_in(folder)):
         try:
             state = load_checkpoint(path, model, optimizer)
@@ -204,8 +207,16 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
             path.rename(damaged)
         else:
             ranks.agree(path.name)
+            check_shared(path, ranks)
             return state
     raise UserError(f"{folder} holds no intact checkpoint; {_alternative(folder.parent)}.", option="init")
+
+
+def check_shared(folder: Path, ranks: Ranks) -> None:
+    """Wait for rank 0. Raises UserError if it has another version of the folder."""
+    own = digest(folder / MANIFEST) if (folder / MANIFEST).exists() else ""
+    if ranks.agree(own) != own:
+        raise UserError(f"{folder} is not the folder that rank 0 uses; choose a folder that all machines share.")
 
 
 def _alternative(out: Path) -> str:

@@ -219,9 +219,10 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
         if event["text"].strip() and not event["bad"]
     ]
     if not good:
+        path.unlink()
         raise UserError(
-            f"{reverse} translates no line to its end, so it has hardly learned anything. Train it longer or on more "
-            "text, or name another model.",
+            f"{reverse} translates no line to its end, so it has hardly learned anything. Train it longer (`transduce "
+            f"train --out {reverse} train.steps=…`) or on more text, or name another model.",
             option="reverse",
         )
     log(f"{len(good):,} lines are back-translated; the other translations were cut off or repeated themselves.")
