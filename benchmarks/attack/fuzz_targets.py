@@ -113,7 +113,7 @@ def document(data: bytes, name: str) -> None:
         expect(len(found.kinds) == len(found.lines) == count, "a text without a line")
         expect(max(found.lines, default=1) <= 1 + data.count(b"\n") + data.count(b"\r"), "a line too far")
         expect(found.write([""] * count) == data, "an untranslated document changes")
-        written = found.write(translated(found.texts, found.kinds))
+        written = found.write(translated(found.texts, found.kinds, words_only=len(data) % 2 == 0))
     try:
         again = read_document(written, name, *LANGUAGES, redo=True)
     except UserError as error:
@@ -122,10 +122,13 @@ def document(data: bytes, name: str) -> None:
     expect(is_same, f"a translated document has {len(again.texts)} texts instead of {count}")
 
 
-def translated(texts: Sequence[str], kinds: Sequence[TextKind]) -> list[str]:
-    """The texts as an engine that exchanges capitals would translate them."""
+def translated(texts: Sequence[str], kinds: Sequence[TextKind], *, words_only: bool) -> list[str]:
+    """The texts as an engine that exchanges capitals, or also drops placeholders, would translate them."""
     plan = Plan(texts, "en", kinds=kinds, lengths=lambda them: [len(text) // 3 for text in them], max_length=300)
-    translations = [Translation(sentence.swapcase(), 0.0, ()) for sentence in plan.sentences]
+    dropped = re.compile(r"[^\w\s]" if words_only else "$^")
+    said = (dropped.sub("", sentence) for sentence in plan.sentences)
+    pairs = zip(said, plan.sentences, strict=True)
+    translations = [Translation((text if text.strip() else other).swapcase(), 0.0, ()) for text, other in pairs]
     return [each.text for each in plan.assemble(translations)]
 
 

@@ -251,6 +251,10 @@ def test_a_score_does_not_depend_on_the_pairs_beside_it(translator):
     assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], abs=0.01)
 
 
+def test_a_pair_of_invisible_texts_has_probability_1(translator):
+    assert [each.log_prob for each in translator.score(["\u200b", " "], ["\ufeff", ""])] == [0.0, 0.0]
+
+
 def test_alternatives_are_the_next_best(translator):
     [best] = translator.translate(["red house"], n_best=4)
     ranked = [best, *best.alternatives]

@@ -62,7 +62,9 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
     else:
         facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))
-    if config.sources is None:
+    if "imported" in metrics:
+        facts.append(("imported", f"from {metrics['imported']}"))
+    elif config.sources is None:
         facts.append(("options", "an older version wrote this model; where its options came from is not recorded"))
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))

@@ -248,7 +248,7 @@ class Translator(Searcher):
         if self.tokenizer.has_placeholder_tokens and not masked:
             pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        places = [i for i in range(len(sources)) if sources[i].strip() or targets[i].strip()]
+        places = [i for i in range(len(sources)) if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])]
         source_ids = self.encode([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
         self.check_lengths("Source", source_ids, [i + 1 for i in places])

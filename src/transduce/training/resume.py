@@ -88,9 +88,7 @@ def resume(
     If `hashes` is false, the prepared corpus was checked just now.
     """
     config = going.config
-    for name, (was, now) in going.changes.items():
-        effect = "." if is_harmless(name, config) else "; this affects what the training learns."
-        log(f"Changed: {name} is {now}, was {was}{effect}")
+    _log_changes(going)
     torch.set_num_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out, hashes=hashes)
     check_shared(prepared.folder, ranks)
@@ -142,6 +140,12 @@ def resume(
         ranks=ranks,
     )
     return training, prepared
+
+
+def _log_changes(going: Continued) -> None:
+    for name, (was, now) in going.changes.items():
+        effect = "." if is_harmless(name, going.config) else "; this affects what the training learns."
+        log(f"Changed: {name} is {now}, was {was}{effect}")
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:

@@ -414,6 +414,13 @@ def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
     assert len(runs.results(good, tmp_path)) == 2
 
 
+def test_a_run_that_fails_does_not_keep_the_table_from_being_written(files, tmp_path, capsys):
+    text = "seeds = 1\nupdates = 2\n[rows]\nbase = ''\nbad = 'model.num_heads=7'\n"
+    status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
+    assert status == 2 and "Training failed in" in said and "Written: " in said
+    assert "base" in shown and (tmp_path / "out/table.md").exists()
+
+
 def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
     (tmp_path / "one/seed-1").mkdir(parents=True)
     (tmp_path / "one/seed-1/manifest.json").write_text("{}")

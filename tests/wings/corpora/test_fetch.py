@@ -561,7 +561,7 @@ REFUSED = {
     "truncated zip": (zipped(MEMBERS)[:-100], "is damaged"),
     "zip that begins before the file": (zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7), "is damaged"),
     "bit rot": (tar(MEMBERS)[:9000] + b"\xff" * 100 + tar(MEMBERS)[9100:], "is damaged"),
-    "web page": (b"<html>Log in</html>", "is damaged"),
+    "web page": (b"<html>Log in</html>", "it is a web page"),
     "empty": (b"", "is damaged"),
     "not aligned": (tar(MEMBERS | {"data/train.en": b"one\n"}), "has 1 lines and data/train.de has 3,000"),
     "no text": (tar({"data/train.en": b"", "data/train.de": b""}), "has no text"),

@@ -268,6 +268,7 @@ TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
 WITH_SIGNS = XLIFF1.replace(">Close", ">2 > 1: Close")
+WITH_ADDRESSES = XLIFF1.replace(">Close", ">Ask &lt;max@example.org&gt;, {0}&amp;{1}, &lt;{2}&gt;: Close")
 PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
 ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
 
@@ -276,7 +277,7 @@ ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1)
     ("name", "content"),
     [
         *(("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("c.xlf", WITH_SIGNS), ("a2.xliff", XLIFF2)),
-        ("a.tmx", TMX),
+        *(("d.xlf", WITH_ADDRESSES), ("a.tmx", TMX)),
     ],
 )
 @example(said=["]]\x0c>"])
@@ -305,6 +306,19 @@ def test_a_model_without_language_codes_translates_files_that_have_them(name: st
 def test_the_source_of_a_memory_is_a_language_that_it_has(declared: str) -> None:
     content = TMX.replace('srclang="en"', declared).replace('xml:lang="en"', 'xml:lang="en-GB"')
     assert read_document(content.encode(), "a.tmx", "src", "de").texts == read("a.tmx", TMX).texts
+
+
+def test_a_new_target_has_the_language_that_the_file_declares() -> None:
+    content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
+        <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
+    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(["Ein Hund."])
+
+
+def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
+    unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
+    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
+    assert read("a.xlf", content.format(unit.format(""))).texts
+    assert not read("a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))).texts
 
 
 def test_a_type_that_lies_elsewhere_is_not_fetched() -> None:

@@ -255,6 +255,11 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("%(width)sx%(height)s of %1$sx%2$s", ["%(width)s", "%(height)s", "%1$s", "%2$s"]),
         ("%dMB in %.2fms, 100 %des Umsatzes, 100%discount", ["%d", "%.2f"]),
         ("See https://a.b/c_(d) or www.a.b/{id}/x[0].", ["https://a.b/c_(d)", "www.a.b/{id}/x[0]"]),
+        (
+            "Read “https://a.b/”, «https://a.b/c» or https://a.b/d…",
+            ["“https://a.b/”", "«https://a.b/c»", "https://a.b/d"],
+        ),
+        ("a scheme such as “https://”", []),
         ("A<00:00:01.500> dog <02:00.000>runs", ["<00:00:01.500>", "<02:00.000>"]),
         ("cannot move `%s' to `%s', it`s `x y`", ["%s", "%s", "`x y`"]),
         ("%'d or %<PRIu64> of %#@days@ in %<name>s", ["%'d", "%<PRIu64>", "%#@days@", "%<name>s"]),

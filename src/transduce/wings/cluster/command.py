@@ -76,10 +76,10 @@ def prepare_in_shards(
         is_new, done = preparing.stage_shard(out, plan, part), "first"
     else:
         is_new, done = preparing.encode_shard(out, plan, part, threads), "second"
-    already = "" if is_new else "already "
+    already, output = "" if is_new else "already ", " --output FOLDER" if done == "second" else ""
     log(
         f"The {done} round of shard {part} is {already}complete. "
-        f"When the {done} round of all shards is complete, run transduce join {shlex.quote(str(out))}"
+        f"When the {done} round of all shards is complete, run transduce join {shlex.quote(str(out))}{output}"
     )
 
 

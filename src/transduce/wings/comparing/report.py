@@ -153,7 +153,7 @@ def note(definition: Definition, standings: Standings) -> str:
     unit = "word" if standings.per_word else "token"
     looks = f", and for {definition.looks} looks at growing numbers of seeds" if definition.looks > 1 else ""
     text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks, lengths=lengths)
-    few = f" The test text has only {standings.sentences} sentences." if standings.sentences < FEW_SENTENCES else ""
+    few = f" The test text has only {standings.sentences} sentences." if 0 < standings.sentences < FEW_SENTENCES else ""
     return text + few
 
 

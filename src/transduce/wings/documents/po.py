@@ -215,7 +215,7 @@ def _quote(text: str, keyword_width: int, newline: str) -> str:
     for line in lines:
         parts.append("")
         for word in re.findall(r"\S*\s*", line):
-            if parts[-1] and len(parts[-1]) + len(word.rstrip(" ")) + 2 > LINE_WIDTH:
+            if parts[-1] and len(parts[-1]) + len(word) + 2 > LINE_WIDTH:
                 parts.append("")
             parts[-1] += word
     return newline.join(f'"{part}"' for part in parts)

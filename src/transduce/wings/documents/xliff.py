@@ -20,6 +20,7 @@ from transduce.wings.documents.xml import (
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
+PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
 MAX_LEVELS = 20  # of elements in a unit, around its segments
 UNTRANSLATED_STATES = ("new", "needs-translation", "initial")  # of a target in 1.x, of a segment in 2.x
 
@@ -46,7 +47,7 @@ def read_xliff(file: DocumentFile) -> Document:
     """The untranslated units, or all units if `file.redo` is true, except for units with translate="no"."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
-        _slot(text, segment, file.target.replace("_", "-"))
+        _slot(text, segment, file.target)
         for segment in _segments([file.content], file.name, file.source, file.target)
         if file.redo or not segment.is_translated
     ]
@@ -86,7 +87,7 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
     for unit in UnitReader(name, UNIT_NAMES, MAX_LEVELS, start).read(content):
         children = {child.name: child for child in unit.children}
         spoken = children.get("source")
-        if spoken is None or unit.attributes.get("translate") == "no":
+        if spoken is None or unit.attributes.get("translate") == "no" or unit.attributes.get("restype") == PO_HEADER:
             continue
         before_target, written = children.get("seg-source", spoken), children.get("target")
         states = {element.attributes.get("state") for element in (unit, written) if element}
@@ -115,7 +116,8 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     """The slot at a unit's existing target, or at the place for a new target."""
     unit, source, target = segment.unit, segment.source, segment.target
     new_name = source.full_name.removesuffix("source") + "target"
-    same = {**source.attributes, "xml:lang": language}
+    declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
+    same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}
     attributes = "".join(f' {key}="{same[key]}"' for key in ("xml:lang", "xml:space") if key in source.attributes)
     new_tag = f"<{new_name}{attributes}>"
     before = "" if target else indentation(text, unit.character(source.begin))

@@ -19,7 +19,9 @@ from transduce.wings.inline.placeholders import mask
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
-INHERITED_ATTRIBUTES = ("srclang", "state", "translate", "xml:space")  # they hold for the elements inside, too
+INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
+    *("srclang", "state", "translate", "xml:space", "restype", "target-language", "trgLang"),
+)
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")

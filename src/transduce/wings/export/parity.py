@@ -11,7 +11,7 @@ from transduce.config.schema import RunConfig
 from transduce.decoding.directions import encode_sources
 from transduce.decoding.stepper import forced_log_probs
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import Translator
+from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import CUT, PLAIN_SEARCH, Engine, Translation
 from transduce.evaluation.scores import Comparison, compare
 from transduce.model.seq2seq import make_batch
@@ -124,7 +124,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     fitting = [
         pair
         for pair, ids in zip(pairs, sources, strict=True)
-        if pair.source.strip()
+        if VISIBLE.search(pair.source)
         and len(ids) < max_tokens
         and not TAGGED.match(pair.source)
         and not READ_DIFFERENTLY.search(pair.source)

@@ -1,16 +1,21 @@
 """Removes placeholders from a masked text, for models that do not copy placeholders."""
 
 import re
+from collections.abc import Callable
 
 from transduce.wings.inline.events import NO_BLANK
 from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
+Spell = Callable[[str], str]
 NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")  # beside a placeholder: a word may come there instead
 
 
-def without_words(masked: Masked) -> Masked:
-    """Remove placeholders, and quotes around them, from a masked text. Marks of kind "point" hold the removed text."""
+def without_words(masked: Masked, spell: Spell = str) -> Masked:
+    """Remove placeholders, and quotes around them, from a masked text. Marks of kind "point" hold the removed text.
+
+    `spell` escapes text for the markup in the marks.
+    """
     removals: list[Mark] = []  # points that still have the beginning and end of the removed text
     others = [mark for mark in masked.marks if mark.kind != "word"]
     edges = {edge for mark in others for edge in (mark.begin, mark.end)}
@@ -19,20 +24,22 @@ def without_words(masked: Masked) -> Masked:
             gap = masked.text[removals[-1].end : mark.begin] if removals else " "
             if not WORD_OR_BLANK.search(gap) and not edges & set(range(removals[-1].end, mark.begin + 1)):
                 last = removals.pop()
-                mark = mark._replace(begin=last.begin, opening=last.opening + gap + mark.opening, order=last.order)
-            removals.append(_with_quotes(masked.text, mark, edges))
+                opening = last.opening + spell(gap) + mark.opening
+                mark = mark._replace(begin=last.begin, opening=opening, order=last.order)
+            removals.append(_with_quotes(masked.text, mark, edges, spell))
     removals = [_with_blanks(masked.text, removal, edges) for removal in removals]
     previous_ends = [0, *(removal.end for removal in removals)]
     patches = [Patch(max(each.begin, end), each.end, "") for each, end in zip(removals, previous_ends, strict=False)]
     return replace(Masked(masked.text, in_order([*removals, *others])), patches)
 
 
-def _with_quotes(text: str, removal: Mark, edges: set[int]) -> Mark:
+def _with_quotes(text: str, removal: Mark, edges: set[int], spell: Spell) -> Mark:
     """Also remove the quotes or brackets around a placeholder, unless a tag touches the placeholder."""
     left, right = text[: removal.begin][-1:], text[removal.end :][:1]
     if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
         return removal
-    return removal._replace(begin=removal.begin - 1, end=removal.end + 1, opening=left + removal.opening + right)
+    opening = spell(left) + removal.opening + spell(right)
+    return removal._replace(begin=removal.begin - 1, end=removal.end + 1, opening=opening)
 
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:

@@ -173,7 +173,7 @@ class Plan:
         source = original(masked, spell)
         if not is_text(masked):
             return _Part(source, [], ())
-        forms = [self._with_tokens(masked), without_words(masked)] if masked.words else [masked]
+        forms = [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         if len(forms) > 1 or in_parts:  # forms may be too long: placeholders and characters can't be cut
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)

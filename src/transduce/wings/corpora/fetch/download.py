@@ -194,19 +194,20 @@ def _range(answer: Any) -> tuple[int, int]:
 
 
 def _check(wanted: Download, path: Path) -> None:
-    """If the checksum of the file is wrong, remove the file and raise UserError."""
-    algorithm, _, expected = wanted.checksum.partition(":")
-    if not expected or (actual := digest(path, algorithm)) == expected:
-        return
+    """If the file is a web page, or its checksum is wrong, remove the file and raise UserError."""
     with path.open("rb") as file:
         content = file.read(256).lstrip().lower()
-    size, hint = path.stat().st_size, "fetch it again, or correct the table."
+    algorithm, _, expected = wanted.checksum.partition(":")
     if content.startswith((b"<!doctype html", b"<html")):
-        hint = "it is a web page: does a proxy ask for a login?"
+        reason, hint = "it is a web page", "does a proxy ask for a login?"
+    elif expected and (actual := digest(path, algorithm)) != expected:
+        reason, hint = f"its {algorithm} is {actual} instead of {expected}", "fetch it again, or correct the table."
+    else:
+        return
+    size = path.stat().st_size
     path.unlink()
     raise UserError(
-        f"{wanted.url} is not the file that the table describes: its {algorithm} is {actual} instead of {expected} "
-        f"({size:,} bytes, removed); {hint}"
+        f"{wanted.url} is not the file that the table describes: {reason} ({size:,} bytes, removed); {hint}"
     )
 
 
