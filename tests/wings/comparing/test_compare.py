@@ -415,7 +415,7 @@ def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
 
 
 def test_a_run_that_fails_does_not_keep_the_table_from_being_written(files, tmp_path, capsys):
-    text = "seeds = 1\nupdates = 2\n[rows]\nbase = ''\nbad = 'model.num_heads=7'\n"
+    text = "seeds = 1\nupdates = 12\n[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\n"
     status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
     assert status == 2 and "Training failed in" in said and "Written: " in said
     assert "base" in shown and (tmp_path / "out/table.md").exists()
