@@ -25,6 +25,7 @@ from servers import store_of
 from transduce import model_folder
 from transduce.commands.recipes import gather, with_direction
 from transduce.config.schema import DataConfig
+from transduce.config.settings import Settings
 from transduce.decoding.directions import find_pivot
 from transduce.decoding.types import TERM
 from transduce.evaluation.routes import measure_routes
@@ -173,10 +174,13 @@ def test_the_corpora_of_a_recipe_get_the_direction_of_a_multilingual_model(place
 
 def test_a_corpus_without_languages_gets_no_direction_by_chance():
     settings = gather(None, train=["a.tsv"], valid=[], test=[], languages=("", ""))
-    with pytest.raises(UserError, match=r"has the directions en-de, de-en.*Name its languages") as error:
+    with pytest.raises(UserError, match=r"has the directions en-de, de-en.* Name them") as error:
         with_direction(settings, ["a.tsv"], ["en-de", "de-en"])
     assert error.value.option == "data.source data.target"
     assert with_direction(settings, ["a.tsv"], ["en-de"])["data.directions"] == ("en-de",)
+    tables = [{"files": [f"{code}.tsv"], "source": code, "target": "de"} for code in ("en", "fr")]
+    labelled = Settings.of({"data.corpora": tables})
+    assert with_direction(labelled, [], ["en-de", "fr-de"]) == labelled
 
 
 def test_ordinary_corpora_are_not_multilingual():

@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else the flush at exit fails, and changes the exit status
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else the exit status would be that of the flush at exit
 
 
 def _open_streams() -> None:
@@ -127,7 +127,7 @@ def _open_streams() -> None:
 
     A closed stream gets a device in its place; otherwise the next file that is opened, such as a model's, would get its
     number. Writing to this standard output fails, since a translation would be lost. Characters that the encoding of
-    the standard output lacks are printed as escapes. A terminal has at least MIN_COLUMNS.
+    the standard output lacks are printed as escapes. The variable COLUMNS is at least MIN_COLUMNS.
     """
     for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
         try:
@@ -135,8 +135,8 @@ def _open_streams() -> None:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR), number)
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, mode, closefd=False))
-    if isinstance(sys.stdout, io.TextIOWrapper):
+            setattr(sys, name, os.fdopen(number, mode, closefd=False, errors="backslashreplace"))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) < MIN_COLUMNS:
         os.environ["COLUMNS"] = str(MIN_COLUMNS)

@@ -173,7 +173,7 @@ def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int 
 
 
 def load_network(description: Description, device: "torch.device | str" = "cpu") -> "Seq2Seq":
-    """Build a model's network in eval mode with its trained weights. Raises UserError if they can't be."""
+    """Build a model's network in eval mode with its trained weights. Raises UserError if these can't be loaded."""
     from transduce.model.build import build, load_weights
 
     folder = description.weights.parent

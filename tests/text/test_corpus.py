@@ -575,7 +575,7 @@ def test_seeds_choose_differently_and_nothing_else_does():
 
 def test_what_cannot_be_split_is_refused():
     texts = [("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")] * 3
-    with pytest.raises(UserError, match=r"shared sentences link all 12 pairs.*Give validation files"):
+    with pytest.raises(UserError, match=r"shared sentences link all 12 pairs.*or give validation files"):
         split_off(number(texts), 1, seed=1)
 
 

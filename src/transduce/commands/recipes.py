@@ -109,9 +109,11 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
 
     if "data.directions" in settings or "data.corpora" not in settings or is_prepared(train):
         return settings
+    if not direction and all(table.get("source") and table.get("target") for table in _tables(settings)):
+        return settings
     if not direction:
-        cause = f"The model has the directions {', '.join(known)}, and the corpus has no languages in its file names."
-        raise UserError(f"{cause} Name its languages.", option="data.source data.target")
+        cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
+        raise UserError(f"{cause} Name them.", option="data.source data.target")
     tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
     options |= {"data.corpora": tables, "data.directions": (str(direction),)}

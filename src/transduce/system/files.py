@@ -96,7 +96,7 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     with _lock(aside, path) if path.parent.is_dir() else nullcontext():
         try:
             with aside.open("wb") as file:
-                if path.exists():
+                with suppress(OSError):  # there is no such file yet, or the file system has no permissions
                     shutil.copymode(path, aside)
                 try:
                     yield file
@@ -121,6 +121,7 @@ def _replace(aside: Path, path: Path) -> None:
         if error.errno != errno.EBUSY:
             raise
         shutil.copyfile(aside, path)  # the file itself is mounted, as by `docker run -v FILE:FILE`
+        _sync(path)
         aside.unlink()
 
 

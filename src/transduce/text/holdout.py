@@ -15,7 +15,7 @@ from transduce.text.hashes import Bits64, alike, as_numbers, hash_text
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
-MIN_HELD_OUT = 10  # the scores of fewer pairs are chance: a small corpus, such as a few corrections, is all trained on
+MIN_HELD_OUT = 10  # the scores of fewer pairs are chance: all pairs of such a small corpus are trained on
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
 Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of both sides, in blocks (pairs, 2)
 
@@ -47,8 +47,8 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
     components have more than a tenth of all pairs, uses fewer components, but at least one. `ends` divides the pairs
     into corpora, which get equal shares of the held-out pairs; empty: one corpus. If a tenth of the pairs of one corpus
-    is less than `count` and MIN_HELD_OUT, holds none out. Takes about 19 bytes of memory per pair. Raises UserError if
-    there are fewer than two components.
+    is less than both `count` and MIN_HELD_OUT, holds none out. Takes about 19 bytes of memory per pair. Raises
+    UserError if there are fewer than two components.
     """
     pairs = sum(map(len, sentences()))
     if count < 1 or (not ends and pairs // LEAVING_DIVISOR < min(count, MIN_HELD_OUT)):
@@ -59,8 +59,8 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
         np.add.at(sizes, components[part], 1)
     if np.count_nonzero(sizes) < 2:
         raise UserError(
-            f"No validation set can be split off: shared sentences link all {pairs:,} pairs with each other. Give "
-            "validation files, or set data.holdout=0.",
+            f"No validation set can be split off: shared sentences link all {pairs:,} pairs with each other. Set "
+            "data.holdout=0, or give validation files.",
             option="data.valid",
         )
     generator = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ Only `\\n` ends a line, so U+0085, U+2028, form feeds and lone carriage returns 
 import bz2
 import contextlib
 import difflib
+import errno
 import io
 import lzma
 import os
@@ -226,9 +227,10 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
     if output == STANDARD_OUTPUT:
         return
     try:
-        output.resolve()
-    except (OSError, RuntimeError):
-        raise UserError(f"{output} is a symbolic link to itself; remove it.", option=option) from None
+        output.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{output} is a symbolic link to itself; remove it.", option=option) from None
     if output.is_dir():
         raise UserError(f"{output} is a folder; name a file in it.", option=option)
     if compression := suffixes(str(output))[1]:

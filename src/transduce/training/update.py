@@ -56,7 +56,7 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
         raise UserError(f"{cause} Raise train.steps, or name this model.", option="init")
     if risk_steps(train) and not has_valid:
         cause = "Minimum-risk training needs a validation set, to choose the best weights."
-        raise UserError(f"{cause} Name one, or set data.holdout, or train.risk_steps=0.", option="data.valid")
+        raise UserError(f"{cause} Name one, or set data.holdout to at most a tenth of the pairs.", option="data.valid")
 
 
 def effort(done: int, train: TrainConfig) -> float:

@@ -59,16 +59,18 @@ def compare(
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
     from transduce.wings.comparing import definition as definitions
+    from transduce.wings.comparing.runs import RunsFailedError
 
     definition = definitions.read(table, with_corpus_languages(given, train))
     for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
     _check_folder(out, [row.name for row in definition.rows])
+    make_folder(out)
     try:
-        standings = train_rows(definition, make_folder(out), budget, "transduce compare")
-    except UserError:
-        _write_table(definition, train_rows(definition, out, 0.0, "transduce compare"), out)  # of the finished runs
+        standings = train_rows(definition, out, budget, "transduce compare")
+    except RunsFailedError:
+        _write_table(definition, train_rows(definition, out, 0.0, "transduce compare"), out)
         raise
     _write_table(definition, standings, out)
 

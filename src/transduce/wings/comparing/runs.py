@@ -73,6 +73,10 @@ def all_runs(experiments: Sequence[Experiment], seeds: Sequence[int]) -> list[Ru
     return [(experiment, seed) for seed in seeds for experiment in experiments]
 
 
+class RunsFailedError(UserError):
+    """Some runs of a table failed, and the others are finished."""
+
+
 def carry_out(
     runs: Iterable[Run],
     folder: Path,
@@ -128,7 +132,7 @@ def carry_out(
                 raise KeyboardInterrupt
             return False
     if failures:
-        raise UserError(f"Training failed in {', '.join(map(str, failures))}. The reasons are above.")
+        raise RunsFailedError(f"Training failed in {', '.join(map(str, failures))}. The reasons are above.")
     return not passed_over
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from xml.sax.saxutils import quoteattr
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
@@ -118,7 +119,9 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     new_name = source.full_name.removesuffix("source") + "target"
     declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
     same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}
-    attributes = "".join(f' {key}="{same[key]}"' for key in ("xml:lang", "xml:space") if key in source.attributes)
+    attributes = "".join(
+        f" {key}={quoteattr(same[key])}" for key in ("xml:lang", "xml:space") if key in source.attributes
+    )
     new_tag = f"<{new_name}{attributes}>"
     before = "" if target else indentation(text, unit.character(source.begin))
 

@@ -23,7 +23,7 @@ NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""
       (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
-        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`“”„‘’‚«»‹›\])}}{TOUCHING}{WIDE_SIGNS}]
+        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`“”„‘’‚«»‹›\])}}{TOUCHING}{WIDE_SIGNS}] | ’(?=\w)
           |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+(?<![.,;:!?…])          # a path in Chinese, not words behind it
     | (?:(?<![\w.+-])|(?<=[{TOUCHING}]))(?:(?![{TOUCHING}])[\w.+-]){{1,64}}
         @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+

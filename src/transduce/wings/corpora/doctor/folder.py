@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
-from transduce.system.errors import UserError
+from transduce.system.errors import DamagedError, UserError
 from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.machine import Fact
@@ -32,7 +32,7 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     mend = f"use another copy of the model, or train again into a folder other than {folder}"
     try:
         config = model_folder.read_config(folder)
-    except UserError as error:
+    except DamagedError as error:
         if not finished:
             raise
         yield Fact("model", "damaged", str(error), mend)

@@ -195,12 +195,13 @@ def _range(answer: Any) -> tuple[int, int]:
 
 def _check(wanted: Download, path: Path) -> None:
     """If the file is a web page, or its checksum is wrong, remove the file and raise UserError."""
+    algorithm, _, expected = wanted.checksum.partition(":")
+    actual = digest(path, algorithm) if expected else ""
     with path.open("rb") as file:
         content = file.read(256).lstrip().lower()
-    algorithm, _, expected = wanted.checksum.partition(":")
-    if content.startswith((b"<!doctype html", b"<html")):
+    if content.startswith((b"<!doctype html", b"<html")) and (not expected or actual != expected):
         reason, hint = "it is a web page", "does a proxy ask for a login?"
-    elif expected and (actual := digest(path, algorithm)) != expected:
+    elif actual != expected:
         reason, hint = f"its {algorithm} is {actual} instead of {expected}", "fetch it again, or correct the table."
     else:
         return

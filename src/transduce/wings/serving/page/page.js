@@ -91,10 +91,10 @@ async function translate() {
 function update(asked, answer) {
   const isOther = shown?.isStored && !isStale() && answer.translatedText !== facing.text;
   if (!isOther) return show(asked, answer);
-  notice("This translation is from the history. The server's own differs.", "Show", () => show(asked, answer));
+  notice("This is from the history. The server's own differs.", "Show", () => show(asked, answer, false, true));
 }
 
-function show(asked, answer, isStored = false) {
+function show(asked, answer, isStored = false, isPicked = false) {
   [failures, notBefore] = [0, 0];
   shown = { key: JSON.stringify(asked), asked, answer, isStored };
   notice();
@@ -108,7 +108,7 @@ function show(asked, answer, isStored = false) {
   facing.show(asked.q, answer.translatedText, answer.alignment ?? [], request);
   dress(true);
   age();
-  taken();
+  taken(SETTLED, isPicked);
   attention.refresh();
 }
 
