@@ -17,7 +17,7 @@ SECONDS_BETWEEN_FRAMES = 0.2  # on a terminal
 
 
 class _Messages(Console):
-    """Standard error. If it can't be written, because of a full disk or a closed pipe, the work goes on in silence."""
+    """Standard error. If it can't be written, because of a full disk or a closed pipe, the work goes on."""
 
     def _write_buffer(self) -> None:
         try:

@@ -197,11 +197,13 @@ def _check(wanted: Download, path: Path) -> None:
     """If the file is a web page, or its checksum is wrong, remove the file and raise UserError."""
     algorithm, _, expected = wanted.checksum.partition(":")
     actual = digest(path, algorithm) if expected else ""
+    if expected and actual == expected:
+        return
     with path.open("rb") as file:
         content = file.read(256).lstrip().lower()
-    if content.startswith((b"<!doctype html", b"<html")) and (not expected or actual != expected):
+    if content.startswith((b"<!doctype html", b"<html")):
         reason, hint = "it is a web page", "does a proxy ask for a login?"
-    elif actual != expected:
+    elif expected:
         reason, hint = f"its {algorithm} is {actual} instead of {expected}", "fetch it again, or correct the table."
     else:
         return
