@@ -532,6 +532,19 @@ def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path)
         train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 
+def test_a_training_that_diverges_says_so(place, tmp_path, capsys):
+    rates = {"train.warmup": 4, "train.validate_every": 3}
+    with pytest.raises(UserError, match=r"10 updates in a row was not finite .* Lower train\.learning_rate"):
+        train(options(place, **rates, **{"train.steps": 40, "train.learning_rate": 1e30}), tmp_path / "infinite")
+    events = [each for each in read_events(tmp_path / "infinite/journal.jsonl") if each["event"] == "validation"]
+    assert events and all(each["perplexity"] is None and "bleu" not in each for each in events)
+    train(options(place, **rates, **{"train.steps": 12, "train.learning_rate": 100.0}), tmp_path / "finite")
+    said = capsys.readouterr().err
+    assert re.search(r"validation perplexity \d\.\d\de\+\d+, BLEU", said), said
+    assert "validation perplexity inf – the best" not in said
+    assert "hardly learned anything. The training diverged: train again with a lower train.learning_rate." in said
+
+
 def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
     train(options(place, **{"train.optimizer": "sgd", "train.steps": 2}), tmp_path / "first")
     train(options(place, **{"train.steps": 2}), tmp_path / "second", init=tmp_path / "first", keep_optimizer=True)

@@ -1,6 +1,7 @@
 """Evaluate a model on text that it was not trained on."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -100,7 +101,7 @@ def _validation(
         direction = _direction(pairs, config.data)
         translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)
-        if config.data.symbols:
+        if config.data.symbols or math.isinf(measured.per_token):  # a diverged model can't be searched
             return Validation(measured.per_token)
         outputs = [translation.text for translation in translator.translate_sentences([pair.source for pair in some])]
         by_name = metrics(config.data.bleu_tokenize, direction.target)

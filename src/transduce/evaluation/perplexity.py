@@ -11,17 +11,22 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None = None  # by greedy search; None if the targets are symbols, not text
+    bleu: float | None = None  # by greedy search; None if the targets are symbols, or the perplexity is infinite
     chrf: float | None = None  # of the same translations
 
     def __str__(self) -> str:
         bleu = "" if self.bleu is None else f", BLEU {self.bleu:.1f} (greedy)"
-        return f"validation perplexity {self.perplexity:.2f}{bleu}"
+        return f"validation perplexity {shown(self.perplexity)}{bleu}"
 
     def cost(self, select_by: str) -> float:
         """A number that is lower for a better model by train.select_by; by perplexity while BLEU is below MIN_BLEU."""
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
         return self.perplexity if score is None or self.bleu is None or self.bleu < MIN_BLEU else -score
+
+
+def shown(perplexity: float) -> str:
+    """A perplexity with two decimals, or in scientific notation from a million on."""
+    return f"{perplexity:{'.2f' if perplexity < 1e6 else '.2e'}}"
 
 
 def mean_validation(results: Sequence[Validation]) -> Validation | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transduce.config.schema import RunConfig
+from transduce.evaluation.perplexity import shown
 from transduce.system.console import duration
 
 BAR = "\\|"  # | in a cell of a Markdown table
@@ -64,7 +65,7 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
             rows.append(("trained by", f"transduce {by}, torch {training['torch']}"))
     if validation := metrics.get("validation"):
         perplexity = validation["perplexity"]  # None if it was not finite
-        rows.append(("validation", f"perplexity {'not finite' if perplexity is None else f'{perplexity:.2f}'}"))
+        rows.append(("validation", f"perplexity {'not finite' if perplexity is None else shown(perplexity)}"))
     if confidence := metrics.get("confidence"):
         error = f"calibration error {confidence['calibration_error']:.3f}"
         rows.append(("confidence", f"area under the ROC curve {confidence['area']:.2f}, {error}"))

@@ -45,10 +45,10 @@ def finish(
     which = "the moving average at step" if is_moving else which
     log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
-        log(
-            f"After {state.step:,} updates the model has hardly learned anything. Run the same command with a larger "
-            f"train.{reason}, or train on much more text."
-        )
+        remedy = f"Run the same command with a larger train.{reason}, or train on much more text."
+        if result.perplexity > 10 * config.model.vocab_size:  # far worse than equal probabilities of all tokens
+            remedy = "The training diverged: train again with a lower train.learning_rate."
+        log(f"After {state.step:,} updates the model has hardly learned anything. {remedy}")
     not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": {

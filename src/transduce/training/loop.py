@@ -190,7 +190,7 @@ def validate(training: Training) -> None:
         **({} if result.bleu is None else {"bleu": result.bleu, "chrf": result.chrf}),
         seconds=state.seconds,
     )
-    best = " – the best so far" if state.best_step == state.step else ""
+    best = " – the best so far" if state.best_step == state.step and cost < math.inf else ""
     log(f"step {state.step:>7,}  epoch {state.epoch + 1}  {result}{best}")
 
 

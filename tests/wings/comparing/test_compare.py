@@ -260,6 +260,12 @@ def test_a_point_of_a_grid_that_fails_is_not_chosen(given, tmp_path, capfd):
         failed, tried = table.costs(row, tmp_path)
         chosen = table.experiment(row, tmp_path)
         assert tried < failed == math.inf and chosen and chosen.options["train.learning_rate"] == 1
+    first, second = report.grid_notes(standings, standings.rows())
+    assert "base/tuning/learning_rate=1e30/seed-0. " in first and "learning_rate" in first and "other/tun" in second
+    (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").unlink()
+    (unfinished, _) = report.grid_notes(standings, standings.rows())
+    assert unfinished == "Not all values of the grid are tried yet for 'other'."
+    (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").touch()
     capfd.readouterr()
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf) and not capfd.readouterr().err
 

@@ -104,7 +104,8 @@ class Definition:
     def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
         """The experiment that tries a point of the grid for a row."""
         name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
-        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{NOT_IN_FOLDERS.sub('-', name)}", point)
+        name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))  # 1e+3 and 1e-3 need different folders
+        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:
         """The perplexity of each point of a row's grid, infinite if its training failed; [] while one is missing."""

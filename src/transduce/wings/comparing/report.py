@@ -10,6 +10,7 @@ from transduce.system.journal import read_events
 from transduce.wings.comparing.definition import Definition
 from transduce.wings.comparing.operations import flops
 from transduce.wings.comparing.outcomes import F1, PERPLEXITY
+from transduce.wings.comparing.runs import FAILURE, TUNING_SEED
 from transduce.wings.comparing.schedule import Standing, Standings
 from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, Spread, spread
 from transduce.wings.comparing.tables import Part, Table
@@ -137,7 +138,7 @@ def table(definition: Definition, standings: Standings, rows: Sequence[Standing]
         definition.title,
         ["row", "runs", *headings(standings)],
         scores,
-        [*definition.notes, note(definition, standings), *code_notes(rows)],
+        [*definition.notes, note(definition, standings), *code_notes(rows), *grid_notes(standings, rows)],
         [data(row, definition) for row in rows],
         [run for row in rows if not row.definition.ensemble for run in row.runs],
         draw(rows, name, pictures),
@@ -162,6 +163,18 @@ def code_notes(rows: Sequence[Standing]) -> list[str]:
     codes = {run.code: run.revision for row in rows for run in row.runs}
     names = ", ".join(f"{revision} [code {code}]" for code, revision in codes.items())
     return [f"The rows were made by different code: {names}."] if len(codes) > 1 else []
+
+
+def grid_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
+    """The rows whose grid is not finished, and the values of grids that could not be trained."""
+    definition = standings.definition
+    open_rows = [f"'{row.definition.name}'" for row in rows if not row.experiment and not row.definition.ensemble]
+    notes = [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."] if open_rows else []
+    for experiment in (definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()):
+        failure = experiment.folder(standings.folder, TUNING_SEED) / FAILURE
+        if failure.exists():
+            notes.append(f"Not chosen, because the training failed: {failure.parent}. {failure.read_text().strip()}")
+    return notes
 
 
 def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
