@@ -252,6 +252,9 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
         read_glossary(str(file), ("en", "de"))
+    file.write_text("\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"terms.tsv has no terms\. Write one in each line"):
+        read_glossary(str(file), ("en", "de"))
     for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
         with pytest.raises(UserError, match="Term 2 of the glossary"):
             Glossary([Term("dog", "Hund"), term])

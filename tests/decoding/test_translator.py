@@ -25,6 +25,7 @@ from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
     DETACHED,
+    EMPTY,
     LOOP,
     UNTRANSLATED,
     Hypothesis,
@@ -443,12 +444,12 @@ def test_a_loop_is_searched_again(model, tokenizer):
         assert not is_loop(source.split(), translation.tokens)
 
 
-def test_a_translation_that_copies_its_source_is_flagged(tokenizer):
-    texts = ["ein kleiner mann", "Angela Merkel"]
-    n_best_lists = [[Hypothesis(-1.0, ids)] for ids in tokenizer.encode_target(texts)]
-    sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2])
-    ranked = rank(sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99], loops=(), n_best=1)
-    assert [translation.flags for translation, _ in ranked] == [(UNTRANSLATED,), ()]
+def test_a_translation_that_copies_its_source_or_is_empty_is_flagged(tokenizer):
+    texts = ["ein kleiner mann", "Angela Merkel", "eine katze"]
+    n_best_lists = [[Hypothesis(-1.0, ids)] for ids in [*tokenizer.encode_target(texts[:2]), []]]
+    sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2, 3])
+    ranked = rank(sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99, 99], loops=(), n_best=1)
+    assert [translation.flags for translation, _ in ranked] == [(UNTRANSLATED,), (), (EMPTY,)]
 
 
 def test_wrong_words_have_less_confidence_than_right_ones(model, tokenizer):

@@ -581,3 +581,15 @@ def test_weights_that_do_not_fit_or_are_damaged_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"absent\.safetensors can't be read"):
         load_weights(model, tmp_path / "absent.safetensors")
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("convolutional, uneven", "convolutional, 4+4 layers, d_model 16"),
+        ("recurrent, experts", "recurrent, 3+2 layers, d_model 16, d_ff 32, 2 of 3 experts"),
+        ("experts", "transformer, 2+2 layers, d_model 16, d_ff 32, 2 of 3 experts, 4 heads, post-norm"),
+    ],
+)
+def test_a_model_is_described_as_it_is_built(kind, shape):
+    assert KINDS[kind].shape == shape

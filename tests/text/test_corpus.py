@@ -272,6 +272,8 @@ def test_unequal_files_are_refused_with_both_counts(folder):
         (b"a\nb\n\xed\xa0\x80\n", ":3: byte 0xED at offset 0 "),
         (b"a\r\nb\r\nc\xff\r\n", ":3: byte 0xFF at offset 1 "),
         ("Äh\n".encode("utf-16"), "looks like UTF-16"),
+        ("A dog.\nÄh\n".encode("utf-16-le"), "looks like UTF-16LE. Convert"),
+        ("A dog.\nA cat.\n".encode("utf-16-be"), "looks like UTF-16BE. Convert"),
         (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Add \.gz to the name of the file"),
     ],
 )
@@ -310,11 +312,13 @@ def test_zstandard_is_an_extra(folder, monkeypatch):
 def test_missing_files_name_the_nearest(tmp_path):
     write(tmp_path, "train.de.gz", b"")
     write(tmp_path, "notes", b"")
+    (tmp_path / "link").symlink_to("nowhere")
     for missing, message in {
         "train.de": r"train\.de does not exist\. Did you mean .*train\.de\.gz\?$",
         "zzz": r"zzz does not exist; no file in .* has a similar name\.$",
         "folder/train.de": r"does not exist, nor does the folder .*folder\.$",
         "notes/train.de": "does not exist",
+        "link": "link does not exist: it is a broken symbolic link to nowhere",
     }.items():
         with pytest.raises(UserError, match=message):
             list(read_lines(str(tmp_path / missing)))

@@ -41,6 +41,7 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
     "loop": ("translation", "searched again without repeated tokens, because of repetitions"),
     "detached": ("translation", "with hardly anything to do with the source"),
+    "empty": ("translation", "empty: the model translates the text to nothing (documents keep the text)"),
     "untranslated": ("translation", "equal to the source"),
     "term": ("translation", "without a term of the glossary, because the term would only have been added"),
     "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),

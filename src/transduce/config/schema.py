@@ -83,11 +83,12 @@ class ModelConfig:
     @property
     def shape(self) -> str:
         """A description of the model's family and sizes, for messages."""
-        sizes = f"{self.kind}, {self.num_encoder_layers}+{self.num_decoder_layers} layers, d_model {self.d_model}"
-        if self.kind != "transformer":
-            return sizes
+        layers = sum(int(each.partition("x")[0]) for each in self.convolutions)
+        each_side = f"{layers or self.num_encoder_layers}+{layers or self.num_decoder_layers}"
         sparse = f", {self.experts_per_token} of {self.experts} experts" if self.experts else ""
-        return f"{sizes}, d_ff {self.d_ff}{sparse}, {self.num_heads} heads, {self.norm}-norm"
+        inner = f", d_ff {self.d_ff}{sparse}" if self.kind == "transformer" or self.experts else ""
+        heads = f", {self.num_heads} heads, {self.norm}-norm" if self.kind == "transformer" else ""
+        return f"{self.kind}, {each_side} layers, d_model {self.d_model}{inner}{heads}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from transduce.decoding.repetition import is_copy
 from transduce.decoding.types import (
     CUT,
     DETACHED,
+    EMPTY,
     LOOP,
     TERM,
     UNTRANSLATED,
@@ -53,7 +54,7 @@ def rank(
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
             probability, detached = estimate(confidence, log_prob, len(source) + 1, len(tokens) + 1)
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
-            reasons |= {UNTRANSLATED: is_copy(sentences.texts[i], text), TERM: i in missed}
+            reasons |= {EMPTY: not text.strip(), UNTRANSLATED: is_copy(sentences.texts[i], text), TERM: i in missed}
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
             pieces = tuple(tokenizer.target.pieces(tokens))
             translations.append(Translation(text, score, pieces, flags=flags, confidence=probability))

@@ -35,6 +35,7 @@ from transduce.decoding.types import (
     Translation,
     TranslationOptions,
     as_list,
+    as_terms,
 )
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
@@ -147,8 +148,7 @@ class Translator(Searcher):
         """
         texts, translator = as_list(texts), self.toward(source, target) if source or target else self
         translator = translator if beam_size is None else translator.with_beam_size(beam_size)
-        terms = tuple(Term(*term) for term in (glossary.items() if isinstance(glossary, Mapping) else glossary))
-        options = TranslationOptions(n_best, align, terms, sentences)
+        options = TranslationOptions(n_best, align, as_terms(glossary), sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
     def translate_pairs(self, pairs: Sequence[Pair]) -> list[Translation]:

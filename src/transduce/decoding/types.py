@@ -3,13 +3,14 @@
 b = sentences, w = open hypotheses (those without EOS) per sentence, v = vocabulary, n = tokens so far, BOS counted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.system.errors import UserError
+from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 
 if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and numpy
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
 CUT = "cut"  # the translation was forced to end at the length limit
 LOOP = "loop"  # the translation repeats itself, or did so before a second search
 DETACHED = "detached"  # the translation has hardly anything to do with its source
+EMPTY = "empty"  # the translation of a text that is not blank is blank
 UNTRANSLATED = "untranslated"  # the translation is a copy of its source
 TERM = "term"  # the translation lacks a term of the glossary
 
@@ -244,7 +246,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 
 def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
-    """Make a list of texts. With `numbers`, raises UserError for a text with a line break."""
+    """Make a list of texts without byte order marks. With `numbers`, raises UserError for a text with a line break."""
     if isinstance(texts, str):
         raise TypeError("Give a list of texts, not a single string.")
     texts = list(texts)  # an iterator can be read only once
@@ -254,4 +256,13 @@ def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
             raise UserError(f"Text {number} contains a line break. Give one sentence per text.")
-    return texts
+    return [text.removeprefix(BYTE_ORDER_MARK) for text in texts]
+
+
+def as_terms(glossary: Mapping[str, str] | Sequence[Term]) -> tuple[Term, ...]:
+    """The terms of a glossary. Raises TypeError if one is not a pair of texts."""
+    terms = tuple(glossary.items() if isinstance(glossary, Mapping) else glossary)
+    for term in terms:
+        if isinstance(term, str) or len(term) != 2 or not all(isinstance(each, str) for each in term):
+            raise TypeError(f"A term of a glossary is a pair of texts, source and target, and not {term!r}.")
+    return tuple(Term(*term) for term in terms)

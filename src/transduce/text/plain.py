@@ -21,6 +21,7 @@ from typing import IO, Any, NoReturn, cast
 
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
+from transduce.text.file_kinds import UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
 COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
@@ -28,20 +29,6 @@ PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; furt
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
-OFFICE = "Save the text as .txt, or as .html to keep the formatting."
-TOOLS = "Export it from your translation tool as .xlf or .tmx."
-UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)
-UNREADABLE |= dict.fromkeys((".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS)
-LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
-    b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
-    b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
-    b"BZh": "bzip2 data. Add .bz2 to the name of the file",
-    b"\x28\xb5\x2f\xfd": "Zstandard data. Add .zst to the name of the file",
-    b"PK\x03\x04": "a ZIP archive, such as a .docx or .odt file. Save the text as .txt or .html",
-    b"%PDF": "a PDF file. Save the text as .txt or .html",
-    b"\xff\xfe": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
-    b"\xfe\xff": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
-}
 
 
 def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
@@ -176,6 +163,8 @@ def _ends_in_cr(block: bytes) -> bool:
 
 def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     """Decode a block that begins at line `first_line` of the file. Raises UserError for invalid UTF-8."""
+    if first_line == 1 and (codec := utf_16(block)):
+        raise UserError(f"{display_name(file)} looks like {codec}. Convert the file with `iconv -f {codec} -t UTF-8`.")
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -183,9 +172,8 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     line = first_line + block.count(b"\n", 0, bad)
     offset = bad - block.rfind(b"\n", 0, bad) - 1
     reason = f"{display_name(file)}:{line}: byte 0x{block[bad]:02X} at offset {offset} of the line is not UTF-8"
-    for beginning, description in LOOKS_LIKE.items():
-        if line == 1 and block.startswith(beginning):
-            raise UserError(f"{reason}; the file looks like {description}.")
+    if line == 1 and (kind := kind_of(block)):
+        raise UserError(f"{reason}; the file looks like {kind}.")
     if lenient:
         return block.decode("utf-8", "surrogateescape")
     raise UserError(f"{reason}. Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`.")
@@ -211,6 +199,8 @@ def _refuse(file: str, error: OSError) -> NoReturn:
 
 def _suggestion(missing: Path) -> str:
     """The end of the error message about a missing file, with a similar file name if there is one."""
+    if missing.is_symlink():
+        return f": it is a broken symbolic link to {missing.readlink()}."
     if not missing.parent.is_dir():
         return f", nor does the folder {missing.parent}."
     folder = missing.parent

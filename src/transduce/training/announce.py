@@ -122,7 +122,7 @@ def _warnings(
             f"{limit} about {updates:,.0f} updates, but the learning rate rises over the first {train.warmup:,}: "
             "allow more updates, or lower train.warmup and data.max_tokens."
         )
-    elif train.cooldown and (updates < train.steps or train.cooldown > train.steps):
+    if train.cooldown and (updates < train.steps or train.cooldown > train.steps):
         yield (
             f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
             f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."

@@ -45,7 +45,8 @@ def finish(
     which = "the moving average at step" if is_moving else which
     log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
-        remedy = f"Run the same command with a larger train.{reason}, or train on much more text."
+        names = "train.minutes and train.steps" if config.train.minutes and reason != "patience" else f"train.{reason}"
+        remedy = f"Allow more ({names}), or train on much more text."
         if result.perplexity > 10 * config.model.vocab_size:  # far worse than equal probabilities of all tokens
             remedy = "The training diverged: train again with a lower train.learning_rate."
         log(f"After {state.step:,} updates the model has hardly learned anything. {remedy}")

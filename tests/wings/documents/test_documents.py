@@ -16,7 +16,7 @@ from command_line import run
 from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import PLAIN, Link, Term, Translation, TranslationOptions
+from transduce.decoding.types import EMPTY, PLAIN, Link, Term, Translation, TranslationOptions
 from transduce.model.build import build
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
@@ -838,6 +838,18 @@ def test_a_sentence_is_not_cut_inside_a_placeholder() -> None:
     plan = Plan([text], "en", lengths=lengths, max_length=24)
     [made] = plan.assemble(by(str.swapcase, plan.sentences))
     assert (made.text, LONG in made.flags) == ("oPEN ALL FILES {{ x }} AND CLOSE THEM", False)
+
+
+def test_a_sentence_that_is_translated_to_nothing_is_left_and_flagged() -> None:
+    for kept in ("Ka <b>lo</b>.", "Ka {0}.", "Ka."):
+        plan = Plan([f"{kept} Mi."], "en", kinds=["markup"])
+        [made] = plan.assemble([Translation("MI." if each == "Mi." else " ", -1.0, ()) for each in plan.sentences])
+        assert (made.text, made.flags) == (f"{kept} MI.", (EMPTY,))
+
+
+def test_numbers_alone_are_copied_unless_they_are_terms() -> None:
+    assert Plan(["42 %", "{0}"], "en").sentences == []
+    assert Plan(["42 %", "{0}"], "en", options=PLAIN._replace(glossary=(Term("42", "x"),))).sentences == ["42 %"]
 
 
 def test_what_is_never_short_enough_is_left_and_flagged() -> None:

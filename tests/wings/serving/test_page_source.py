@@ -67,7 +67,7 @@ def test_every_element_that_is_pressed_or_filled_has_a_name() -> None:
 
 
 def test_every_flag_is_told_in_words() -> None:
-    flags = {types.CUT, types.LOOP, types.DETACHED, types.UNTRANSLATED, types.TERM}
+    flags = {types.CUT, types.LOOP, types.DETACHED, types.EMPTY, types.UNTRANSLATED, types.TERM}
     flags |= {plan.LOST, plan.GUESSED, plan.OTHER_NUMBERS, plan.IN_PARTS, plan.LONG}
     told = re.findall(r"^  (\w+): \[", (PAGE / "quality.js").read_text("utf-8"), re.MULTILINE)
     assert set(told) == flags

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from transduce.decoding.types import BLANK_TRANSLATION, PLAIN, Group, Link, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
 from transduce.wings.inline.events import NO_BLANK, speller
@@ -171,7 +171,7 @@ class Plan:
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
-        if not is_text(masked):
+        if not is_text(masked) and not any(term.source in masked.text for term in self.options.glossary):
             return _Part(source, [], ())
         forms = [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         if len(forms) > 1 or in_parts:  # forms may be too long: placeholders and characters can't be cut
@@ -209,11 +209,14 @@ class Plan:
 
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""
-        # The last try always succeeds unless it was too long: it has no placeholders to lose.
-        result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
+        # The last try has no placeholders to lose. It only fails if it was too long, or if its translation is empty.
+        is_empty = any(not translations[place].text.strip() for _, place in part.tries)
+        reason = () if not part.tries else (EMPTY,) if is_empty else (LONG,)
+        result = Translation(part.source, 0.0, (), flags=(*part.flags, *reason))
         for masked, place in part.tries:
             candidates = [translations[place], *translations[place].alternatives]
-            if rank or not masked.marks:
+            candidates = [candidate for candidate in candidates if candidate.text.strip()]
+            if candidates and (rank or not masked.marks):
                 candidates = [candidates[min(rank, len(candidates) - 1)]]
             first = None
             for candidate in candidates:

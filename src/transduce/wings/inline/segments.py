@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from transduce.system.errors import UserError
+from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 from transduce.wings.inline.placeholders import Masked
 
@@ -25,7 +26,7 @@ def split(text: str, language: str) -> list[Span]:
 
 def whole(text: str) -> list[Span]:
     """Return a list with the span of the stripped text, or an empty list if the text is blank."""
-    sentence = text.strip()
+    sentence = text.removeprefix(BYTE_ORDER_MARK).strip()
     begin = text.index(sentence)
     return [(begin, begin + len(sentence))] if sentence else []
 
@@ -59,7 +60,7 @@ def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[i
 
 
 def _sentences(text: str, language: str) -> Iterator[Span]:
-    place = 0
+    place = len(text) - len(text.removeprefix(BYTE_ORDER_MARK))
     for gap in chain(PARAGRAPH_END.finditer(text), [None]):
         end = gap.start() if gap else len(text)
         bullet = BULLET.match(text, place, end)

@@ -10,6 +10,7 @@ from transduce.decoding.types import Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
+from transduce.text.plain import display_name
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
@@ -46,6 +47,8 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
             raise UserError(f"{origin.file}:{origin.line}: expected a source term and its translation.")
         if source.strip():
             terms.append(Term(source, target))
+    if not terms:
+        raise UserError(f"{display_name(file)} has no terms. Write one in each line: source, TAB, translation.")
     return terms
 
 

@@ -10,6 +10,7 @@ const LEVELS = [
 const FLAGS = {
   loop: ["repeats itself", "The first translation repeated itself and was replaced. Look for repeated or missing words."],
   detached: ["may be unrelated", "The translation may have little to do with the text. Compare every sentence."],
+  empty: ["not translated", "The model translates a sentence to nothing. The sentence was copied."],
   untranslated: ["copied", "The translation is a copy of the text. It may not be translated."],
   term: ["lacks a term", "A term of the glossary does not fit into the translation. Insert it by hand."],
   cut: ["cut off", "The translation reached the length limit. Its end is missing."],

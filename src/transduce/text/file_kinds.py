@@ -1,0 +1,31 @@
+"""Recognises files that are no text in UTF-8, and says what to do with them."""
+
+SAMPLE_BYTES, MIN_ZEROS = 1024, 4
+OFFICE = "Save the text as .txt, or as .html to keep the formatting."
+TOOLS = "Export it from your translation tool as .xlf or .tmx."
+UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)
+UNREADABLE |= dict.fromkeys((".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS)
+LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
+    b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
+    b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
+    b"BZh": "bzip2 data. Add .bz2 to the name of the file",
+    b"\x28\xb5\x2f\xfd": "Zstandard data. Add .zst to the name of the file",
+    b"PK\x03\x04": "a ZIP archive, such as a .docx or .odt file. Save the text as .txt or .html",
+    b"%PDF": "a PDF file. Save the text as .txt or .html",
+    b"\xff\xfe": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
+    b"\xfe\xff": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
+}
+
+
+def kind_of(block: bytes) -> str:
+    """What a file that is not UTF-8 looks like by its first bytes, and what to do; "" if it is unknown."""
+    return next((description for beginning, description in LOOKS_LIKE.items() if block.startswith(beginning)), "")
+
+
+def utf_16(block: bytes) -> str:
+    """The encoding of a file that begins as Latin letters do in UTF-16 without a byte order mark, or ""."""
+    high, low = block[:SAMPLE_BYTES:2], block[1:SAMPLE_BYTES:2]
+    for codec, zeros, letters in (("UTF-16BE", high, low), ("UTF-16LE", low, high)):
+        if zeros.count(0) > max(MIN_ZEROS, len(zeros) / 2) and letters.count(0) < len(letters) / 10:
+            return codec
+    return ""
