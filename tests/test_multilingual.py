@@ -737,7 +737,7 @@ def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
 
 def test_a_server_lists_and_uses_pivots(model):
     translator = without_german_french(model)
-    app = application(store_of(translator), Keys({}), Limits(), local=True)
+    app = application(store_of(translator), Keys(), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
         targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
         assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
@@ -769,7 +769,7 @@ def test_a_server_takes_the_better_route(model):
         "en-de": {"direct": 40.0, "fr": 50.0},
     }
     translator.directions = [*WITHOUT, Direction("fr", "de")]
-    app = application(store_of(translator), Keys({}), Limits(), local=True)
+    app = application(store_of(translator), Keys(), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
         for source, target, route in (("de", "fr", None), ("fr", "de", ["fr", "en", "de"]), ("en", "fr", None)):
             answer = asking.post("/translate", json={"q": "zu fe ga", "source": source, "target": target}).json()

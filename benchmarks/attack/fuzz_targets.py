@@ -50,7 +50,7 @@ from transduce.wings.parsing.evalb import read_parameters
 from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
-from transduce.wings.serving.keys import Keys, read_keys
+from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits, limits_from
 from transduce.wings.serving.models import Model
 from transduce.wings.serving.payload import Asked, Detection, Texts, check_limits, parse, validate
@@ -294,7 +294,7 @@ def address() -> tuple[str, int]:
         store = ModelStore([Model.read("served", PLACE / "served")], partial(load, engine="torch", threads=1))
         store.load_all()
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-    app = application(store, Keys({}), Limits(per_address=10**9), local=True)
+    app = application(store, Keys(), Limits(per_address=10**9), local=True)
     threading.Thread(target=network.run, args=(app, listening, Limits(), []), daemon=True).start()
     return listening.getsockname()
 
@@ -367,7 +367,7 @@ FOLDER_FILES: dict[str, Callable[[Path], object]] = {
     "preparation.json": read_facts,
     shards.PLAN: plan_of_shards,
     "translations.jsonl": interrupted,
-    "keys": lambda folder: read_keys(folder / "keys"),
+    "keys": lambda folder: Keys(folder / "keys"),
 }
 
 

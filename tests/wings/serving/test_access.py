@@ -29,17 +29,18 @@ from starlette.testclient import TestClient
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from transduce.text.languages import Direction, nearest_code
+from transduce.wings.serving import network
 from transduce.wings.serving.access import AccessControl, RateLimit
 from transduce.wings.serving.api import application
 from transduce.wings.serving.command import _origins
 from transduce.wings.serving.downloads import Downloads
-from transduce.wings.serving.keys import Keys, add_key, read_keys
+from transduce.wings.serving.keys import Keys, add_key
 from transduce.wings.serving.languages import Detector
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.payload import Texts, _is_deeper, parse
 
 WORDED = {"q": "ka lo", "source": "ka", "target": "zu"}
-NOBODY = Keys({})
+NOBODY = Keys()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def key(tmp_path: Path) -> str:
 def test_everything_needs_a_key_but_the_page_and_health(
     tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str
 ) -> None:
-    app = guard(tokenizer, engine, read_keys(tmp_path / "keys"))
+    app = guard(tokenizer, engine, Keys(tmp_path / "keys"))
     page = {path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()}
     free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css", "/languages", "/frontend/settings"}
     free |= {f"/{name}" for name in page - {"index.html"}}
@@ -107,7 +108,7 @@ def test_everything_needs_a_key_but_the_page_and_health(
 
 
 def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
-    with client(guard(tokenizer, engine, read_keys(tmp_path / "keys"))) as asking:
+    with client(guard(tokenizer, engine, Keys(tmp_path / "keys"))) as asking:
         long = WORDED | {"q": "ka\n" * 6000}  # with the key at its end, no more than 64 KiB
         file = {"file": ("a.txt", b"ka lo")}
         for wrong, status in (("", 200), ("x", 403)):
@@ -136,13 +137,13 @@ def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     status, key, _ = run(capsys, "serve", "--new-key", "alice", "--keys", file)
     assert status == 0 and re.fullmatch(r"[\w-]{43}\n", key)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and key.strip() not in file.read_text()
-    assert read_keys(file).owner(key.strip()) == "alice" and read_keys(file).owner(key) is None
+    assert Keys(file).owner(key.strip()) == "alice" and Keys(file).owner(key) is None
     status, _, error = run(capsys, "serve", "--new-key", "alice", "--keys", file)
     assert status == 2 and "already" in error
     assert run(capsys, "serve", "--new-key", "a b", "--keys", file)[0] == 2
     file.write_text(file.read_text().rstrip("\n"))  # by an editor
     other = add_key(file, "bob")
-    assert [read_keys(file).owner(each) for each in (key.strip(), other, "")] == ["alice", "bob", None]
+    assert [Keys(file).owner(each) for each in (key.strip(), other, "")] == ["alice", "bob", None]
     for damaged in ("", "# none\n", "alice\n", "alice\tx\n", "\udcff", file.read_text() + "bob\t" + "0" * 64 + "\n"):
         (tmp_path / "damaged").write_text(damaged, errors="surrogateescape")
         status, _, error = run(capsys, "serve", tmp_path, "--keys", tmp_path / "damaged")
@@ -150,6 +151,23 @@ def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     for missing in (tmp_path / "none", tmp_path):
         assert run(capsys, "serve", tmp_path, "--keys", missing)[0] == 2
     assert run(capsys, "serve", "--new-key", "alice", "--keys", tmp_path)[0] == 2
+
+
+def test_the_file_of_keys_may_change(capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str) -> None:
+    file = tmp_path / "keys"
+    keys, alices = Keys(file), file.read_text()
+    added = add_key(file, "bob")
+    assert [keys.owner(each) for each in (key, added)] == ["alice", "bob"]
+    file.write_text(file.read_text().removeprefix(alices))
+    assert [keys.owner(each) for each in (key, added, key)] == [None, "bob", None]
+    assert capsys.readouterr().err.count("Keys that are valid now: 1.") == 1
+    file.write_text("bob\n")
+    assert keys.owner(added) == "bob" and keys.owner(key) is None
+    assert capsys.readouterr().err.count("The keys from before the change stay valid.") == 1
+    file.unlink()
+    assert keys.owner(added) == "bob"
+    file.write_text("# nobody\n")
+    assert keys.owner(added) is None and keys
 
 
 # -- rates
@@ -178,7 +196,7 @@ def test_nobody_gets_more_than_there_is(per_minute: int, pauses: list[float]) ->
 
 def test_too_many_requests(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
     other = add_key(tmp_path / "keys", "bob")
-    with client(guard(tokenizer, engine, read_keys(tmp_path / "keys"), per_key=2), "192.0.2.1") as asking:
+    with client(guard(tokenizer, engine, Keys(tmp_path / "keys"), per_key=2), "192.0.2.1") as asking:
         asked = [asking.get("/languages", headers={"X-API-Key": each}) for each in (key, key, key, other)]
         assert [answer.status_code for answer in asked] == [200, 200, 429, 200]
         assert 1 <= int(asked[2].headers["retry-after"]) <= 30 and "Too many" in asked[2].json()["error"]
@@ -335,7 +353,7 @@ def test_at_home_a_proxy_changes_nothing_for_requests_that_it_has_not_forwarded(
 
 def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [add_key(tmp_path / "keys", name) for name in ("one", "two")]
-    known, compared = read_keys(tmp_path / "keys"), []
+    known, compared = Keys(tmp_path / "keys"), []
 
     def compare(one: bytes, other: bytes) -> bool:
         compared.append(other)
@@ -355,6 +373,52 @@ def test_depth_is_counted_outside_of_strings(value: object) -> None:
 
     body = json.dumps(value).encode()
     assert [_is_deeper(body, limit) for limit in range(5)] == [depth(value) > limit for limit in range(5)]
+
+
+def test_the_languages_of_the_server_are_detected_first() -> None:
+    detector = Detector(["en", "de"])
+    assert detector.detect("Es regnet")[0].language == "de"
+    assert {each.language for each in detector.detect("Es regnet")} <= {"en", "de"}
+    assert detector.detect("今天天气很好，我们去公园散步吧。")[0].language == "zh"
+    assert detector.detect("12 + 3") == [("und", 0.0)]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(tokenizer: Tokenizer, engine: Echo) -> None:
+    with client(guard(tokenizer, engine)) as asking:
+        for form in ("text", "html"):
+            answer = asking.post("/translate", json=WORDED | {"q": "\ufeffka lo", "format": form})
+            assert answer.json()["translatedText"].removeprefix("\ufeff") == "ka lo"
+    assert {text for batch in engine.searched for text in batch} == {"ka lo"}
+
+
+def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> None:
+    """.NET writes them so."""
+    names = {
+        "=?utf-8?B?w7xiZXIudHh0?=": "%C3%BCber.zu.txt",
+        "=?utf-8?Q?a=00b=2Etxt?=": "ab.zu.txt",
+        "=?x?B?zz?=.txt": "%3D%3Fx%3FB%3Fzz%3F%3D.zu.txt",
+    }
+    with client(guard(tokenizer, engine)) as asking:
+        for name, expected in names.items():
+            answer = asking.post("/translate_file", data=WORDED, files={"file": (name, b"ka lo")})
+            found = asking.get(answer.json()["translatedFileUrl"]).headers["content-disposition"]
+            assert found.endswith(expected), (name, found)
+        for fields, reason in (({"source": "ka"}, "source and target"), ({"target": "zu"}, "")):
+            answer = asking.post("/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")})
+            assert answer.status_code == (400 if reason else 200) and reason in answer.text
+        assert "field file with a filename" in asking.post("/translate_file", data=WORDED | {"file": "ka"}).text
+
+
+def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: Echo) -> None:
+    urls = []
+    for address in ("192.0.2.9", "192.0.2.3"):
+        app = network.config(guard(tokenizer, engine, proxied=True), Limits(), ["192.0.2.9"]).app
+        with client(app, address) as asking:
+            headers = {"X-Forwarded-Prefix": "/tr/", "X-Forwarded-For": "192.0.2.1", "Host": "localhost"}
+            answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", b"ka lo")}, headers=headers)
+            urls.append(answer.json()["translatedFileUrl"])
+            assert asking.get(urls[-1].replace("/tr/", "/")).status_code == 200
+    assert [url.startswith("http://localhost/tr/download_file/") for url in urls] == [True, False]
 
 
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:

@@ -33,6 +33,7 @@ from waiting import PATIENCE, wait_for
 
 pytest.importorskip("fastapi", reason="pip install 'transduce[serve]'")
 
+from transduce.wings.serving import store as stores
 from transduce.wings.serving.api import application
 from transduce.wings.serving.catalogue import Catalogue, Catalogues, named_folders
 from transduce.wings.serving.keys import Keys
@@ -84,7 +85,7 @@ class Store(ModelStore):
 
 @contextlib.contextmanager
 def client(store: ModelStore, **limits: int) -> Iterator[TestClient]:
-    app = application(store, Keys({}), Limits(**limits), local=True)
+    app = application(store, Keys(), Limits(**limits), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as client:
         yield client
 
@@ -272,6 +273,14 @@ def test_more_models_than_fit_are_refused():
         Store("a", limit=0.5)
 
 
+def test_models_that_need_less_than_their_files_fit_together():
+    store = Store("a", "b", limit=2)
+    for model in store.models:
+        model.weight_bytes = 2  # until its engine has been loaded
+    asyncio.run(ask(store, "a", "b"))
+    assert store.in_memory == ["a", "b"] and store.reads == ["a", "b", "a"]
+
+
 def test_answers_are_right_while_models_are_loaded_and_dropped():
     store = Store("lo", "mi", "nu", limit=1)
     with client(store) as asking, ThreadPoolExecutor(64) as clients:
@@ -428,6 +437,16 @@ def test_a_version_whose_manifest_was_copied_first_is_used_when_its_files_are_co
 
     asyncio.run(body())
     assert capsys.readouterr().err.count("so the old version stays") == 1
+
+
+def test_an_unexpected_error_does_not_end_the_watching(versions, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "model"
+    shutil.copytree(versions[0], folder)
+    store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
+    copy_into(folder, versions[1])
+    monkeypatch.setattr(stores, "summarize", lambda _: None)  # has no attribute
+    asyncio.run(store._replace(store.models[0], State.of(folder)))
+    assert "so the old version stays: AttributeError" in capsys.readouterr().err
 
 
 def test_a_refused_version_is_loaded_once(versions, tmp_path):

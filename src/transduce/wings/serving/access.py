@@ -147,6 +147,8 @@ class AccessControl:
         foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
         if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
             raise HTTPException(403, "Cross-site requests are not allowed.")
+        if headers.get("content-encoding", "identity") != "identity":
+            raise HTTPException(415, "Compressed bodies are not supported. Send the body without Content-Encoding.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
             raise HTTPException(400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"})
         limit = self._limits.document if path == UPLOAD else self._limits.body

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -17,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from transduce.decoding.types import Term, Translation, TranslationOptions
+from transduce.decoding.types import Translation, TranslationOptions, as_terms
 from transduce.system.errors import UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
@@ -28,19 +27,12 @@ from transduce.wings.serving.downloads import Downloads
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
+from transduce.wings.serving.page_routes import add_page
 from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
-from transduce.wings.serving.reference import reference
 from transduce.wings.serving.service import AUTO, Order, Service
 from transduce.wings.serving.store import ModelStore
 
 Result = TypeVar("Result")
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
-CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 MODEL_HEADER = "X-Model"
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
@@ -89,17 +81,20 @@ def application(
         service,
         keys,
         limits,
-        open_paths={"/health", *_add_page(app)},
+        open_paths={"/health", *add_page(app)},
         local=local,
         proxied=proxied,
         origins=origins,
     )
     if not origins:
         return checked
-    headers = ["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER]
-    methods, read = ["GET", "POST"], [MODEL_HEADER, "Retry-After", "Content-Disposition"]
     return CORSMiddleware(
-        checked, allow_origins=origins, allow_methods=methods, allow_headers=headers, expose_headers=read
+        checked,
+        allow_origins=origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER],
+        expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
+        allow_private_network=True,  # a page of the internet may use a server of its visitor
     )
 
 
@@ -117,8 +112,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             detected = await service.sources(texts, catalogue, asked.target, html=asked.format == "html")
             sources = [each.language for each in detected]
             columns["detectedLanguage"] = list(map(payload.detected, detected))
-        glossary = tuple(Term(*term) for term in asked.glossary.items())
-        options = TranslationOptions(asked.alternatives + 1, asked.alignment, glossary, sentences=True)
+        terms = as_terms(asked.glossary)
+        options = TranslationOptions(asked.alternatives + 1, asked.alignment, terms, sentences=True)
         order = Order(options, asked.beam_size)
         work = service.translate_html if asked.format == "html" else service.translate
         routes = {source: catalogue.route(source, asked.target) for source in sources}
@@ -169,11 +164,13 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):
             boundary(request.headers["content-type"])
         async with request.form(max_files=1, max_fields=8) as form:
-            file, source, target = form.get("file"), form.get("source"), form.get("target")
+            file, source, target = form.get("file"), form.get("source") or AUTO, form.get("target")
             name = form.get("model", "")
-            if not isinstance(file, UploadFile) or not isinstance(source, str) or not isinstance(target, str):
-                raise UserError("Send a document as multipart/form-data with the fields file, source and target.")
-            document, content = (file.filename or "").replace("\0", ""), await file.read()
+            if not isinstance(file, UploadFile):
+                raise UserError("Send a document as multipart/form-data, in the field file with a filename.")
+            if not isinstance(source, str) or not isinstance(target, str):
+                raise UserError("Send the language codes of the document as text, in the fields source and target.")
+            document, content = payload.file_name(file.filename or ""), await file.read()
         catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
         if source == AUTO:
             shown = await service.shown(content, target, document)
@@ -234,25 +231,6 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
     @app.get("/metrics", summary="Metrics for Prometheus")
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
-
-
-def _add_page(app: FastAPI) -> list[str]:
-    """Add the web page, its assets and /docs to the application. Returns the paths of the page and the assets."""
-    found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
-    found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
-    found["/"] = found.pop("/index.html")
-
-    def add(path: str, content: bytes) -> None:
-        kind = CONTENT_TYPES.get(path.rpartition(".")[2], "text/html") + "; charset=utf-8"
-
-        @app.get(path, include_in_schema=False)
-        async def asset() -> Response:
-            return Response(content, headers={**PAGE_HEADERS, "Content-Type": kind})
-
-    add("/docs", reference(app.openapi()).encode())
-    for path, each in found.items():
-        add(path, each.read_bytes())
-    return list(found)
 
 
 async def _fields(request: Request, limits: Limits) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def serve(
         from transduce.wings.serving.access import is_local
         from transduce.wings.serving.api import application
         from transduce.wings.serving.catalogue import named_folders
-        from transduce.wings.serving.keys import Keys, add_key, read_keys
+        from transduce.wings.serving.keys import Keys, add_key
         from transduce.wings.serving.limits import limits_from, memory_from, rows
     except ImportError as error:
         raise UserError(f"Serving needs the package {error.name}: pip install 'transduce[serve]'.") from None
@@ -83,7 +83,7 @@ def serve(
         raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
     if local and keys is None and any(ipaddress.ip_network(address).is_loopback for address in proxy):
         log("Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too.")
-    owners = read_keys(keys) if keys else Keys({})
+    owners = Keys(keys)
     listening = _listen(host, port)  # fails before the models are loaded
     store = _store(named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf)
     app = application(store, owners, limits, local=local, proxied=bool(proxy), origins=origins)
@@ -100,7 +100,7 @@ def serve(
 def _origins(names: Sequence[str]) -> list[str]:
     """Check the origins of --cors, and return them as browsers write them."""
     for name in names:
-        if name != "*" and not re.fullmatch(r"https?://(?:(?![/?#@])[!-~])+/?", name):
+        if name != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://(?:(?![/?#@])[!-~])+/?", name):
             raise UserError(f"--cors: '{name}' is not an origin. Write, for example, https://example.org, or *.")
     lower = [name.removesuffix("/").lower() for name in names]
     return [re.sub("^(http:.*):80$|^(https:.*):443$", r"\1\2", name) for name in lower]

@@ -11,6 +11,7 @@ import secrets
 import shlex
 from pathlib import Path
 
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.plain import read_lines
 
@@ -19,37 +20,58 @@ KEY_LINE = re.compile(r"([^\t]+)\t([0-9a-f]{64})")
 
 
 class Keys:
-    """The API keys of a server. A server without keys accepts all clients."""
+    """The API keys in a file, which is read again when it changes. A server without such a file accepts all clients."""
 
-    def __init__(self, digests: dict[str, str]):
-        """`digests` maps the name of each key's owner to the SHA-256 of the key."""
-        self._digests = [(name, digest.encode("ascii")) for name, digest in digests.items()]
+    def __init__(self, path: Path | None = None):
+        """Raises UserError if a line of the file is invalid, a name has two keys, or the file has no key."""
+        self._path, self._stamp = path, path and _stamp(path)
+        self._digests = _read(path) if path else []
+        if path and not self._digests:
+            raise UserError(f"{path} holds no key. Add one with `{_command(path)}`.")
 
     def __bool__(self) -> bool:
-        return bool(self._digests)
+        return self._path is not None
 
     def owner(self, key: str) -> str | None:
         """The name of a key's owner, or None if the key is unknown."""
+        if self._path and (stamp := _stamp(self._path)) != self._stamp:
+            self._stamp = stamp
+            try:
+                self._digests = _read(self._path)
+                log(f"{self._path} has changed. Keys that are valid now: {len(self._digests):,}.")
+            except UserError as error:
+                log(f"{error} The keys from before the change stay valid.")
         digest = _digest(key).encode("ascii")
         owners = [name for name, known in self._digests if hmac.compare_digest(digest, known)]
         return owners[0] if owners else None
 
 
-def read_keys(path: Path) -> Keys:
-    """Read a file of API keys. Raises UserError if a line is invalid, a name has two keys, or the file has no key."""
-    digests, command = {}, f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes with a file; empty if there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return ()
+    return state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def _command(path: Path) -> str:
+    return f"transduce serve --new-key NAME --keys {shlex.quote(str(path))}"
+
+
+def _read(path: Path) -> list[tuple[str, bytes]]:
+    """The names and digests of all keys. Raises UserError as Keys does, but not for a file without keys."""
+    digests = dict[str, bytes]()
     for number, line in enumerate(read_lines(str(path)), 1):
         if not line.strip() or line.startswith("#"):
             continue
         match = KEY_LINE.fullmatch(line)
         if match is None:
-            raise UserError(f"{path}:{number}: expected a name, a TAB and a hash. Add a key with `{command}`.")
+            raise UserError(f"{path}:{number}: expected a name, a TAB and a hash. Add a key with `{_command(path)}`.")
         if match[1] in digests:
             raise UserError(f"{path}:{number}: {match[1]} has two keys. Remove one of the lines.")
-        digests[match[1]] = match[2]
-    if not digests:
-        raise UserError(f"{path} holds no key. Add one with `{command}`.")
-    return Keys(digests)
+        digests[match[1]] = match[2].encode("ascii")
+    return [*digests.items()]
 
 
 def add_key(path: Path, name: str) -> str:

@@ -51,11 +51,16 @@ class Detector:
         self._labels = {code: label for code, label in labels.items() if label}
 
     def detect(self, text: str) -> list[Detected]:
-        """Rank the likeliest languages of a text. A text without letters is UNDETERMINED."""
-        code = {label: code for code, label in reversed(self._labels.items())}
-        likeliest = [(label, value) for label, value in self._rank(text).items() if value >= MIN_LISTED]
-        found = [Detected(code.get(label, label), round(100 * value, 1)) for label, value in likeliest]
-        return found or [Detected(UNDETERMINED, 0.0)]
+        """Rank the likeliest languages of a text. A text without letters is UNDETERMINED.
+
+        Languages that the server does not translate are left out, unless they are much likelier than those it does.
+        """
+        code, ranked = {label: code for code, label in reversed(self._labels.items())}, self._rank(text)
+        best = max((ranked.get(label, 0.0) for label in code), default=0.0)
+        likeliest = [(label, value) for label, value in ranked.items() if label in code or _much_likelier(value, best)]
+        found = [Detected(code.get(each, each), round(100 * value, 1)) for each, value in likeliest]
+        listed = [each for each in found if each.confidence >= 100 * MIN_LISTED]
+        return listed or found[:1] or [Detected(UNDETERMINED, 0.0)]
 
     def choose(self, text: str, among: Sequence[str], usual: str = "", kept: str = "") -> Detected:
         """Choose the language of a text from the codes `among`, or `kept` if that is much likelier.

@@ -1,10 +1,12 @@
 """Runs uvicorn as the HTTP server, with time limits for slow clients."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import re
 import select
+import signal
 import socket
 import sys
 import time
@@ -34,17 +36,21 @@ OTHER_FILES = 100  # open files that are not connections: libraries, uploads
 ACCEPT_SECONDS, READ_SECONDS = 1.0, 0.2  # after SIGTERM
 HEADERS_END = re.compile(rb"\A\r\n|\r\n\r\n|\n[ \t]|\n(?<!\r\n)")  # or a line that is continued or ends in a bare LF
 CONNECTIONS_PER_LIMIT = 3  # serve N connections, read a request of the next N to answer 503, close the rest
+ABSOLUTE_FORM = re.compile(r"\Ahttps?://[^/]*", re.IGNORECASE)  # of a request target (RFC 9112)
+LINGER_SECONDS = 5.0  # before a connection is closed while the client sends
 TOO_MANY = JSONResponse({"error": "Too many connections. Try later."}, 503, {"Retry-After": "1", "Connection": "close"})
 
 
 def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) -> None:
-    """Serve requests until SIGINT or SIGTERM. Accepted requests are answered before the function returns."""
+    """Serve requests until SIGINT, SIGTERM or SIGHUP. Accepted requests are answered before the function returns."""
     allowed = _connections(limits.connections)
     if allowed < limits.connections:
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
     gc.collect()
     gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # the terminal was closed
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
 
@@ -86,6 +92,9 @@ def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
         if scope["type"] == "http" and scope["client"][0] not in behind.trusted_hosts:
             headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"x-forwarded-")]
             scope = {**scope, "headers": headers}
+        if scope["type"] == "http":
+            prefix = dict(scope["headers"]).get(b"x-forwarded-prefix", b"").decode("latin-1").rstrip("/")
+            scope = {**scope, "path": ABSOLUTE_FORM.sub("", scope["path"]) or "/", "root_path": prefix}
         await behind(scope, receive, send)
 
     return checked
@@ -101,17 +110,44 @@ class _Headers(ReceiveBuffer):
         return super().maybe_extract_lines()
 
 
+class _Lingering:
+    """A transport that discards what a client still sends, before it closes. Otherwise the client may lose the answer.
+
+    The same as nginx's lingering_close.
+    """
+
+    def __init__(self, transport: asyncio.Transport, protocol: "_Deadlines"):
+        self._transport, self._protocol = transport, protocol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._protocol.lingers or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing() or self._protocol.conn.their_state is not h11.SEND_BODY:
+            self._transport.close()
+            return
+        self._protocol.lingers = True
+        self._protocol.flow.resume_reading()
+        with contextlib.suppress(OSError):  # the client has gone
+            self._transport.write_eof()
+        self._protocol.loop.call_later(LINGER_SECONDS, self._transport.close)
+
+
 class _Deadlines(H11Protocol):
     """A connection with time limits for receiving the headers and the body, and for sending the response."""
 
     limits: ClassVar[Limits]
     is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
+    lingers = False  # what arrives is discarded
     _client_state: Any = None
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
         self.conn._receive_buffer = _Headers()
         transport.set_write_buffer_limits(0)  # pause_writing is called as soon as the client does not read
         if len(self.connections) > self.limits.connections:
@@ -121,6 +157,8 @@ class _Deadlines(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
+        if self.lingers:
+            return
         super().data_received(data)
         if self.is_last and self.cycle:  # uvicorn then closes the connection after the response, and says so in it
             self.cycle.scope["headers"] = [*self.cycle.scope["headers"], CLOSE_HEADER]

@@ -1,8 +1,10 @@
 """Parses requests that are sent as JSON, as forms or as query strings."""
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from email.header import decode_header, make_header
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
@@ -92,6 +94,13 @@ def boundary(content_type: str) -> bytes:
     if not parameters.get(b"boundary"):
         raise UserError("The form's Content-Type names no boundary.")
     return parameters[b"boundary"]
+
+
+def file_name(given: str) -> str:
+    """The name of an uploaded file. .NET sends a name that is not ASCII as in e-mails (RFC 2047)."""
+    with contextlib.suppress(ValueError, LookupError):
+        given = str(make_header(decode_header(given))) if given.startswith("=?") else given
+    return given.replace("\0", "")
 
 
 def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
@@ -197,7 +206,10 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         values.setdefault(name, []).append(value)
     fields: dict[str, Any] = {name: items[0] if len(items) == 1 else items for name, items in values.items()}
     if isinstance(terms := fields.get("glossary"), str) and terms:
-        fields["glossary"] = _json(terms.encode(), 1)
+        try:
+            fields["glossary"] = _json(terms.encode(), 1)
+        except UserError:
+            raise UserError('The field glossary must be a JSON object: {"term": "translation"}.') from None
     return fields
 
 

@@ -201,7 +201,7 @@ class Service:
 
 def _page(text: str) -> bytes:
     """The content of the file PAGE for the HTML text of a request."""
-    return (BYTE_ORDER_MARK + text).encode()
+    return (BYTE_ORDER_MARK + text.removeprefix(BYTE_ORDER_MARK)).encode()
 
 
 def _plan(

@@ -62,6 +62,11 @@ class ModelStore:
         models = list(dict.fromkeys(hop.model for route in routes for hop in route))
         with contextlib.ExitStack() as held:
             async with self._door:
+                for model in models if sum(model.weight_bytes for model in models) > self._limit else ():
+                    if model.last_used == 0:  # never loaded: its engine may need less than the weights file has
+                        await self._make_room([model])
+                        with self._hold(model):
+                            await self._loaded(model)
                 await self._make_room(models)
                 for model in models:
                     held.enter_context(self._hold(model))
@@ -215,8 +220,8 @@ class ModelStore:
                 self._incoming = size
                 model.loading = renewal = asyncio.create_task(self._renew(model, state))
             await renewal
-        except (UserError, OSError) as error:
-            self._refuse(model, state, str(error))
+        except Exception as error:  # which would end the watching
+            self._refuse(model, state, str(error) if isinstance(error, UserError | OSError) else repr(error))
 
     async def _renew(self, model: Model, state: State) -> bool:
         try:
