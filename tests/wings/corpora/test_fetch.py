@@ -648,6 +648,24 @@ def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: py
     assert "that the table describes" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
 
 
+def test_only_its_own_downloads_are_removed(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "toy.downloads"
+    arguments = offer(site, tmp_path)
+    for _ in range(2):
+        assert run(capsys, *arguments, "--downloads", folder)[0] == 0
+        (archive,) = folder.iterdir()
+    archive.with_name(f"{archive.name}.{'0' * 16}.part").touch()
+    (folder / "precious").touch()
+    assert run(capsys, *arguments)[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["precious"]
+    shutil.rmtree(tmp_path / "toy")
+    assert run(capsys, *arguments)[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["precious"]
+    (folder / "precious").unlink()
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
 def test_nothing_is_downloaded_unasked(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     *_, option, file = offer(site, tmp_path)
     status, output, _ = run(capsys, "fetch", option, file)

@@ -44,7 +44,7 @@ def fetch(
     entry, request = find(entries, name)
     from transduce.wings.corpora.fetch import corpus as fetching  # urllib, ssl: too slow for --help
 
-    if out and (fetched := fetching.already_fetched(name, out)):
+    if out and (fetched := fetching.already_fetched(name, out, downloads)):
         log(f"{out} already holds {name}.")
         _print_fetched(fetched)
         return

@@ -9,6 +9,7 @@ OUT.downloads/                       the downloads, until OUT is complete
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import digest, make_folder, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
-from transduce.wings.corpora.fetch.download import download, file_name
+from transduce.wings.corpora.fetch.download import download, file_name, remove_download
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
@@ -40,22 +41,27 @@ class Fetched(NamedTuple):
         return [self.folder / f"{split}.{language}" for language in self.languages]
 
 
-def already_fetched(name: str, out: Path) -> Fetched | None:
-    """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content."""
+def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched | None:
+    """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content.
+
+    Removes temporary files of killed processes and, unless `kept` is a folder, the downloads in OUT.downloads.
+    """
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
-        corpus = facts["corpus"]
+        corpus, names = facts["corpus"], [file_name(file["url"]) for file in facts["downloads"]]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
             raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
         return None
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out} to fetch the corpus again.") from None
     if corpus != name:
         raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
     verify(out, hashes=True)
-    _clear(out)
+    remove_leftovers(out.parent, out.name, sole_writer=True)
+    if not kept:
+        _remove_downloads(out, names)
     return fetched
 
 
@@ -68,14 +74,14 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
             raise UserError(f"{file.url} and {other} share a file name in {folder}. Move one URL to another corpus.")
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
-        fetched = already_fetched(corpus.name, out)  # another process may just have finished
+        fetched = already_fetched(corpus.name, out, folder)  # another process may just have finished
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
-            _clear(out)
+            remove_leftovers(out.parent, out.name, sole_writer=True)
             with write_folder(out) as aside:
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
-        _clear(out)
+        _remove_downloads(out, urls)
     return fetched
 
 
@@ -83,13 +89,15 @@ def _downloads(out: Path) -> Path:
     return out.with_name(out.name + ".downloads")
 
 
-def _clear(out: Path) -> None:
-    """Remove temporary files of killed processes. If `out` exists, also remove its unused downloads."""
-    remove_leftovers(out.parent, out.name, sole_writer=True)
-    downloads = _downloads(out)
-    if out.exists() and downloads.exists():
-        with suppress(UserError), file_lock(downloads / LOCK, f"{downloads} is in use."):
-            shutil.rmtree(downloads, ignore_errors=True)
+def _remove_downloads(out: Path, names: Iterable[str]) -> None:
+    """Remove the downloads `names` from OUT.downloads, and the folder if it is then empty."""
+    folder = _downloads(out)
+    if folder.exists():
+        with suppress(OSError, UserError):
+            with file_lock(folder / LOCK, f"{folder} is in use."):
+                for name in names:
+                    remove_download(folder / name)
+            folder.rmdir()
 
 
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:

@@ -67,6 +67,12 @@ def read_address(url: str) -> bytes:
     return _retry(attempt, url, lambda: 0)
 
 
+def remove_download(path: Path) -> None:
+    """Remove a downloaded file and its partial file."""
+    for file in (path, _partial(path)):
+        file.unlink(missing_ok=True)
+
+
 def file_name(url: str) -> str:
     """The file name for a download from `url`, valid on every file system."""
     address = urlsplit(url)
