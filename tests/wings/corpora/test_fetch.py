@@ -412,6 +412,37 @@ def test_a_wrong_checksum(site: Site, tmp_path: Path, capsys: pytest.CaptureFixt
     check_whole(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf\n<!DOCTYPE  html>",
+        b"<?xml version='1.0'?>\n<!DOCTYPE html PUBLIC>",
+        b"<!-- a --><!--\nb -->\n<HTML lang=en>",
+        b"<head>",
+        b'{"error": 403}',
+    ],
+)
+def test_a_web_page_is_no_corpus(
+    content: bytes, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "it is a web page" in refused(capsys, *offer(site, tmp_path, content, checksum=""))
+    assert not [*tmp_path.glob("toy.downloads/*")]
+
+
+def test_texts_that_look_like_web_pages(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And do so for long: comments without an end take no time."""
+    for language in ("en", "de"):
+        site.files[f"/{language}"] = b"<!---->" * 5000 + b"<header>" + language.encode()
+    file = table(tmp_path, train=[part(site, "/{language}")])
+    assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)[0] == 0
+
+
+def test_one_file_for_both_languages(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site.files["/en"] = site.files["/de"] = b"Your trial has ended.\n"
+    file = table(tmp_path, train=[part(site, "/{language}")])
+    assert "are byte-identical" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+
+
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
     """No file may become larger, which is what a full disk looks like."""
@@ -562,7 +593,7 @@ REFUSED = {
     "zip that begins before the file": (zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7), "is damaged"),
     "bit rot": (tar(MEMBERS)[:9000] + b"\xff" * 100 + tar(MEMBERS)[9100:], "is damaged"),
     "web page": (b"<html>Log in</html>", "it is a web page"),
-    "empty": (b"", "is damaged"),
+    "empty": (b"", "it is empty (0 bytes, removed)"),
     "not aligned": (tar(MEMBERS | {"data/train.en": b"one\n"}), "has 1 lines and data/train.de has 3,000"),
     "no text": (tar({"data/train.en": b"", "data/train.de": b""}), "has no text"),
 }

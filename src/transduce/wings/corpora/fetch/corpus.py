@@ -6,6 +6,7 @@ OUT/manifest.json                    size and SHA-256 of each file above
 OUT.downloads/                       the downloads, until OUT is complete
 """
 
+import filecmp
 import json
 import os
 import shutil
@@ -116,7 +117,7 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
     pairs = {}
     for name, split in corpus.splits.items():
         for part in split:
-            _check_aligned(part, *(written[side] for side in part.sides))
+            _check_aligned(part, paths, *(written[side] for side in part.sides))
             for side in part.sides:
                 _append(folder / f"{name}.{side.language}", staged[side])
         pairs[name] = sum(written[part.source].lines for part in split)
@@ -127,8 +128,14 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
     return fetched
 
 
-def _check_aligned(part: Part, source: Written, target: Written) -> None:
+def _check_aligned(part: Part, paths: dict[Download, Path], source: Written, target: Written) -> None:
     names = [side.member or side.download.url for side in part.sides]
+    files = [paths[side.download] for side in part.sides]
+    if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
+        raise UserError(
+            f"{files[0]} and {files[1]} are byte-identical. Does a proxy ask for a login? "
+            "Remove both to fetch them again, or correct the table."
+        )
     if source.lines != target.lines:
         raise UserError(
             f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}. "

@@ -37,6 +37,11 @@ MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
 MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
 UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
 PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
+MAX_PROLOG_BYTES = 1 << 14  # of a web page, before its first tag
+WEB_PAGE = re.compile(
+    rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+(<!doctype\s+html|<(html|head|body)\b|\{\s*\"error\")",
+    re.DOTALL | re.IGNORECASE,
+)
 HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
 Answer = TypeVar("Answer")
@@ -200,17 +205,18 @@ def _range(answer: Any) -> tuple[int, int]:
 
 
 def _check(wanted: Download, path: Path) -> None:
-    """If the file is a web page, or its checksum is wrong, remove the file and raise UserError."""
+    """If the file is a web page or empty, or its checksum is wrong, remove the file and raise UserError."""
     algorithm, _, expected = wanted.checksum.partition(":")
     actual = digest(path, algorithm) if expected else ""
     if expected and actual == expected:
         return
     with path.open("rb") as file:
-        content = file.read(256).lstrip().lower()
-    if content.startswith((b"<!doctype html", b"<html")):
-        reason, hint = "it is a web page", "does a proxy ask for a login?"
-    elif expected:
-        reason, hint = f"its {algorithm} is {actual} instead of {expected}", "fetch it again, or correct the table."
+        content = file.read(MAX_PROLOG_BYTES)
+    if WEB_PAGE.match(content):
+        reason, hint = "it is a web page or an error message", "does a proxy ask for a login?"
+    elif expected or not content:
+        reason = f"its {algorithm} is {actual} instead of {expected}" if expected else "it is empty"
+        hint = "fetch it again, or correct the table."
     else:
         return
     size = path.stat().st_size
