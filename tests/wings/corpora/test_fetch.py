@@ -349,6 +349,70 @@ def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.
     assert [asked.range for asked in site.asked] == [f"bytes={len(site.files['/a.tgz'])}-"]
 
 
+def test_all_of_another_version_was_there(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = offer(site, tmp_path, checksum="")
+    site.faults = [cut(1000), status(404)]
+    refused(capsys, *arguments)
+    (part,) = tmp_path.glob("toy.downloads/*.part")
+    size = len(site.files["/a.tgz"])
+    part.write_bytes(bytes(size))
+    site.faults = [status(416, ETag='"new"', Content_Range=f"bytes */{size}")]
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
+@pytest.mark.parametrize("sent", ["bytes 0-999/*", "bytes 500-1499/*", "bytes 500-1499/1500", "chapters 1-2/3"])
+def test_a_part_that_nobody_asked_for(
+    sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path, checksum="")
+    site.faults = [lambda handler: handler.say(206, {"Content-Range": sent}, site.files["/a.tgz"][:1000])]
+    status, _, errors = run(capsys, *arguments)
+    assert status == 0 and "another part or version" in errors
+    check_whole(tmp_path)
+
+
+@pytest.mark.parametrize("tag, sent", [("{}", "1000-9999/10000"), ("", "500-9499/10000"), ("", "1000-9999/*")])
+def test_a_server_that_sends_the_beginning_again_and_again(
+    tag: str, sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bytes that arrived before are no progress."""
+
+    def answer(handler: Handler) -> None:
+        headers = {"ETag": f'"{tag.format(len(site.asked))}"', "Content-Range": f"bytes {sent}"}
+        handler.say(206 if site.asked[-1].range else 200, headers | {"Content-Length": "9000"}, bytes(1000))
+
+    arguments = offer(site, tmp_path)
+    site.faults = [answer] * 50
+    assert "(6 tries)" in refused(capsys, *arguments)
+    assert len(site.asked) == 7
+
+
+@pytest.mark.parametrize(
+    "line", [b"SP\x1b[31mAM\n", b"HTTP/1.0 404 SP\x1b[31mAM\r\n\r\n", b"HTTP/1.0 503 SP\x85AM\r\n\r\n"]
+)
+def test_odd_characters_of_a_server(
+    line: bytes, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = offer(site, tmp_path)
+    site.faults = [lambda handler: handler.wfile.write(line) and None] * 6
+    sentence = refused(capsys, *arguments)
+    assert "SP" in sentence and sentence.isprintable()
+
+
+def test_a_download_that_the_server_compresses(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A server may also call the compression of the file itself an encoding."""
+    site.files["/a.zip"] = zipped(MEMBERS)
+    file = table(tmp_path, train=[part(site, "/a.zip", member="data/train.{language}")])
+    site.faults = [status(200, Content_Encoding="gzip")]
+    assert "Content-Encoding: gzip" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    assert len(site.asked) == 1
+    arguments = offer(site, tmp_path)
+    site.faults = [lambda handler: handler.say(200, {"Content-Encoding": "x-gzip"}, site.files["/a.tgz"])]
+    assert run(capsys, *arguments)[0] == 0
+    check_whole(tmp_path)
+
+
 def test_what_passes_is_waited_for(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path)
     site.faults = [status(500), status(503, Retry_After="0"), status(429)]

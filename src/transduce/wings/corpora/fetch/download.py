@@ -6,6 +6,7 @@ www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far (3f9c… i
 
 import hashlib
 import http.client
+import mimetypes
 import os
 import re
 import shutil
@@ -36,6 +37,7 @@ PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
 MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
 UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
+STARTS_OVER = "the server sends another part or version of the file; the download starts over"
 PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
 MAX_PROLOG_BYTES = 1 << 14  # of a web page, before its first tag
 WEB_PAGE = re.compile(
@@ -87,32 +89,39 @@ def file_name(url: str) -> str:
 
 def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
     """Call `attempt` until it succeeds. Raises UserError after a permanent error or MAX_FAILURES failures in a row."""
-    failures = 0
+    failures, reached = 0, progress()
     while True:
-        before, wait = progress(), 0.0
+        wait = 0.0
         try:
             return attempt()
         except urllib.error.HTTPError as error:
             with error:
-                reason = " ".join(f"the server answers {error.code} {error.reason}".split())
+                reason = _one_line(f"the server answers {error.code} {error.reason}")
                 seconds = error.headers.get("Retry-After", "") if error.headers else ""
             if error.code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table of corpora out of date?") from None
             wait = float(seconds) if seconds.isdecimal() else 0.0
         except (ValueError, http.client.InvalidURL) as error:  # this address is invalid, or one that it redirects to
-            raise UserError(f"{url} can't be fetched: {' '.join(str(error).split())}; is the address right?") from None
+            raise UserError(f"{url} can't be fetched: {_one_line(str(error))}; is the address right?") from None
         except (OSError, http.client.HTTPException) as error:
             cause = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise UserError(f"{url} can't be fetched: invalid certificate ({cause.verify_message}).") from None
             silent = f"no data arrived for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
-            reason = silent or str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
-        failures = 0 if progress() > before else failures + 1
+            reason = silent or _one_line(str(getattr(cause, "strerror", None) or cause)) or type(cause).__name__
+        size = progress()
+        failures = 0 if size > reached else failures + 1
+        reached = max(size, reached)  # a file that starts over makes no progress until it is larger than before
         if failures >= MAX_FAILURES:
             raise UserError(f"{url} can't be fetched: {reason} ({failures} tries). Repeat the command later to resume.")
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
         time.sleep(wait)
+
+
+def _one_line(text: str) -> str:
+    """The text of a server as one line of printable characters."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
@@ -126,16 +135,17 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
         if error.code != RANGE_NOT_SATISFIABLE or not size:
             raise
         with error:
-            if error.headers.get("Content-Range", "") == f"bytes */{size}":
+            is_same = not _mark(error) or part.name == path.name + _suffix(wanted, error, size)
+            if is_same and error.headers.get("Content-Range", "") == f"bytes */{size}":
                 return part
         part.unlink()
-        raise ConnectionError("the file on the server has changed; the download starts over") from None
+        raise ConnectionError(STARTS_OVER) from None
     with answer:
         offset, total = _range(answer)
         version = path.with_name(path.name + _suffix(wanted, answer, total))
         if offset and (offset, version) != (size, part):
-            part.unlink()
-            raise ConnectionError("the file on the server has changed; the download starts over")
+            part.unlink(missing_ok=True)
+            raise ConnectionError(STARTS_OVER)
         needed, free = total - _size(part), shutil.disk_usage(path.parent).free
         if needed > free:
             raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free. Make room.")
@@ -181,12 +191,17 @@ def _partial(path: Path) -> Path:
 
 
 def _suffix(wanted: Download, answer: Any, total: int) -> str:
-    """The suffix of the partial file, derived from the ETag or the date that the server sent."""
-    tag = answer.headers.get("ETag", "")
-    mark = tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
+    """The suffix of the partial file, derived from the file's version or, without one, from its size."""
+    mark = _mark(answer)
     if not mark and not wanted.checksum:
         return UNKNOWN_VERSION
     return f".{hashlib.sha256(f'{wanted.url} {mark or total}'.encode()).hexdigest()[:16]}.part"
+
+
+def _mark(answer: Any) -> str:
+    """The version of the file: the ETag, the date, or "" if the server sent neither."""
+    tag = answer.headers.get("ETag", "")
+    return str(tag if tag.startswith('"') else answer.headers.get("Last-Modified", ""))
 
 
 def _size(path: Path) -> int:
@@ -194,14 +209,15 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The offset of the answer's first byte in the file, and the file size (0 if unknown), in bytes."""
+    """The offset of the answer's first byte in the file, and the file size (0 if unknown), in bytes.
+
+    The offset is -1 if the server does not say which part of the file it sends, and how large the file is.
+    """
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
-    match = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", answer.headers.get("Content-Range", ""))
-    if not match:
-        raise ConnectionError("the server doesn't say which part of the file it sends")
-    return int(match[1]), int(match[2]) + 1 if match[3] == "*" else int(match[3])
+    match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
+    return (int(match[1]), int(match[2])) if match else (-1, 0)
 
 
 def _check(wanted: Download, path: Path) -> None:
@@ -237,5 +253,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """Send a request and return the server's answer."""
-    return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
+    """Send a request and return the server's answer. Raises UserError if the server compresses the file."""
+    answer = urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
+    encoding = _one_line(answer.headers.get("Content-Encoding", "")).lower()
+    own = mimetypes.guess_type(urlsplit(request.full_url).path)[1]  # some servers name it, and send the file as it is
+    if encoding not in ("", "identity", own, f"x-{own}"):
+        with answer:
+            raise UserError(
+                f"{request.full_url} can't be fetched: the server compresses it (Content-Encoding: {encoding}), which "
+                "transduce did not ask for. Download it with a browser, and put it into the folder of the downloads."
+            )
+    return answer
