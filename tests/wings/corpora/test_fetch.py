@@ -637,6 +637,8 @@ def link_in_zip(name: str) -> zipfile.ZipInfo:
 
 ZEROS = bytes(archive.MIN_LIMIT_BYTES + 1)
 DE = {"data/train.de": GERMAN}
+SPARSE = odd("data/train.en", size=3)
+SPARSE.pax_headers = {"GNU.sparse.map": "x"}
 PAX = b"30000000 comment=" + bytes(29_999_982) + b"\n"
 REFUSED = {
     "symlink": (tar(DE, also=(odd("data/train.en", tarfile.SYMTYPE, "/etc/passwd"),)), "is a link or a device"),
@@ -644,6 +646,11 @@ REFUSED = {
     "fifo": (tar(DE, also=(odd("data/train.en", tarfile.FIFOTYPE),)), "is a link or a device"),
     "device": (tar(DE, also=(odd("data/train.en", tarfile.BLKTYPE),)), "is a link or a device"),
     "link in a zip": (zipped({link_in_zip("data/train.en"): b"/etc/passwd"} | DE), "is a link or a device"),
+    "sparse": (tar(DE, also=(SPARSE,)), "is damaged"),
+    "endless": (
+        odd("endless", b"Z", size=1 << 70).tobuf(tarfile.GNU_FORMAT) + tar(MEMBERS, "w"),
+        "endless is too large",
+    ),
     "missing": (tar(DE), "doesn't hold data/train.en"),
     "twice": (tar(MEMBERS, also=(odd("data/train.en", size=3),)), "twice"),
     "bomb": (tar({"data/train.en": ZEROS}), "100 times its size"),
@@ -690,6 +697,16 @@ def test_licences_of_all_archives_are_kept(site: Site, tmp_path: Path, capsys: p
     parts = [part(site, f"/{name}.zip", member="t.{language}", notes=["LICENSE"]) for name in ("CC0", "MIT")]
     assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", table(tmp_path, train=parts))[0] == 0
     assert (tmp_path / "toy/LICENSE").read_text() == "CC0\n\nMIT"
+
+
+def test_a_licence_never_replaces_or_joins_a_file_of_the_corpus(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for note in ("data/train.en", "Train.DE", "SOURCE.md", "source.json", "manifest.json"):
+        file = table(tmp_path, train=[part(site, "/a.zip", member="{language}", notes=[note])])
+        sentence = refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+        assert f"the note {note} has" in sentence
+    assert not site.asked
 
 
 def test_addresses_that_nobody_can_have(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -821,7 +838,11 @@ def test_a_collection(
     assert [asked.path for asked in site.asked] == ["/Books/v9/de-en.txt.zip"]
     site.files["/api?corpus=Books&source=en&target=fr&version=latest"] = b'{"corpora": []}'
     site.files["/api?corpus=Books&source=en&target=cs&version=latest"] = b"<html>"
+    for language, odd in (("sk", {"size": 1e999}), ("sl", {"size": -1}), ("sr", {"version": "../x\ny"})):
+        answer = json.dumps({"corpora": [known | {"source": "en", "target": language} | odd]})
+        site.files[f"/api?corpus=Books&source=en&target={language}&version=latest"] = answer.encode()
     for name, reason in (
+        *((f"toys:Books:en-{language}", "is not a catalogue") for language in ("sk", "sl", "sr")),
         ("toys:Books:en-fr", "toys has no Books for en-fr"),
         ("toys:Books:en-cs", "is not a catalogue"),
         ("toys:Books:en-it", "toys:Books/VERSION:en-it, which needs no catalogue"),
@@ -859,6 +880,10 @@ def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.Capture
         ({"catalogue": "https://a/{language}"}, "{language}"),
         ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum = '123'"),
         ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "must be one of text, sgm, ted"),
+        *(
+            ({"train": [{"url": "https://a/b", "notes": [note]}]}, "a list of file names")
+            for note in ("..", "a/..", "a/", "", ".0", "a\\b", "a\nb", "a:b")
+        ),
         ({"../train": [{"url": "https://a/b"}]}, "can't be part of a file name"),
     ],
 )

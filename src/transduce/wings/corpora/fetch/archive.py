@@ -25,7 +25,7 @@ ZIP_KIND_MASK, ZIP_LINK = 0o170000, 0o120000
 ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")  # the second one starts an empty archive
 DAMAGE_ERRORS = (
     *(EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, RuntimeError),
-    UnicodeDecodeError,  # a member's name
+    *(ValueError, OverflowError),  # a member's name or size
 )
 
 
@@ -103,6 +103,8 @@ def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
                 raw.headers = None
                 archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all entries in memory
                 stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                if not stream and archive.offset - entry.offset_data > raw.left:  # would be skipped block by block
+                    raise tarfile.ReadError(f"{entry.name} is too large")
                 if entry.name in wanted:
                     yield entry.name, stream
                 while stream and stream.read(1 << 16):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import digest, make_folder, remove_leftovers, to_json, verify, write_folder
+from transduce.system.files import MANIFEST, digest, make_folder, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name, remove_download
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
@@ -73,6 +73,11 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     for file in corpus.downloads():
         if (other := urls[file_name(file.url)]) != file.url:
             raise UserError(f"{file.url} and {other} share a file name in {folder}. Move one URL to another corpus.")
+    own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
+    own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}  # some file systems ignore the case
+    for note in (note for parts in corpus.splits.values() for part in parts for note in part.notes):
+        if Path(note).name.lower() in own:
+            raise UserError(f"In the table, the note {note} has the name of another file in {out}. Remove this note.")
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
         fetched = already_fetched(corpus.name, out, folder)  # another process may just have finished

@@ -4,9 +4,9 @@ import json
 
 from transduce.system.errors import UserError
 from transduce.wings.corpora.fetch.download import read_address
-from transduce.wings.corpora.fetch.table import Entry, Request
+from transduce.wings.corpora.fetch.table import CORPUS_NAME, Entry, Request
 
-KIB = 1024  # bytes; the unit of sizes in the catalogue
+KIB, MAX_BYTES = 1024, 1 << 50  # the unit of sizes in the catalogue; of a corpus
 
 
 def look_up(entry: Entry, request: Request) -> Request:
@@ -22,9 +22,11 @@ def look_up(entry: Entry, request: Request) -> Request:
         for row in json.loads(answer)["corpora"]:
             first, second = str(row["source"]), str(row["target"])
             if row["corpus"] == request.corpus and {first, second} == {source, target}:
-                size = int(row.get("size") or 0) * KIB
-                return request._replace(version=str(row["version"]), stored=(first, second), size=size)
-    except (ValueError, LookupError, TypeError, RecursionError):
+                version, size = str(row["version"]), int(row.get("size") or 0) * KIB
+                if not CORPUS_NAME.fullmatch(version) or not 0 <= size < MAX_BYTES:
+                    raise ValueError
+                return request._replace(version=version, stored=(first, second), size=size)
+    except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
         raise UserError(f"The answer of {url} is not a catalogue. If you know the version, write {named}.") from None
     raise UserError(
         f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."

@@ -20,6 +20,7 @@ PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format",
 URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # as {source}; parts may use {language}
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
+NOTE_NAME = re.compile(r"(.*/)?\w([\w .-]*\w)?")  # the folder in the archive, and a file name of every system
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
 
@@ -241,7 +242,7 @@ def _are_texts(value: Any, pattern: re.Pattern[str]) -> bool:
 
 KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
     "bytes": (lambda value: type(value) is int and value >= 0, "a number"),
-    "notes": (lambda value: _are_texts(value, re.compile(".*")), "a list of names"),
+    "notes": (lambda value: _are_texts(value, NOTE_NAME), "a list of file names"),
     "languages": (
         lambda value: value == "any" or (value and _are_texts(value, PAIR)),
         '"any", or a list of pairs such as "en-de"',
