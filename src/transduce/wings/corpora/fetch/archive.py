@@ -103,8 +103,8 @@ def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
                 raw.headers = None
                 archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all entries in memory
                 stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
-                if not stream and archive.offset - entry.offset_data > raw.left:  # would be skipped block by block
-                    raise tarfile.ReadError(f"{entry.name} is too large")
+                if not stream and archive.offset - entry.offset_data > raw.left:
+                    raise tarfile.ReadError(f"{entry.name} is too large")  # tarfile would skip it in small blocks
                 if entry.name in wanted:
                     yield entry.name, stream
                 while stream and stream.read(1 << 16):

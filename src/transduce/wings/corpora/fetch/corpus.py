@@ -10,7 +10,7 @@ import filecmp
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ class Fetched(NamedTuple):
 def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched | None:
     """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content.
 
-    Removes temporary files of killed processes and, unless `kept` is a folder, the downloads in OUT.downloads.
+    Removes temporary files and, unless the user keeps downloads in `kept`, the downloads in OUT.downloads.
     """
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
@@ -60,9 +60,7 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched |
     if corpus != name:
         raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
     verify(out, hashes=True)
-    remove_leftovers(out.parent, out.name, sole_writer=True)
-    if not kept:
-        _remove_downloads(out, names)
+    _clear(out, () if kept else names)
     return fetched
 
 
@@ -83,11 +81,11 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
         fetched = already_fetched(corpus.name, out, folder)  # another process may just have finished
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
-            remove_leftovers(out.parent, out.name, sole_writer=True)
+            _clear(out)
             with write_folder(out) as aside:
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
-        _remove_downloads(out, urls)
+        _clear(out, urls)
     return fetched
 
 
@@ -95,10 +93,11 @@ def _downloads(out: Path) -> Path:
     return out.with_name(out.name + ".downloads")
 
 
-def _remove_downloads(out: Path, names: Iterable[str]) -> None:
-    """Remove the downloads `names` from OUT.downloads, and the folder if it is then empty."""
+def _clear(out: Path, names: Collection[str] = ()) -> None:
+    """Remove temporary files of killed processes, and from OUT.downloads the downloads `names`."""
+    remove_leftovers(out.parent, out.name, sole_writer=True)
     folder = _downloads(out)
-    if folder.exists():
+    if names and folder.exists():
         with suppress(OSError, UserError):
             with file_lock(folder / LOCK, f"{folder} is in use."):
                 for name in names:

@@ -44,6 +44,7 @@ WEB_PAGE = re.compile(
     rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+(<!doctype\s+html|<(html|head|body)\b|\{\s*\"error\")",
     re.DOTALL | re.IGNORECASE,
 )
+CODINGS = ("gzip", "deflate", "br", "zstd", "compress")  # other names, such as aws-chunked, are servers' mistakes
 HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
 Answer = TypeVar("Answer")
@@ -109,9 +110,8 @@ def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int])
                 raise UserError(f"{url} can't be fetched: invalid certificate ({cause.verify_message}).") from None
             silent = f"no data arrived for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
             reason = silent or _one_line(str(getattr(cause, "strerror", None) or cause)) or type(cause).__name__
-        size = progress()
-        failures = 0 if size > reached else failures + 1
-        reached = max(size, reached)  # a file that starts over makes no progress until it is larger than before
+        failures = 0 if progress() > reached else failures + 1
+        reached = max(reached, progress())  # a file that starts over makes no progress until it is larger than before
         if failures >= MAX_FAILURES:
             raise UserError(f"{url} can't be fetched: {reason} ({failures} tries). Repeat the command later to resume.")
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
@@ -209,10 +209,7 @@ def _size(path: Path) -> int:
 
 
 def _range(answer: Any) -> tuple[int, int]:
-    """The offset of the answer's first byte in the file, and the file size (0 if unknown), in bytes.
-
-    The offset is -1 if the server does not say which part of the file it sends, and how large the file is.
-    """
+    """The offset of the answer's first byte (-1 if not stated) and the file size (0 if unknown), in bytes."""
     if answer.status != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
@@ -255,9 +252,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _open(request: urllib.request.Request) -> Any:
     """Send a request and return the server's answer. Raises UserError if the server compresses the file."""
     answer = urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
-    encoding = _one_line(answer.headers.get("Content-Encoding", "")).lower()
+    encoding = answer.headers.get("Content-Encoding", "").strip().lower().removeprefix("x-")
     own = mimetypes.guess_type(urlsplit(request.full_url).path)[1]  # some servers name it, and send the file as it is
-    if encoding not in ("", "identity", own, f"x-{own}"):
+    if encoding in CODINGS and encoding != own:
         with answer:
             raise UserError(
                 f"{request.full_url} can't be fetched: the server compresses it (Content-Encoding: {encoding}), which "

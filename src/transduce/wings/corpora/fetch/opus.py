@@ -6,7 +6,7 @@ from transduce.system.errors import UserError
 from transduce.wings.corpora.fetch.download import read_address
 from transduce.wings.corpora.fetch.table import CORPUS_NAME, Entry, Request
 
-KIB, MAX_BYTES = 1024, 1 << 50  # the unit of sizes in the catalogue; of a corpus
+KIB, MAX_BYTES = 1024, 1 << 50  # the unit and the limit of the catalogue's sizes
 
 
 def look_up(entry: Entry, request: Request) -> Request:
