@@ -188,6 +188,10 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     first.write_bytes(damaged)
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
     assert status == 2 and f"{first} is damaged" in said
+    plan = shards / "plan.json"
+    plan.write_text(plan.read_text().replace('"shards": 2', '"shards": 48888888888888'))
+    status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
+    assert status == 2 and f"{plan} is damaged" in said  # before a list of all shards fills the memory
     assert (tmp_path / "joined.txt").read_bytes() == whole
 
 

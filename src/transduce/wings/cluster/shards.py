@@ -153,6 +153,8 @@ def read_plan(folder: Path) -> Plan:
     try:
         plan = json.loads(path.read_bytes())
         form = plan.pop("format")
+        if form == PLAN_FORMAT and plan["shards"] not in range(1, 10**SHARD_DIGITS):
+            raise ValueError(plan["shards"])
         if form == PLAN_FORMAT:
             return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
