@@ -727,7 +727,17 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["--from", "en"], "--from needs a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
         (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
-        (["corpus.tsv", "--only", "test"], "name its files as data.test"),
+        (["corpus.tsv", "--only", "test"], "name its files with --test"),
+        (["corpus.tsv", "--only", "copied", "--without", "copied"], "every rule that is to be checked"),
+        (["corpus.tsv", "--threads", "-3"], "must be at least 0, not -3"),
+        (["a.en", "a.de", "--fix", "b.en", "-"], "--fix needs names of files, not /dev/stdin"),
+        (["corpus.tsv", "--fix=-"], "--fix needs names of files, not -"),
+        (["a.en", "a.de", "--fix", "/dev/fd/1", "b.de"], "--fix needs names of files"),
+        (["a.jsonl.mended.jsonl", "--fix", "a.jsonl"], "a.jsonl.mended.jsonl is also the input"),
+        (["a.jsonl.left-out.jsonl", "--fix", "a.jsonl"], "a.jsonl.left-out.jsonl is also the input"),
+        (["corpus.tsv", "--test", "a.jsonl.mended.jsonl", "--fix", "a.jsonl.mended.jsonl"], "is also the input"),
+        (["a.en", "a.de", "--fix", "b", "b.left-out.jsonl"], "are the same"),
+        (["a.en", "a.de", "--fix", "b", "c", "--out", "./b.mended.jsonl"], "are the same"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
         (["corpus.tsv", "--fix", "a.txt"], "ends in .tsv"),
         (["corpus.tsv", "--fix", "corpus.tsv"], "is also the input"),
@@ -744,10 +754,12 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
 def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
     Path("empty").mkdir()
-    for name in ("a.en", "a.de"):
-        Path(name).write_text("a\n")
+    for name in ("a.en", "a.de", "a.jsonl.mended.jsonl", "a.jsonl.left-out.jsonl"):
+        Path(name).write_text('{"source": "a", "target": "b"}\n')
+    before = {path: path.read_bytes() for path in Path().glob("*.*")}
     status, out, complaint = run(capsys, "doctor", *arguments)
     assert (status, out) == (2, "") and said in complaint
+    assert {path: path.read_bytes() for path in Path().glob("*.*")} == before
 
 
 # -- machine and folders -----------------------------------------------------------------------------------------------

@@ -53,11 +53,16 @@ def check_corpus(
 
     The repaired corpus keeps the pairs that only break rules of `suspicions`.
     """
-    outputs = [*([out] if out else []), *map(Path, fix)]
+    if stream := next((name for name in fix if name == "-" or name.startswith(("/dev/std", "/dev/fd/"))), ""):
+        raise UserError(f"--fix needs names of files, not {stream}.")
+    outputs = [*([out] if out else []), *map(Path, fix), *_lists(fix)]
     for output in outputs:
-        check_output(output, files, "out" if output == out else "fix")
+        check_output(output, (*files, *rules.test), "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError("Two of the files that --fix and --out name are the same. Give each output its own file.")
+        raise UserError(
+            "Two of the files that --fix and --out write are the same. Give each output its own file: --fix also "
+            f"writes FILE{' and FILE'.join(DOCTORS_LISTS)}."
+        )
     if fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
@@ -94,6 +99,10 @@ def choose_rules(
     known = (DUPLICATE, *OTHERS)
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
+    if not chosen:
+        raise UserError("--without names every rule that is to be checked. Name fewer rules.")
+    if IN_TEST_SET in chosen and only and not test:
+        raise UserError(f"The rule '{IN_TEST_SET}' needs a test set: name its files with --test.")
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
         log("Languages are not checked, since py3langid is missing: pip install 'transduce[doctor]'.")
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]
@@ -101,7 +110,7 @@ def choose_rules(
         if code and rule in chosen and rule not in only and not identifier().label(code):
             log(f"Texts are not checked for the language '{code}', which py3langid doesn't know.")
             chosen = [name for name in chosen if name not in (rule, SWAPPED)]
-    others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or test or only))
+    others = tuple(name for name in chosen if name in OTHERS and (name != IN_TEST_SET or test))
     return Rules(0, DUPLICATE in chosen, others, languages, test)
 
 
@@ -198,6 +207,11 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
     }
 
 
+def _lists(outputs: Sequence[str]) -> list[Path]:
+    """The files that list the removed and the repaired pairs, beside the first of the `outputs` of --fix."""
+    return [Path(output + suffix) for output in outputs[:1] for suffix in DOCTORS_LISTS]
+
+
 def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
     """Write the repaired corpus, a list of the removed pairs and a list of the repaired pairs."""
     if audit.stopped:
@@ -210,7 +224,7 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
         write_lines(Path(outputs[0]), corpus.lines())
     else:
         write_lines(Path(outputs[0]), corpus.objects())
-    left_out, repaired = (Path(outputs[0] + suffix) for suffix in DOCTORS_LISTS)
+    left_out, repaired = _lists(outputs)
     write_lines(left_out, corpus.left_out())
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
