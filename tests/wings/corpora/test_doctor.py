@@ -44,6 +44,7 @@ from transduce.text.rules import (
     SOURCE_LANGUAGE,
     SWAPPED,
     TARGET_LANGUAGE,
+    UNRELATED,
     Checker,
     Rules,
 )
@@ -74,6 +75,8 @@ from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
 BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != IN_TEST_SET)
+WITHOUT_REPETITIONS = tuple(rule for rule in OTHERS if rule != NEAR_DUPLICATE)
+SKIP_MISALIGNED = (*LENGTH_RULES, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)
 odd = st.sampled_from(["Ã¤", "\ufffd", "\x02", "{0}", "<b>", "</b>", "%s", "12", "14", "\n", " ", "Ä", "ß“", "1.000"])
 texts = st.lists(odd | st.text(st.characters(codec="utf-8"), max_size=3), max_size=5).map("".join)
 WORDS = [*"„“…’€–", "Ähre", "Übel", "Öl", "über", "Spaß", "café", "à", "señor", "Œuvre", "naïve", " »", " "]
@@ -216,7 +219,29 @@ def test_languages_and_which_side_they_are_on():
     assert wrong(german, english) == {SWAPPED}
     assert wrong(french, german) == {SOURCE_LANGUAGE}
     assert wrong(english, french) == {TARGET_LANGUAGE}
-    assert wrong(french, french) == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
+    assert wrong(french, "Le train est en retard.") == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
+    assert wrong(french, french) == set()  # copied, as names are
+
+
+def test_a_rule_reports_the_same_pairs_whatever_other_rules_are_asked_for(sentences, tmp_path):
+    """Rules about two texts skip misaligned pairs, but only if the rule `misaligned` runs."""
+    sources, targets = map(list, zip(*sentences, strict=True))
+    targets[900:1200] = targets[903:1200] + targets[:3]
+    french = "Où se trouve la gare ?"
+    odd = [("Müller", "Müller"), (targets[1], sources[1]), (french, targets[3]), (sources[4], french)]
+    odd += [(french, "Ã¤ Ã¶"), ("\ufffd", french), ("", french), ("Seite 3", french + " 4 {0}"), (french, french)]
+    odd += [(targets[1], "Ã¤"), ("A dog.", " ".join(targets[:3])), (sources[9], targets[9][:8]), (french, "a\nb")]
+    for place, pair in enumerate(odd):
+        sources[place * 20], targets[place * 20] = pair
+    (tmp_path / "test.tsv").write_text(f"{sources[5]}\t{targets[7]}\n", encoding="utf-8")
+    batch, more = PairBatch(sources, targets), {"languages": ("en", "de"), "test": (str(tmp_path / "test.tsv"),)}
+    together = Checker(Rules(0, False, OTHERS, **more), (sources, targets)).check(batch)
+    aligned = together & BITS[MISALIGNED] == 0
+    for rule in WITHOUT_REPETITIONS:
+        alone = Checker(Rules(0, False, (rule,), **more), (sources, targets)).check(batch)
+        compared = aligned if rule in SKIP_MISALIGNED else slice(None)
+        assert rule == UNRELATED or (alone & BITS[rule])[compared].any(), f"no pair breaks {rule}"
+        assert np.array_equal((alone & BITS[rule])[compared], (together & BITS[rule])[compared]), rule
 
 
 def test_what_the_rules_need_is_asked_for():
@@ -277,6 +302,9 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
 
 
 def test_languages_are_found_out(sentences):
+    half = [(source, target if place < 20 else "") for place, (source, target) in enumerate(sentences[:50])]
+    assert audit(pairs_of(half), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
+    assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,))).rules.languages == ("", "")
     assert audit(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
     assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
 

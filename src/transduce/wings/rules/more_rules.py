@@ -24,6 +24,7 @@ from transduce.text.rules import (
     MISALIGNED,
     MOJIBAKE,
     NUMBERS_DISAGREE,
+    OTHERS,
     PLACEHOLDERS_DIFFER,
     SWAPPED,
     UNRELATED,
@@ -73,8 +74,9 @@ class MoreRules:
     def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
         """Add the rules that each pair breaks to `broken`. If `shifts` is None, misaligned lines are detected."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
-        self._check_characters(batch, whole, broken)
-        self._check_languages(batch, np.flatnonzero(broken & LANGUAGE_UNDECIDABLE == 0), broken)
+        found = self._characters(batch, whole)
+        broken |= found & sum((BITS[rule] for rule in self._asked), start=np.uint32(0))
+        self._check_languages(batch, np.flatnonzero((broken | found) & LANGUAGE_UNDECIDABLE == 0), broken)
         if MISALIGNED in self._asked:
             shifts = find_shifts(batch.source.texts, batch.target.texts) if shifts is None else shifts
             broken[alignment(shifts, len(batch)) != np.arange(len(batch))] |= BITS[MISALIGNED]
@@ -94,15 +96,18 @@ class MoreRules:
             for column in batch.columns:
                 broken[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
 
-    def _check_characters(self, batch: PairBatch, rows: Ints, broken: Flags) -> None:
+    def _characters(self, batch: PairBatch, rows: Ints) -> Flags:
+        """The broken rules about characters: those asked for, or all of them if languages are checked."""
+        found, needed = np.zeros(len(batch), dtype=np.uint32), OTHERS if any(self._labels) else self._asked
         for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGED_CHARACTER)):
-            if rule in self._asked:
+            if rule in needed:
                 for column in batch.columns:
-                    broken[column.rows_with(pattern)] |= BITS[rule]
-        if COPIED in self._asked:
+                    found[column.rows_with(pattern)] |= BITS[rule]
+        if COPIED in needed:
             sources, targets = (column.letters for column in batch.columns)
             equal = [row for row in rows.tolist() if sources[row] == targets[row]]
-            broken[[row for row in equal if _is_translatable(batch.source, row)]] |= BITS[COPIED]
+            found[[row for row in equal if _is_translatable(batch.source, row)]] |= BITS[COPIED]
+        return found
 
     def _check_lengths(self, scale: Scale, batch: PairBatch, rows: Ints, broken: Flags) -> None:
         unlike = deviations(batch.source.lengths[rows], batch.target.lengths[rows], scale)
@@ -155,12 +160,15 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
+    """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages.
+
+    A rule about one side checks both sides, because a swapped pair breaks only the rule `swapped`.
+    """
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
-        if code and {SWAPPED, rule} & set(rules.others):
+        if code and set(LANGUAGE_RULES) & set(rules.others):
             labels[side] = identifier().label(code)
-            if not labels[side]:
+            if not labels[side] and {SWAPPED, rule} & set(rules.others):
                 raise UserError(
                     f"py3langid can't identify the language '{code}'. Correct the language code, or leave out the "
                     f"rules '{SWAPPED}' and '{rule}'."

@@ -30,7 +30,7 @@ CODE_POINTS = 0x110000
 MIN_CHUNK_PAIRS = 500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
 BORDER_PAIRS = 20  # too few to reveal that a misaligned stretch of the next chunk begins or ends among them
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
-MIN_LANGUAGE_SHARE = 0.5  # a language with a larger share of a side's first texts is taken as the side's language
+MIN_LANGUAGE_SHARE = 0.5  # of a side's first texts with letters: if more are in a language, it is the side's language
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
 
 
@@ -163,8 +163,8 @@ def _languages(rules: Rules, texts: tuple[Sequence[str], Sequence[str]]) -> tupl
         return rules.languages
     codes = []
     for code, side in zip(rules.languages, texts, strict=True):
-        labels = identifier().likeliest(side)
-        commonest = max(set(labels), key=labels.count)
+        labels = identifier().likeliest([text for text in side if any(map(str.isalpha, text))])
+        commonest = max(set(labels), key=labels.count, default="")
         is_clear = labels.count(commonest) > MIN_LANGUAGE_SHARE * len(labels)
         codes.append(code or (commonest if is_clear else ""))
     return codes[0], codes[1]
