@@ -120,7 +120,10 @@ def test_what_is_read_in_the_wrong_encoding_is_seen_and_nothing_else(text):
         assert bool(MISREAD.search(misread)) or "\ufffd" in misread or text.isascii()
 
 
-@pytest.mark.parametrize("text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord."])
+UNITS = ["1200 Å³", "10 Å²", "50 Å–60 Å", "1.5 Å±0.1 Å", "Ø±2 mm", "AMANHÃ—disse", "AMANHÃ — disse"]
+
+
+@pytest.mark.parametrize("text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord.", *UNITS])
 def test_marks_behind_a_capital_letter_are_no_wrong_encoding(text):
     assert not MISREAD.search(text)
     assert MISREAD.search(text.encode().decode("cp1252", "replace") + " Ã…ngström")
@@ -162,6 +165,15 @@ def test_numbers_agree_in_any_order(numbers, choice):
         ("Mädchen", "M√§dchen", MOJIBAKE),
         ("a", "a\x85b", CHARACTERS),
         ("a\ufffd", "b", CHARACTERS),
+        ("a", "b\U000f0001", CHARACTERS),
+        ("a\U0010fffd", "b", CHARACTERS),
+        ("a\U0001fffe", "b", CHARACTERS),
+        ("a\U0003ffff", "b", CHARACTERS),
+        ("Ù…Ø±Ø­Ø¨Ø§", "Hello", MOJIBAKE),
+        ("Hello", "×©×œ×•×", MOJIBAKE),
+        ("Ø§Ùˆ", "He", MOJIBAKE),
+        ("3 Ã— 4", "3 by 4", MOJIBAKE),
+        ("vaikÅ³", "children", MOJIBAKE),
     ],
 )
 def test_faults_have_names(source, target, rule):
@@ -175,6 +187,7 @@ def test_faults_have_names(source, target, rule):
         ("https://example.org", "https://example.org"),
         ("1999", "1999"),
         ("“fun”", "„Spaß“"),
+        ("𠀀𪜀", "𝒜 rare sign 🤷"),
         ("100 %", "100%"),
     ],
 )

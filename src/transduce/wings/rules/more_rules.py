@@ -47,14 +47,21 @@ WRONG_LANGUAGE_NATS = 6.0  # log-probability gap to the best language, beyond wh
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
-_ENDS = "…’“”›»"  # these also follow a letter at the end of a word, as in MAÑ…
+_ENDS = "…’“”›»–—"  # these also follow a letter at the end of a word, as in MAÑ…
+_LETTER = r"[^\W\d_]"
+_UNIT = "Å[²³±–—·]"  # good in 5 Å³ and 10 Å–20 Å: misread only beside a letter
 MISREAD = re.compile(
-    rf"Â{_REST}|[ÃÄÅÎÏÐÑ]{_REST}(?:(?<![{_ENDS}])|(?=\w))|â{_REST}{{2}}|(?:[à-ï]{_REST}{{2}}){{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
+    rf"Â{_REST}|[ÃÄÅÎÏÐÑ]{_REST}(?<!{_UNIT}|Ã—)(?:(?<![{_ENDS}])|(?=\w))|{_UNIT}(?:(?<={_LETTER}..)|(?={_LETTER}))"
+    rf"|Ã—(?<!{_LETTER}..)"  # a misread ×, but a dash in AMANHÃ—disse
+    rf"|[Ô-Û]{_REST}[Ô-Û]{_REST}|â{_REST}{{2}}|[à-ï]{_REST}{{2}}[à-ï]{_REST}{{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
     "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # UTF-8 decoded as Mac OS Roman
 )
-DAMAGED_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff]")
+_ASSIGNED = "".join(f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(2, 15))  # above U+1FFFD
+DAMAGED_CHARACTER = re.compile(
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff\U0001fffe-\U0010ffff](?<![{_ASSIGNED}])"
+)
 MAY_BE_PLACEHOLDER = re.compile(r"[%{}<`*|@\]]|://|www\.|&[#\w]")
-DIGIT, LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+DIGIT, LETTER = re.compile(r"\d"), re.compile(_LETTER)
 
 
 class MoreRules:
