@@ -139,6 +139,9 @@ def test_marks_behind_a_capital_letter_are_no_wrong_encoding(text):
         ("at half past 2", "um 2:30", True),  # the other side says it in words
         ("the class of '98", "der Jahrgang 1998", True),
         ("07 and 8", "7 und 08", True),
+        ("1,00,000 or 12,34,56,789", "100.000 oder 123.456.789", True),
+        ("١٬٠٠٠", "1000", True),
+        ("5 12,345", "512 345", False),
         ("3 dogs, 4 cats", "4 Hunde, 3 Katzen", True),
         ("3 dogs, 4 cats", "3 Hunde, 5 Katzen", False),
         ("9" * 5000, "8" * 5000, False),  # longer than Python reads
