@@ -12,7 +12,8 @@ from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 PAIR_KEYS = (("source", "target"), ("src", "tgt"))
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE, HALF = re.compile("[\ud800-\udfff]"), re.compile("[\ud800-\udc7f\udd00-\udfff]")  # not UNDECODED
+NO_BYTE = "\udc81"  # an undecoded byte that is undefined in Windows-1252, too
 JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 
@@ -20,7 +21,7 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
     """Read a pair from the JSON object in each line, or from the object under its key "translation".
 
     The keys are the language codes, "source" and "target", or "src" and "tgt". A blank line is a pair of empty texts.
-    Raises UserError if another line lacks a text. If `file.lenient` is true, escaped lone surrogates become U+FFFD.
+    Raises UserError if another line lacks a text. If `file.lenient` is true, escaped lone surrogates become NO_BYTE.
     """
     lines = without_byte_order_mark(read_lines(file.path, lenient=file.lenient))
     for number, line in enumerate(lines, start=1):
@@ -36,16 +37,18 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
         else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
             plain = _pair_object(_parse(readable(line), place), place) if UNDECODED.search(line) else record
             if LONE_SURROGATE.search(plain[source] + plain[target]):
-                texts = LONE_SURROGATE.sub("\ufffd", plain[source]), LONE_SURROGATE.sub("\ufffd", plain[target])
+                texts = LONE_SURROGATE.sub(NO_BYTE, record[source]), LONE_SURROGATE.sub(NO_BYTE, record[target])
         yield *texts, number
 
 
-def with_target(line: str, target: str, languages: tuple[str, str]) -> str:
-    """Replace the target text in a JSON line by `target`."""
+def with_target(line: str, target: str, languages: tuple[str, str], source: str = "") -> str:
+    """Replace the target text in a JSON line, and the source text unless `source` is empty."""
     outer = json.loads(line)
     record = _pair_object(outer, "")
-    record[_pair_keys(record, languages, "")[1]] = target
-    return LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
+    keys = _pair_keys(record, languages, "")
+    record |= {keys[0]: source or record[keys[0]], keys[1]: target}
+    halves = HALF if UNDECODED.search(line) else LONE_SURROGATE  # bytes of other keys stay bytes
+    return halves.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(outer, ensure_ascii=False))
 
 
 def _parse(line: str, place: str) -> Any:

@@ -518,7 +518,7 @@ def test_half_a_character_of_json_does_not_end_the_reading(tmp_path, capsys):
     report = json.loads(said)
     assert status == 0 and not report["stopped"] and report["pairs"] == 5
     found = {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()}
-    assert found == {CHARACTERS: [2, 4], ENCODING: [3]}
+    assert found == {ENCODING: [2, 3, 4]}
     assert out.read_bytes() == lines[0] + lines[4]
     assert [row["line"] for row in map(json.loads, written(Path(f"{out}.left-out.jsonl")))] == [2, 3, 4]
 
@@ -655,6 +655,24 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
         in run(capsys, "doctor", *files, *options)[1]
     )
     assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%s\t%s\t\udcb3\udcf3", '{"source": "%s", "target": "%s", "x": "\udcb3\udcf3\\ud83d"}'],
+    ids=["tsv", "jsonl"],
+)
+def test_bytes_beside_the_two_texts_stay_as_they_are(tmp_path, capsys, form):
+    corpus, mended = (tmp_path / f"{name}.{'tsv' if form[0] == '%' else 'jsonl'}" for name in ("corpus", "mended"))
+    pairs = [(f"The café is closed. {number}", f"{FRENCH} {number}") for number in range(100)]
+    whole = [(form % pair).encode(errors="surrogateescape") for pair in pairs]
+    rows = list(whole)
+    for row, text in ((10, pairs[10][0]), (20, pairs[20][1])):
+        rows[row] = rows[row].replace(text.encode(), text.encode("cp1252"))
+    corpus.write_bytes(b"\n".join([*rows, b""]))
+    said = run(capsys, "doctor", corpus, "--only", "mojibake", "--fix", mended)[2]
+    assert "(2 kept pairs)" in said
+    assert mended.read_bytes() == b"\n".join([*whole, b""])
 
 
 @pytest.mark.parametrize("name", ["c.po", "c.mrg"])

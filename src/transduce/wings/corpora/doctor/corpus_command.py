@@ -15,7 +15,7 @@ from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
-from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines
+from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
 from transduce.text.rules import (
     DUPLICATE,
     ENCODING,
@@ -221,7 +221,7 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
         for side, output in enumerate(outputs):
             write_lines(Path(output), corpus.side(side))
     elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
-        write_lines(Path(outputs[0]), corpus.lines())
+        write_parts(Path(outputs[0]), (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()))
     else:
         write_lines(Path(outputs[0]), corpus.objects())
     left_out, repaired = _lists(outputs)

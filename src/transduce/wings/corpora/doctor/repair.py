@@ -50,17 +50,16 @@ class RepairedCorpus:
         return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
 
     def lines(self) -> Iterator[str]:
-        """The repaired lines of the kept pairs in a bilingual file, with all columns or JSON keys."""
+        """The lines of the kept pairs in a bilingual file. Other columns and JSON keys keep their undecoded bytes."""
         lines = without_byte_order_mark(read_lines(self._files[0], lenient=True))
         for line, (pair, verdict) in zip(lines, self._pairs(), strict=True):
             if not verdict.rule:
-                line = as_windows(line)
-                yield self._with_target(line, pair.target) if verdict.offset else line
+                yield self._with_texts(line, pair) if verdict.repaired else line
 
-    def _with_target(self, line: str, target: str) -> str:
+    def _with_texts(self, line: str, pair: Pair) -> str:
         if suffixes(self._files[0])[0] == ".jsonl":
-            return jsonl.with_target(line, target, self._languages)
-        return tsv.with_target(line, target)
+            return jsonl.with_target(line, pair.target, self._languages, pair.source)
+        return tsv.with_target("\t".join([pair.source, *line.split("\t")[1:]]), pair.target)
 
     def objects(self) -> Iterator[str]:
         """The kept pairs as JSON lines."""
