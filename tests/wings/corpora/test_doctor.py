@@ -217,6 +217,12 @@ def test_what_breaks_off_and_what_is_joined(sentences, mirrored):
         assert named_of(sides(spoilt), rule, sides([*sentences[100:], *spoilt[:100]])) > 0.95 * len(spoilt)
 
 
+def test_a_text_that_ends_in_a_bracket_may_be_no_sentence(sentences):
+    terms = [("bytes", "*bytes* (séquence d'octets)"), ("Frames", "Objets décrivant les «\u00a0*frames*\u00a0»")]
+    assert named_of(terms, BROKEN_OFF, sentences) == 0
+    assert named_of([("(All is well.)", "Alles")], BROKEN_OFF, sentences) == 1
+
+
 def test_ends_tell_nothing_where_many_texts_have_none(sentences):
     open_ended = [(source, target.rstrip(".!?")) for source, target in sentences]
     mixed = [pair for pairs in zip(sentences[::2], open_ended[1::2], strict=True) for pair in pairs]
@@ -235,6 +241,8 @@ def test_languages_and_which_side_they_are_on():
     assert wrong(german, english) == {SWAPPED}
     assert wrong(french, german) == {SOURCE_LANGUAGE}
     assert wrong(english, french) == {TARGET_LANGUAGE}
+    for short in ("Tom hugged Mary.", "Tom umarmte Mary."), ("I ate a banana.", "Ich habe eine Banane gegessen."):
+        assert wrong(*short) == set()
     assert wrong(french, "Le train est en retard.") == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
     assert wrong(french, french) == set()  # copied, as names are
 

@@ -4,9 +4,7 @@ import re
 from collections import Counter
 
 NUMBER = re.compile(r"\d+")
-THOUSANDS_SEPARATOR = re.compile(  # also as in 12,34,567 in India
-    r"(?<=\d)(?:[.,'’٬ \u00a0\u2009\u202f](?=\d{3}(?!\d))|,(?=(?:\d\d,)+\d{3}(?!\d)))"
-)
+THOUSANDS_SEPARATOR = re.compile(r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))")  # 1,00,000
 MAX_NUMBER_DIGITS = 30  # of a number; a longer one is a code, compared as text
 HALF_DAY_HOURS = 12
 

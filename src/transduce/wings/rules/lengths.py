@@ -20,6 +20,7 @@ MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
+CLOSING = ' \u00a0\u202f*`"»”“)]'  # ignored behind it: a text in brackets or quotes may be no sentence
 SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")  # no blank in Chinese
 
 
@@ -101,7 +102,7 @@ def _is_unlikely(deviation: float, share: float) -> bool:
 
 
 def _breaks_off(text: str) -> bool:
-    last = text.rstrip()[-1:]
+    last = text.rstrip().rstrip(CLOSING)[-1:]
     return last.isalnum() or last in CONTINUATION
 
 

@@ -43,7 +43,9 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-WRONG_LANGUAGE_NATS = 6.0  # log-probability gap to the best language, beyond which a text is not in its side's language
+WRONG_LANGUAGE_NATS = (
+    10.0  # log-probability gap to the best language, beyond which a text is not in its side's language
+)
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
@@ -167,13 +169,10 @@ def _placeholders_differ(source: str, target: str) -> bool:
 
 
 def _labels(rules: Rules) -> tuple[str, str]:
-    """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages.
-
-    A rule about one side checks both sides, because a swapped pair breaks only the rule `swapped`.
-    """
+    """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
-        if code and set(LANGUAGE_RULES) & set(rules.others):
+        if code and set(LANGUAGE_RULES) & set(rules.others):  # any of them: a swapped pair breaks no other rule
             labels[side] = identifier().label(code)
             if not labels[side] and {SWAPPED, rule} & set(rules.others):
                 raise UserError(

@@ -51,8 +51,6 @@ def doctor(
             FILE.left-out.jsonl.
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
-    if threads < 0:
-        raise UserError(f"--threads must be at least 0, not {threads}.")
     if _is_corpus(what):
         from transduce.text.rules import SUSPICIONS
         from transduce.wings.corpora.doctor.corpus_command import (

@@ -53,16 +53,16 @@ def check_corpus(
 
     The repaired corpus keeps the pairs that only break rules of `suspicions`.
     """
+    if threads < 0:
+        raise UserError(f"--threads must be at least 0, not {threads}.")
     if stream := next((name for name in fix if name == "-" or name.startswith(("/dev/std", "/dev/fd/"))), ""):
         raise UserError(f"--fix needs names of files, not {stream}.")
-    outputs = [*([out] if out else []), *map(Path, fix), *_lists(fix)]
+    lists = [Path(fix[0] + suffix) for suffix in DOCTORS_LISTS] if fix else []
+    outputs = [*([out] if out else []), *map(Path, fix), *lists]
     for output in outputs:
         check_output(output, (*files, *rules.test), "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError(
-            "Two of the files that --fix and --out write are the same. Give each output its own file: --fix also "
-            f"writes FILE{' and FILE'.join(DOCTORS_LISTS)}."
-        )
+        raise UserError("Two of the files that --fix and --out write are the same. Give each output its own file.")
     if fix and set(files) & set(STANDARD_INPUT):
         raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
     if fix:
@@ -87,7 +87,7 @@ def check_corpus(
         write_lines(out, [page])
         log(f"Written: {out}")
     if fix:
-        _fix(files, languages, fix, result)
+        _fix(files, languages, fix, lists, result)
     if result.stopped:
         raise SystemExit(1)
 
@@ -207,13 +207,10 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
     }
 
 
-def _lists(outputs: Sequence[str]) -> list[Path]:
-    """The files that list the removed and the repaired pairs, beside the first of the `outputs` of --fix."""
-    return [Path(output + suffix) for output in outputs[:1] for suffix in DOCTORS_LISTS]
-
-
-def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], audit: Audit) -> None:
-    """Write the repaired corpus, a list of the removed pairs and a list of the repaired pairs."""
+def _fix(
+    files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], lists: Sequence[Path], audit: Audit
+) -> None:
+    """Write the repaired corpus and the `lists` of the removed pairs and of the repaired pairs."""
     if audit.stopped:
         raise UserError(f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}")
     corpus = RepairedCorpus(files, languages, audit)
@@ -224,7 +221,7 @@ def _fix(files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str
         write_parts(Path(outputs[0]), (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()))
     else:
         write_lines(Path(outputs[0]), corpus.objects())
-    left_out, repaired = _lists(outputs)
+    left_out, repaired = lists
     write_lines(left_out, corpus.left_out())
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
