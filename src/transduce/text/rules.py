@@ -28,7 +28,7 @@ DUPLICATE, NEAR_DUPLICATE = "duplicate", "near-duplicate"
 MEANINGS = {  # in order of precedence: a pair is left out for the first rule that it breaks
     EMPTY: "a blank side",
     LINE_BREAK: "a line break inside a text",
-    ENCODING: "bytes that are not UTF-8",  # only the doctor reads such texts
+    ENCODING: "text that is not UTF-8",  # only the doctor reads such texts
     RATIO: "a side that is too long for the other side (see data.max_ratio)",
     MOJIBAKE: "text that was read in the wrong encoding (Ã¤ for ä)",
     CHARACTERS: "signs of damage: U+FFFD, control characters or private-use characters",
