@@ -272,8 +272,8 @@ def test_unequal_files_are_refused_with_both_counts(folder):
         (b"a\nb\n\xed\xa0\x80\n", ":3: byte 0xED at offset 0 "),
         (b"a\r\nb\r\nc\xff\r\n", ":3: byte 0xFF at offset 1 "),
         ("Äh\n".encode("utf-16"), "looks like UTF-16"),
-        ("A dog.\nÄh\n".encode("utf-16-le"), "looks like UTF-16LE. Convert"),
-        ("A dog.\nA cat.\n".encode("utf-16-be"), "looks like UTF-16BE. Convert"),
+        ("A dog runs after a cat.\nÄh\n".encode("utf-16-le"), "looks like UTF-16LE. Convert"),
+        ("A dog runs after a cat.\nA cat.\n".encode("utf-16-be"), "looks like UTF-16BE. Convert"),
         (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Add \.gz to the name of the file"),
     ],
 )

@@ -35,7 +35,7 @@ def mean_validation(results: Sequence[Validation]) -> Validation | None:
         return results[0] if results else None
     perplexity = _exponential(-math.fsum(math.log(each.perplexity) for each in results), len(results))
     bleu, chrf = (
-        math.fsum(value or 0.0 for value in values) / len(results)
+        None if None in values else math.fsum(values) / len(results)
         for values in zip(*(r[1:] for r in results), strict=True)
     )
     return Validation(perplexity, bleu, chrf)

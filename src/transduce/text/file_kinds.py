@@ -1,6 +1,6 @@
 """Recognises files that are no text in UTF-8, and says what to do with them."""
 
-SAMPLE_BYTES, MIN_ZEROS = 1024, 4
+SAMPLE_BYTES, MIN_ZEROS = 1024, 16
 OFFICE = "Save the text as .txt, or as .html to keep the formatting."
 TOOLS = "Export it from your translation tool as .xlf or .tmx."
 UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)

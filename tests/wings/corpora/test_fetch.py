@@ -482,8 +482,6 @@ def test_a_wrong_checksum(site: Site, tmp_path: Path, capsys: pytest.CaptureFixt
         b"\xef\xbb\xbf\n<!DOCTYPE  html>",
         b"<?xml version='1.0'?>\n<!DOCTYPE html PUBLIC>",
         b"<!-- a --><!--\nb -->\n<HTML lang=en>",
-        b"<head>",
-        b'{"error": 403}',
     ],
 )
 def test_a_web_page_is_no_corpus(
@@ -496,7 +494,7 @@ def test_a_web_page_is_no_corpus(
 def test_texts_that_look_like_web_pages(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And do so for long: comments without an end take no time."""
     for language in ("en", "de"):
-        site.files[f"/{language}"] = b"<!---->" * 5000 + b"<header>" + language.encode()
+        site.files[f"/{language}"] = b"<!---->" * 5000 + b"<head> " + language.encode()
     file = table(tmp_path, train=[part(site, "/{language}")])
     assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)[0] == 0
 

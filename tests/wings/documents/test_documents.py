@@ -847,9 +847,20 @@ def test_a_sentence_that_is_translated_to_nothing_is_left_and_flagged() -> None:
         assert (made.text, made.flags) == (f"{kept} MI.", (EMPTY,))
 
 
-def test_numbers_alone_are_copied_unless_they_are_terms() -> None:
-    assert Plan(["42 %", "{0}"], "en").sentences == []
-    assert Plan(["42 %", "{0}"], "en", options=PLAIN._replace(glossary=(Term("42", "x"),))).sentences == ["42 %"]
+def test_alternatives_do_not_hide_that_a_translation_is_empty() -> None:
+    other = Translation("Lo.", -2.0, ())
+    for n_best, alternatives in ((1, ()), (2, (other,))):
+        plan = Plan(["Ka."], "en", options=PLAIN._replace(n_best=n_best))
+        [made] = plan.assemble([Translation("", -1.0, (), flags=(EMPTY,), alternatives=alternatives)])
+        assert (made.text, made.score, made.flags) == ("Ka.", -1.0, (EMPTY,))
+        assert [each.text for each in made.alternatives] == [each.text for each in alternatives]
+
+
+def test_text_in_utf_16_without_a_byte_order_mark() -> None:
+    for codec in ("utf-16-le", "utf-16-be"):
+        content = "A dog runs after a cat.\n".encode(codec)
+        document = read_document(content, "a.txt", "en", "de")
+        assert document.texts == ["A dog runs after a cat."] and document.write([""]) == content
 
 
 def test_what_is_never_short_enough_is_left_and_flagged() -> None:

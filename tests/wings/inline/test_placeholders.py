@@ -263,6 +263,7 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("A<00:00:01.500> dog <02:00.000>runs", ["<00:00:01.500>", "<02:00.000>"]),
         ("cannot move `%s' to `%s', it`s `x y`", ["%s", "%s", "`x y`"]),
         ("%sviminfo: %s, %sand 100 %sure, 50%sold", ["%s", "%s", "%s"]),
+        ("%site_name% is %status%", ["%site_name%", "%status%"]),
         ("%'d or %<PRIu64> of %#@days@ in %<name>s", ["%'d", "%<PRIu64>", "%#@days@", "%<name>s"]),
         ("the 1%'s income, 50%<b>x</b> or 5 %<b>bold</b>", ["<b>", "</b>", "<b>", "</b>"]),
         ("Text files (*.txt)|*.txt", []),

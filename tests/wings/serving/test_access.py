@@ -381,6 +381,7 @@ def test_the_languages_of_the_server_are_detected_first() -> None:
     assert {each.language for each in detector.detect("Es regnet")} <= {"en", "de"}
     assert detector.detect("今天天气很好，我们去公园散步吧。")[0].language == "zh"
     assert detector.detect("12 + 3") == [("und", 0.0)]
+    assert detector.detect("Bonjour")[0].language == "fr" and Detector(["tlh"]).detect("Bonjour")[0].language == "fr"
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -396,6 +397,7 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
     names = {
         "=?utf-8?B?w7xiZXIudHh0?=": "%C3%BCber.zu.txt",
         "=?utf-8?Q?a=00b=2Etxt?=": "ab.zu.txt",
+        "=?utf-8?B?a?=.txt": "%3D%3Futf-8%3FB%3Fa%3F%3D.zu.txt",
         "=?x?B?zz?=.txt": "%3D%3Fx%3FB%3Fzz%3F%3D.zu.txt",
     }
     with client(guard(tokenizer, engine)) as asking:
@@ -403,6 +405,8 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
             answer = asking.post("/translate_file", data=WORDED, files={"file": (name, b"ka lo")})
             found = asking.get(answer.json()["translatedFileUrl"]).headers["content-disposition"]
             assert found.endswith(expected), (name, found)
+        half = {"file": ("=?unicode_escape?Q?=5Cud800=2Etxt?=", b"ka lo")}  # of a surrogate pair
+        assert "has no suffix" in asking.post("/translate_file", data=WORDED, files=half).text
         for fields, reason in (({"source": "ka"}, "source and target"), ({"target": "zu"}, "")):
             answer = asking.post("/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")})
             assert answer.status_code == (400 if reason else 200) and reason in answer.text
@@ -419,6 +423,16 @@ def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: E
             urls.append(answer.json()["translatedFileUrl"])
             assert asking.get(urls[-1].replace("/tr/", "/")).status_code == 200
     assert [url.startswith("http://localhost/tr/download_file/") for url in urls] == [True, False]
+
+
+def test_no_header_opens_what_needs_a_key(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
+    add_key(tmp_path / "keys", "alice")
+    access = guard(tokenizer, engine, Keys(tmp_path / "keys"), proxied=True)
+    app = network.config(access, Limits(), ["192.0.2.9"]).app
+    with client(app, "192.0.2.9") as asking:
+        for prefix, path in (("/download_file", "/download_file/translate"), ("/", "//translate"), ("", "/translate")):
+            answer = asking.post(path, json=WORDED, headers={"X-Forwarded-Prefix": prefix})
+            assert answer.status_code in (401, 404, 405), (prefix, path)
 
 
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:

@@ -173,7 +173,8 @@ def grid_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
     for experiment in (definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()):
         failure = experiment.folder(standings.folder, TUNING_SEED) / FAILURE
         if failure.exists():
-            notes.append(f"Not chosen, because the training failed: {failure.parent}. {failure.read_text().strip()}")
+            reason = failure.read_text(encoding="utf-8").strip()
+            notes.append(f"The training with a value of the grid failed: {failure.parent}. {reason}")
     return notes
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
+from transduce.text.file_kinds import utf_16
 from transduce.text.formats import TextKind, read_document
 from transduce.text.languages import main_language
 from transduce.wings.documents.markup import pieces
@@ -147,7 +148,8 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
 
 def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
     """The codec of a file that begins with the bytes `content`; raises UserError for an unknown encoding."""
-    codec = next((codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared or "utf-8")
+    found = next((codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared)
+    codec = found or utf_16(content) or "utf-8"
     try:
         canonical = codecs.lookup(codec).name.replace("-", "_")
         if canonical in NOT_CHARSETS:

@@ -33,8 +33,8 @@ PLACEHOLDER = rf"""
     | %\#@\w++@ | %[-+\#0]*+\d*+<PRI\w++> | (?<!\d)%'\d*+[diufF](?![A-Za-z])     # iOS, gettext, C
     | (?<!\d)%<\w++>{PRINTF}(?![A-Za-z])             # Ruby
     | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
-    | (?<!\S)(?<!\d\s)%s(?=[A-Za-z])                # before a word, unless it is a per cent sign: "100 %sure"
     | %[A-Za-z_][\w.]*+%                             # Symfony
+    | (?<!\S)(?<!\d\s)%s(?=[A-Za-z])                # before a word, unless it is a per cent sign: "100 %sure"
     | (?<![\d%])%(?:L?\d|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt (%50 is Turkish), strftime
     | {ENTITIES}
 """

@@ -171,7 +171,7 @@ class Plan:
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
-        if not is_text(masked) and not any(term.source in masked.text for term in self.options.glossary):
+        if not is_text(masked):
             return _Part(source, [], ())
         forms = [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         if len(forms) > 1 or in_parts:  # forms may be too long: placeholders and characters can't be cut
@@ -210,17 +210,18 @@ class Plan:
     def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""
         # The last try has no placeholders to lose. It only fails if it was too long, or if its translation is empty.
-        is_empty = any(not translations[place].text.strip() for _, place in part.tries)
-        reason = () if not part.tries else (EMPTY,) if is_empty else (LONG,)
-        result = Translation(part.source, 0.0, (), flags=(*part.flags, *reason))
+        result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
+        for empty in (translations[place] for _, place in part.tries if not translations[place].text.strip()):
+            flags = tuple(dict.fromkeys((*part.flags, *empty.flags, EMPTY)))
+            result = replace(empty, text=part.source, tokens=(), links=(), alternatives=(), flags=flags)
         for masked, place in part.tries:
-            candidates = [translations[place], *translations[place].alternatives]
-            candidates = [candidate for candidate in candidates if candidate.text.strip()]
-            if candidates and (rank or not masked.marks):
+            others = [other for other in translations[place].alternatives if other.text.strip()]
+            candidates = [translations[place], *others]
+            if rank or not masked.marks:
                 candidates = [candidates[min(rank, len(candidates) - 1)]]
             first = None
             for candidate in candidates:
-                if copied(masked, candidate.text):
+                if candidate.text.strip() and copied(masked, candidate.text):
                     restored = self._restored(part, text, masked, candidate)
                     if LOST not in restored.flags:
                         return restored

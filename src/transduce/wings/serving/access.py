@@ -32,6 +32,7 @@ KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in Libre
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10
+CODINGS = "gzip", "deflate", "br", "zstd", "compress"  # of a body; others are mistakes, such as utf-8
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
 log = logging.getLogger("transduce.wings.serving")
@@ -147,7 +148,7 @@ class AccessControl:
         foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
         if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
             raise HTTPException(403, "Cross-site requests are not allowed.")
-        if headers.get("content-encoding", "identity") != "identity":
+        if headers.get("content-encoding", "").strip().lower().removeprefix("x-") in CODINGS:
             raise HTTPException(415, "Compressed bodies are not supported. Send the body without Content-Encoding.")
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
             raise HTTPException(400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"})

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from transduce.wings.serving.store import ModelStore
 
 Result = TypeVar("Result")
 MODEL_HEADER = "X-Model"
+URL_PREFIX = re.compile(r"(/[\w.~-]+)+/?")  # of a proxy, which other clients can't set
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 
@@ -94,7 +96,6 @@ def application(
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "X-API-Key", "Content-Type", MODEL_HEADER],
         expose_headers=[MODEL_HEADER, "Retry-After", "Content-Disposition"],
-        allow_private_network=True,  # a page of the internet may use a server of its visitor
     )
 
 
@@ -183,8 +184,9 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
 
         kept = downloads.add(document, target, await _in_turn(request, service, translated))
         asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
-        url = str(request.url_for("download_file", kept=kept))
-        return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
+        prefix, url = request.headers.get("x-forwarded-prefix", ""), request.url_for("download_file", kept=kept)
+        url = url.replace(path=f"{prefix.rstrip('/')}{url.path}") if URL_PREFIX.fullmatch(prefix) else url
+        return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
 
     @app.get("/download_file/{kept}", summary="Download a translated document")
     async def download_file(kept: str) -> Response:

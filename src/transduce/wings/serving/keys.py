@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shlex
+import stat
 from pathlib import Path
 
 from transduce.system.console import log
@@ -47,12 +48,12 @@ class Keys:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """What changes with a file; empty if there is none."""
+    """What changes with a file; empty if there is none, or a pipe, which can be read only once."""
     try:
         state = path.stat()
     except OSError:
         return ()
-    return state.st_ino, state.st_size, state.st_mtime_ns
+    return (state.st_ino, state.st_size, state.st_mtime_ns) if stat.S_ISREG(state.st_mode) else ()
 
 
 def _command(path: Path) -> str:

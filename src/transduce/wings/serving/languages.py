@@ -57,7 +57,7 @@ class Detector:
         """
         code, ranked = {label: code for code, label in reversed(self._labels.items())}, self._rank(text)
         best = max((ranked.get(label, 0.0) for label in code), default=0.0)
-        likeliest = [(label, value) for label, value in ranked.items() if label in code or _much_likelier(value, best)]
+        likeliest = [(each, value) for each, value in ranked.items() if each in code or value >= MIN_RATIO * best]
         found = [Detected(code.get(each, each), round(100 * value, 1)) for each, value in likeliest]
         listed = [each for each in found if each.confidence >= 100 * MIN_LISTED]
         return listed or found[:1] or [Detected(UNDETERMINED, 0.0)]

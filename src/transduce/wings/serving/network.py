@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +50,8 @@ def run(app: Any, listening: socket.socket, limits: Limits, proxies: list[str]) 
     limits = replace(limits, connections=allowed)
     gc.collect()
     gc.freeze()  # garbage collection in models and libraries would pause the server for 0.1 seconds
-    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # the terminal was closed
+    is_main = threading.current_thread() is threading.main_thread()  # others can't handle signals
+    if sys.platform != "win32" and is_main and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     _Server(config(app, limits, proxies)).run(sockets=[listening])
 
@@ -92,9 +94,8 @@ def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
         if scope["type"] == "http" and scope["client"][0] not in behind.trusted_hosts:
             headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"x-forwarded-")]
             scope = {**scope, "headers": headers}
-        if scope["type"] == "http":
-            prefix = dict(scope["headers"]).get(b"x-forwarded-prefix", b"").decode("latin-1").rstrip("/")
-            scope = {**scope, "path": ABSOLUTE_FORM.sub("", scope["path"]) or "/", "root_path": prefix}
+        if scope["type"] == "http" and b"://" in scope["raw_path"][:8]:
+            scope = {**scope, "path": ABSOLUTE_FORM.sub("", scope["path"]) or "/"}
         await behind(scope, receive, send)
 
     return checked
@@ -126,7 +127,8 @@ class _Lingering:
         return self._protocol.lingers or self._transport.is_closing()
 
     def close(self) -> None:
-        if self.is_closing() or self._protocol.conn.their_state is not h11.SEND_BODY:
+        answered = self._protocol.cycle and self._protocol.cycle.response_complete
+        if self.is_closing() or not answered or self._protocol.conn.their_state is not h11.SEND_BODY:
             self._transport.close()
             return
         self._protocol.lingers = True

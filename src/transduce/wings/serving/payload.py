@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
@@ -98,8 +99,9 @@ def boundary(content_type: str) -> bytes:
 
 def file_name(given: str) -> str:
     """The name of an uploaded file. .NET sends a name that is not ASCII as in e-mails (RFC 2047)."""
-    with contextlib.suppress(ValueError, LookupError):
-        given = str(make_header(decode_header(given))) if given.startswith("=?") else given
+    with contextlib.suppress(ValueError, LookupError, MessageError):
+        decoded = str(make_header(decode_header(given))) if given.startswith("=?") else given
+        given = decoded.encode().decode()  # not with half a surrogate pair
     return given.replace("\0", "")
 
 

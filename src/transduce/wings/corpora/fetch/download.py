@@ -41,7 +41,7 @@ STARTS_OVER = "the server sends another part or version of the file; the downloa
 PARTIAL_NAME = re.compile(r"\.([0-9a-f]{16}|unknown)\.part")
 MAX_PROLOG_BYTES = 1 << 14  # of a web page, before its first tag
 WEB_PAGE = re.compile(
-    rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+(<!doctype\s+html|<(html|head|body)\b|\{\s*\"error\")",
+    rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+<(!doctype\s+html|html)[\s>]",
     re.DOTALL | re.IGNORECASE,
 )
 CODINGS = ("gzip", "deflate", "br", "zstd", "compress")  # other names, such as aws-chunked, are servers' mistakes
@@ -226,7 +226,7 @@ def _check(wanted: Download, path: Path) -> None:
     with path.open("rb") as file:
         content = file.read(MAX_PROLOG_BYTES)
     if WEB_PAGE.match(content):
-        reason, hint = "it is a web page or an error message", "does a proxy ask for a login?"
+        reason, hint = "it is a web page", "does a proxy ask for a login?"
     elif expected or not content:
         reason = f"its {algorithm} is {actual} instead of {expected}" if expected else "it is empty"
         hint = "fetch it again, or correct the table."
@@ -253,8 +253,9 @@ def _open(request: urllib.request.Request) -> Any:
     """Send a request and return the server's answer. Raises UserError if the server compresses the file."""
     answer = urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
     encoding = answer.headers.get("Content-Encoding", "").strip().lower().removeprefix("x-")
-    own = mimetypes.guess_type(urlsplit(request.full_url).path)[1]  # some servers name it, and send the file as it is
-    if encoding in CODINGS and encoding != own:
+    url = request.full_url
+    own = {mimetypes.guess_type(each)[1] for each in (url, urlsplit(url).path)}  # the file's own, which it comes with
+    if encoding in CODINGS and encoding not in own:
         with answer:
             raise UserError(
                 f"{request.full_url} can't be fetched: the server compresses it (Content-Encoding: {encoding}), which "

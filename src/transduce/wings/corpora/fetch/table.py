@@ -20,7 +20,7 @@ PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format",
 URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # as {source}; parts may use {language}
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-NOTE_NAME = re.compile(r"(.*/)?\w([\w .-]*\w)?")  # the folder in the archive, and a file name of every system
+NOTE_NAME = re.compile(r"(.*/)?\w([\w .,+()-]*[\w+)])?")  # the folder in the archive, and a file name of every system
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
 
