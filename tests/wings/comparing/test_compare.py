@@ -144,6 +144,7 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         (ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n", "the rows 'base' and 'other' are equal"),
         (ROWS + "other = 3\n", "the row 'other' must be options"),
         (ROWS + "other = { ensemble = ['nobody'] }\n", "names 'nobody'"),
+        (ROWS + "other = { ensemble = ['slow', 'slow'] }\n", "names a row twice"),
         (ROWS + "other = { ensemble = [] }\n", "the row 'other' must be options"),
         (ROWS + "other = { init = 'nobody', options = 'train.steps=3' }\n", "continues 'nobody'"),
         (ROWS + "other = { init = 'other', options = 'train.steps=3' }\n", "continues 'other'"),
@@ -430,8 +431,13 @@ def test_a_run_that_fails_does_not_keep_the_table_from_being_written(files, tmp_
 def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):
     (tmp_path / "one/seed-1").mkdir(parents=True)
     (tmp_path / "one/seed-1/manifest.json").write_text("{}")
-    with pytest.raises(UserError, match=r"one/seed-1 holds a model without \.experiment\.json"):
-        runs.carry_out([(Experiment("one", given), 1)], tmp_path, minutes=0)
+    one = Experiment("one", given)
+    for lacking in (r"\.experiment\.json", r"config\.toml"):
+        with pytest.raises(UserError, match=f"one/seed-1 holds a model without {lacking}"):
+            runs.carry_out([(one, 1)], tmp_path, minutes=0)
+        with pytest.raises(UserError, match=f"one/seed-1 holds a model without {lacking}"):
+            runs.results(one, tmp_path)  # the table would have a run less, without a word
+        (tmp_path / "one/seed-1/.experiment.json").write_text("{}")
 
 
 def test_damage_to_a_finished_run_is_named(given, tmp_path):

@@ -20,7 +20,7 @@ from corpora import clean, write_texts
 from models import make_model
 from transduce.preparation import passes
 from transduce.system.errors import UserError
-from transduce.system.files import ASIDE
+from transduce.system.files import ASIDE, digest
 from transduce.text.clean import Cleaning
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
@@ -50,6 +50,7 @@ from transduce.text.rules import (
 )
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as auditing
+from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
@@ -870,7 +871,7 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     assert "fetch the corpus again" in run(capsys, "doctor", out)[1]
 
 
-def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
+def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys, monkeypatch):
     tiny = ["data.vocab_size=290", "model.d_model=8", "model.d_ff=8", "model.num_heads=1", "train.steps=2"]
     layers = ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "train.save_every=1", "data.max_tokens=200"]
     model, valid = tmp_path / "a model", write_texts(tmp_path, "valid", 5, 2)
@@ -903,3 +904,9 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys):
         status, out, _ = run(capsys, "doctor", model)
         assert status == 1 and f"{name} is damaged" in " ".join(out.split())
         (model / name).write_bytes(content)
+
+    def removing(path):
+        return shutil.rmtree(path.parent) if path.parent.name.startswith("step-") else digest(path)
+
+    monkeypatch.setattr(folder, "digest", removing)  # as a training does with old checkpoints
+    assert run(capsys, "doctor", model)[0] == 0

@@ -421,7 +421,12 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     assert status == 2 and "With --budget, give --train and --test" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
     assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
-    for wrong in (["table1", "--seeds", "0"], ["table1", "--budget", "3"], ["table3", "--text", "ka"]):
+    for wrong in (
+        ["table1", "--seeds", "0"],
+        ["table1", "--budget", "3"],
+        ["figures", "--seeds", "9"],
+        ["table3", "--text", "ka"],
+    ):
         assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
     (tmp_path / "file").write_text("")
     assert "can't be written: File exists" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]

@@ -243,6 +243,8 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
         if row.init and row.init not in trained_above:
             raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
+        if len({*row.ensemble}) < len(row.ensemble):
+            raise UserError(f"{file}: the ensemble '{row.name}' names a row twice. Name each row once.")
         for member in row.ensemble:
             if member not in [each.name for each in definition.trained]:
                 raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")

@@ -216,8 +216,8 @@ def _unit(measure: str, value: float) -> float:
 
 def _curve(folder: Path) -> list[tuple[float, float]]:
     """Million target tokens and perplexity of each validation of a training run."""
-    tokens, points = 0, list[tuple[float, float]]()
-    for event in read_events(folder / model_folder.JOURNAL):
+    tokens, points, journal = 0, list[tuple[float, float]](), folder / model_folder.JOURNAL
+    for event in read_events(journal) if journal.exists() else ():
         tokens = event.get("tokens_seen") or tokens
         if event["event"] == "validation" and event.get("perplexity"):
             points.append((tokens / 1e6, event["perplexity"]))

@@ -156,11 +156,9 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
 
 
 def is_finished(experiment: Experiment, out: Path) -> bool:
-    """Whether a run is finished, or failed in a grid. Raises UserError if it had other options or is no table's."""
-    record, finished = _record(experiment, out), (out / MANIFEST).exists()
-    if finished and record is None:
-        raise UserError(f"{out} holds a model without {RECORD}, so this command did not train it. Move it away.")
-    return finished or (out / FAILURE).exists()
+    """Whether a run is finished, or failed in a grid. Raises UserError as `_record` does."""
+    _record(experiment, out)
+    return (out / MANIFEST).exists() or (out / FAILURE).exists()
 
 
 def count(runs: Sequence[Run], folder: Path) -> str:
@@ -210,8 +208,13 @@ def _sessions(out: Path) -> list[Session]:
 
 
 def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
-    """Read the record of a run; None if the run has not begun. Raises UserError if the run had other options."""
-    if not (out / RECORD).exists() or not (out / model_folder.CONFIG).exists():
+    """Read the record of a run; None if the run has not begun.
+
+    Raises UserError if the run had other options, or if a model has no record.
+    """
+    if lacking := [name for name in (RECORD, model_folder.CONFIG) if not (out / name).exists()]:
+        if (out / MANIFEST).exists():
+            raise UserError(f"{out} holds a model without {lacking[0]}, so this command can't use it. Move it away.")
         return None
     record, now = _read(out / RECORD), _plain(experiment)
     was = record.get("options")

@@ -95,8 +95,8 @@ def _compute(
 ) -> None:
     if seeds < 1 or not 0 <= budget < math.inf:
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
-    if what in ("table1", "figures") and (options or budget):
-        raise UserError(f"{what} trains no models. Leave out the corpus, --budget and section.key=value.")
+    if what in ("table1", "figures") and (options or budget or seeds != SEEDS):
+        raise UserError(f"{what} trains no models. Leave out the corpus, --budget, --seeds and section.key=value.")
     if rows and what != "table3":
         raise UserError("--rows is only for `transduce reproduce table3`.")
     if what != "figures" and (model or text):

@@ -1,6 +1,7 @@
 """Checks model folders, exports and prepared corpora for damage."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -45,10 +46,16 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     else:
         yield Fact("state", "lacking", "not finished", "to resume, run the training command again")
     for path in whole:
-        yield from _files(path, f"rm -r {quote(str(path))} (training then uses the previous checkpoint)", brief=True)
+        facts = list[Fact]()
+        with suppress(FileNotFoundError):
+            facts += _files(path, f"rm -r {quote(str(path))} (training then uses the previous checkpoint)", brief=True)
+        yield from facts if path.is_dir() else ()  # a training removes old checkpoints meanwhile
     if (folder / model_folder.DATA).is_dir():
         yield from _files(folder / model_folder.DATA, "use another copy, or train into a new folder", brief=True)
-    for aside in sorted(folder.rglob(f".*{ASIDE}*")):
+    asides = list[Path]()
+    with suppress(FileNotFoundError):
+        asides += sorted(folder.rglob(f".*{ASIDE}*"))
+    for aside in asides:
         if aside.suffix != LOCK:
             yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
     if not finished and not whole:
