@@ -497,7 +497,9 @@ def test_who_sends_more_than_is_allowed_gets_the_answer(server: Server) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
 def test_a_closed_terminal_ends_the_server_as_sigterm_does(model: Path) -> None:
-    with serving(model, model.parent / "hangup.log") as server, server.connect() as slow:
+    heeding = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "  # nohup lets children ignore it
+    log = model.parent / "hangup.log"
+    with serving(model, log, script=heeding + COMMAND) as server, server.connect() as slow:
         slow.sendall(FINE[:-10])
         server.get("/health")
         server.process.send_signal(signal.SIGHUP)
