@@ -43,9 +43,7 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-WRONG_LANGUAGE_NATS = (
-    10.0  # log-probability gap to the best language, beyond which a text is not in its side's language
-)
+WRONG_LANGUAGE_NATS = 10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
