@@ -47,10 +47,7 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
 
 
 def fit_words(
-    translator: Translator,
-    pairs: Sequence[Pair],
-    sources: list[list[int]],
-    translations: Sequence[Translation],
+    translator: Translator, pairs: Sequence[Pair], sources: list[list[int]], translations: Sequence[Translation]
 ) -> Regression | None:
     """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
 

@@ -60,12 +60,7 @@ def attend_nearby(
 
 
 def window_mask(
-    t: int,
-    s: int,
-    window: int,
-    causal: bool = True,
-    device: torch.device | None = None,
-    valid: Tensor | None = None,
+    t: int, s: int, window: int, causal: bool = True, device: torch.device | None = None, valid: Tensor | None = None
 ) -> Tensor:
     """A mask (t, s) that lets the last t of s positions attend to keys less than `window` positions away.
 

@@ -23,14 +23,7 @@ from transduce.preparation.passes import (
     rules_of,
     with_placeholders,
 )
-from transduce.preparation.prepared import (
-    Decisions,
-    Prepared,
-    open_prepared,
-    store_path,
-    write_facts,
-    write_valid,
-)
+from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.preparation.replay import Replay
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder

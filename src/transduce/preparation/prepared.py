@@ -194,11 +194,7 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 
 
 def write_facts(
-    folder: Path,
-    data: DataConfig,
-    decisions: Decisions,
-    seconds: float,
-    extend: Callable[[Facts], Facts] | None = None,
+    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, extend: Callable[[Facts], Facts] | None = None
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions

@@ -23,15 +23,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.text.pairs import Pair
 from transduce.wings.ct2.convert import convert, write_shortlist
-from transduce.wings.ct2.engine import (
-    CHECK_FILE,
-    WORSE,
-    Check,
-    CTranslate2Engine,
-    EngineError,
-    Loss,
-    read_compute_type,
-)
+from transduce.wings.ct2.engine import CHECK_FILE, WORSE, Check, CTranslate2Engine, EngineError, Loss, read_compute_type
 from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, training_data

@@ -15,13 +15,7 @@ from transduce.system.console import log, print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import are_trees
-from transduce.text.plain import (
-    STANDARD_OUTPUT,
-    check_output,
-    read_lines,
-    without_byte_order_mark,
-    write_lines,
-)
+from transduce.text.plain import STANDARD_OUTPUT, check_output, read_lines, without_byte_order_mark, write_lines
 from transduce.wings.parsing.trees import ROOTS, read_trees
 
 if TYPE_CHECKING:

@@ -17,14 +17,7 @@ from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
 from transduce.wings.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
 from transduce.wings.parsing.evalb import Parameters
-from transduce.wings.parsing.trees import (
-    MalformedTreeError,
-    Tree,
-    delinearise,
-    marked_words,
-    simplify,
-    without_marks,
-)
+from transduce.wings.parsing.trees import MalformedTreeError, Tree, delinearise, marked_words, simplify, without_marks
 from transduce.wings.parsing.well_formed import WellFormed, kinds_of
 
 

@@ -40,13 +40,7 @@ MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
 
 def application(
-    store: ModelStore,
-    keys: Keys,
-    limits: Limits,
-    *,
-    local: bool,
-    proxied: bool = False,
-    origins: Sequence[str] = (),
+    store: ModelStore, keys: Keys, limits: Limits, *, local: bool, proxied: bool = False, origins: Sequence[str] = ()
 ) -> ASGIApp:
     """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl.
 

@@ -16,16 +16,7 @@ from transduce.system.machine import cores
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
-from transduce.text.rules import (
-    DUPLICATE,
-    ENCODING,
-    IN_TEST_SET,
-    LANGUAGE_RULES,
-    OTHERS,
-    SWAPPED,
-    Rules,
-    check_names,
-)
+from transduce.text.rules import DUPLICATE, ENCODING, IN_TEST_SET, LANGUAGE_RULES, OTHERS, SWAPPED, Rules, check_names
 from transduce.tokens.learning import CHARACTER_COVERAGE
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit

@@ -18,12 +18,7 @@ SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of
 
 
 def fetch(
-    name: str | None = None,
-    /,
-    *,
-    out: Path | None = None,
-    downloads: Path | None = None,
-    table: Path | None = None,
+    name: str | None = None, /, *, out: Path | None = None, downloads: Path | None = None, table: Path | None = None
 ) -> None:
     """Download a known corpus as aligned text files.
 
