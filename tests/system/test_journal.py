@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.system import console
-from transduce.system.console import Display, duration, log, transfer_line
+from transduce.system.console import Display, duration, log
 from transduce.system.errors import UserError
 from transduce.system.journal import Journal, read_events
 
@@ -158,9 +158,3 @@ def test_on_a_terminal_one_line_moves_below_those_that_stay() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
-
-
-def test_a_download_says_how_much_is_left() -> None:
-    line = transfer_line("a.tgz", 30_000_000, 90_000_000, 2e6)
-    assert line == "30.0 of 90.0 MB  0:00:30 left  2.0 MB/s  a.tgz"
-    assert transfer_line("a.tgz", 30_000_000, 0, 2e6) == "30.0 MB  2.0 MB/s  a.tgz"

@@ -62,13 +62,6 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def transfer_line(name: str, done: int, total: int, rate: float) -> str:
-    """The progress line of a download of `total` bytes (0 if unknown), with `rate` in bytes per second."""
-    left = duration((total - done) / rate) if rate else "?"
-    of_all = f" of {total / 1e6:,.1f} MB  {left} left" if total else " MB"
-    return f"{done / 1e6:,.1f}{of_all}  {rate / 1e6:,.1f} MB/s  {name}"
-
-
 class Display:
     """A progress line that is redrawn on a terminal, or printed at most every 25 seconds elsewhere."""
 

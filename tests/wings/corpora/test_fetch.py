@@ -969,3 +969,9 @@ def test_the_table_that_comes_with_transduce() -> None:
     assert wmt.recipe == "wmt14-en-de-base" and not choose(*find(entries, "wmt14-en-de:de-en")).recipe
     (books,) = choose(*find(entries, "opus:Books/v1:en-de")).downloads()
     assert books.url == "https://object.pouta.csc.fi/OPUS-Books/v1/moses/de-en.txt.zip"
+
+
+def test_a_download_says_how_much_is_left() -> None:
+    line = download.transfer_line("a.tgz", 30_000_000, 90_000_000, 2e6)
+    assert line == "30.0 of 90.0 MB  0:00:30 left  2.0 MB/s  a.tgz"
+    assert download.transfer_line("a.tgz", 30_000_000, 0, 2e6) == "30.0 MB  2.0 MB/s  a.tgz"

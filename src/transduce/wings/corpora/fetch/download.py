@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from transduce.system.console import Display, log, transfer_line
+from transduce.system.console import Display, duration, log
 from transduce.system.errors import UserError
 from transduce.system.files import digest
 from transduce.system.write_errors import write_error
@@ -173,6 +173,13 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
         os.fsync(file.fileno())
     if total and done != total:
         raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+
+
+def transfer_line(name: str, done: int, total: int, rate: float) -> str:
+    """The progress line of a download of `total` bytes (0 if unknown), with `rate` in bytes per second."""
+    left = duration((total - done) / rate) if rate else "?"
+    of_all = f" of {total / 1e6:,.1f} MB  {left} left" if total else " MB"
+    return f"{done / 1e6:,.1f}{of_all}  {rate / 1e6:,.1f} MB/s  {name}"
 
 
 @contextmanager
