@@ -5,7 +5,6 @@ import ctypes
 import math
 import os
 import platform
-import threading
 from pathlib import Path
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # parameters of mallopt(3)
@@ -15,7 +14,6 @@ SPIN_COUNT = "3000"  # about ten microseconds
 KERNELS_CACHED = "64"  # per cache; a micro-batch needs 39
 AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # required by CTranslate2's AVX-512 kernels
 CGROUP = Path("/sys/fs/cgroup")  # the limits of a container (version 2)
-NICENESS = 5  # about a third of a normal thread's share
 
 
 def cores(group: Path = CGROUP) -> int:
@@ -37,13 +35,6 @@ def free_memory(group: Path = CGROUP) -> float:
         cached = int(_entry(group / "memory.stat", "inactive_file "))  # Linux frees cached files when needed
         free = min(free, limit - used + cached)
     return free
-
-
-def lower_priority() -> None:
-    """On Linux, lower the priority of this thread and of the threads that it will start."""
-    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def sleep_soon() -> None:

@@ -8,6 +8,9 @@ import asyncio
 import contextlib
 import itertools
 import math
+import os
+import platform
+import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,11 +21,12 @@ from transduce.decoding.loading import Scores, summarize
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.machine import lower_priority, return_memory
+from transduce.system.machine import return_memory
 from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
+NICENESS = 5  # of the loading thread: about a third of a normal thread's share
 TRIAL_TEXTS = ("2026", "A1 b2.", "12:30")  # a new version must translate these texts before it is used
 
 
@@ -41,7 +45,7 @@ class ModelStore:
                 f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, which is more than the memory "
                 f"limit of {limit:,} bytes. Raise the limit."
             )
-        self._threads = ThreadPoolExecutor(1, "loading", initializer=lower_priority)  # their engines have it, too
+        self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)  # their engines have it, too
         self._replaced: set[Version] = set()  # old versions that requests still use
         self._door = asyncio.Lock()  # is fair: a request that waits for memory is not overtaken
         self._freed = asyncio.Event()
@@ -240,3 +244,10 @@ class ModelStore:
         if refused != model.refused:
             log(f"The new version of {model.folder} can't be used, so the old version stays: {reason}")
         model.refused = refused
+
+
+def _lower_priority() -> None:
+    """On Linux, lower the priority of this thread and of the threads that it will start."""
+    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
