@@ -9,7 +9,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.encoding_errors import UNDECODED
 from transduce.text.hashes import Bits64, as_numbers, hash_text
 
 Ints = NDArray[np.int64]
@@ -43,15 +42,6 @@ class TextColumn:
         if self.joined.count("\n") == len(self.texts):
             return np.empty(0, dtype=np.int64)
         return np.array([row for row, text in enumerate(self.texts) if "\n" in text])
-
-    @cached_property
-    def undecoded(self) -> Ints:
-        """The indices of the texts with bytes that are not UTF-8."""
-        try:
-            self.joined.encode()  # the fastest test: succeeds if there are no such bytes
-        except UnicodeEncodeError:
-            return self.rows_with(UNDECODED)
-        return np.empty(0, dtype=np.int64)
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
         """The indices of the texts in which `pattern` occurs. The pattern must not match line feeds."""

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
-from transduce.text.encoding_errors import common_characters, readable
+from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, MISALIGNED, NEAR_DUPLICATE, Checker, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
+from transduce.wings.corpora.doctor.windows import common_characters
 from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # per rule

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.encoding_errors import as_windows, is_plainly_windows, readable
+from transduce.text.encoding_errors import readable
 from transduce.text.hashes import Bits64
 from transduce.text.pair_batch import PairBatch
 from transduce.text.rules import BITS, ENCODING, MISALIGNED, NEAR_DUPLICATE, Checker, Flags
+from transduce.wings.corpora.doctor.windows import as_windows, is_plainly_windows, undecoded
 from transduce.wings.rules.misalignment import Shift, alignment, find_shifts
 
 Ints = NDArray[np.int64]
@@ -39,14 +40,14 @@ class ChunkAuditor(NamedTuple):
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
         """Check the pairs, and try to repair misaligned pairs and text that is not UTF-8."""
         checker, sides = self.checker, PairBatch(sources, targets)
-        undecoded, lost = np.union1d(*(side.undecoded for side in sides.columns)), np.empty(0, dtype=np.int64)
-        if len(undecoded):
-            sides, lost = _decoded(sides, undecoded, self.common)
+        faulty, lost = np.union1d(*map(undecoded, sides.columns)), np.empty(0, dtype=np.int64)
+        if len(faulty):
+            sides, lost = _decoded(sides, faulty, self.common)
         shifts = find_shifts(sides.source.texts, sides.target.texts) if MISALIGNED in checker.asked else []
         broken = checker.check(sides, shifts)
         broken[lost] &= BITS[MISALIGNED]  # other rules can't be checked without the lost characters
         remaining = broken.copy()
-        broken[undecoded] |= BITS[ENCODING]
+        broken[faulty] |= BITS[ENCODING]
         remaining[lost] |= BITS[ENCODING]
         partners, best = np.arange(len(sides)), sides
         if shifts:

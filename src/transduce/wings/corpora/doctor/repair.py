@@ -6,11 +6,12 @@ from itertools import tee, zip_longest
 
 from transduce.system.errors import UserError
 from transduce.text import jsonl, tsv
-from transduce.text.encoding_errors import as_windows, readable
+from transduce.text.encoding_errors import readable
 from transduce.text.pairs import Pair, are_line_aligned, read_lines, read_pairs
 from transduce.text.plain import suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
+from transduce.wings.corpora.doctor.windows import as_windows
 from transduce.wings.rules.misalignment import at_offsets
 
 LINE_BY_LINE = (".tsv", ".tab", ".txt", ".jsonl")  # bilingual formats with one pair per line
