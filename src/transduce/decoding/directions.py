@@ -96,12 +96,6 @@ def pivots_of(directions: Sequence[Direction], wanted: Direction) -> list[str]:
     return [each.source for each in directions if each.target == wanted.target and each.source in first]
 
 
-def tokenizer_for(tokenizer: Tokenizer, data: DataConfig, source: str, target: str) -> Tokenizer:
-    """The tokenizer for one direction of a model. Raises UserError as `choose_direction` does."""
-    direction = choose_direction(directions_of(data), source, target)
-    return tokenizer.into(direction.target if data.directions else "")
-
-
 def encode_sources(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[list[int]]:
     """The ids of the sources of pairs that may have different directions."""
     tokenizers = {name: tokenizer.into(target_of(name)) for name in {pair.direction for pair in pairs}}

@@ -47,8 +47,3 @@ def kind(character: str) -> Kind:
     if category[0] in "LN" or category in ("Pc", "Co", "Cs"):
         return "unspaced" if unicodedata.name(character, "").startswith(UNSPACED) else "letter"
     return "space" if category[0] == "Z" or category == "Cc" else "sign"
-
-
-def joins(before: Kind, after: Kind) -> bool:
-    """Whether two neighbouring characters of these kinds belong to one word."""
-    return before != "space" and (after == "mark" or (after == "letter" and before in ("letter", "mark")))

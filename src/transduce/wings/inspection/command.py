@@ -58,7 +58,7 @@ def attention(
     options = search_options(assignments, beam_size, length_penalty)
     check_output(out, [], "out")
     is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
-    from transduce.decoding.directions import tokenizer_for
+    from transduce.decoding.directions import choose_direction, directions_of
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
@@ -66,8 +66,9 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
-    tokenizer = tokenizer_for(loaded.tokenizer, loaded.config.data, source, target)
-    language, config = source or loaded.config.data.source, decode_config(loaded.config, options)
+    data, config = loaded.config.data, decode_config(loaded.config, options)
+    direction = choose_direction(directions_of(data), source, target)
+    tokenizer, language = loaded.tokenizer.into(direction.target if data.directions else ""), source or data.source
     recorded = attention_of(loaded.model, tokenizer, sentence, config, language)
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])

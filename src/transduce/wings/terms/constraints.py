@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from transduce.config.schema import BOS, EOS, PAD
-from transduce.decoding.words import joins
+from transduce.decoding.words import Kind
 from transduce.wings.terms.glossary import Constraint, WordBoundaries
 
 Steps = dict[int, list[tuple[int, tuple[int, ...]]]]  # token -> what `Progress.begun` has after it
@@ -52,7 +52,7 @@ class SentenceConstraints:
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
         """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
         first = self.boundaries.first[token]
-        ended = {i for i, rest in progress.begun if not rest and not joins(self.constraints[i].last, first)}
+        ended = {i for i, rest in progress.begun if not rest and not _joins(self.constraints[i].last, first)}
         met = progress.met | ended
         return Progress(met, frozenset(each for each in steps.get(token, ()) if each[0] not in met))
 
@@ -184,3 +184,8 @@ def _required(steps: Sequence[Sequence[Steps]], v: int) -> Tensor:
     required = [[row * v + token for row, its in enumerate(each) for token in sorted(its)] for each in steps]
     longest = max(map(len, required))
     return torch.tensor([places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long)
+
+
+def _joins(before: Kind, after: Kind) -> bool:
+    """Whether two neighbouring characters of these kinds belong to one word."""
+    return before != "space" and (after == "mark" or (after == "letter" and before in ("letter", "mark")))
