@@ -15,7 +15,7 @@ from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, 
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, languages_of, nearest_code
-from transduce.text.multilingual import bilingual_corpora, directions_in, in_direction, is_multilingual
+from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 
 if TYPE_CHECKING:
     from transduce.text.pairs import Pair
@@ -63,7 +63,7 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     directions = directions_in(corpora, sources, targets)
     first = directions[0]
     options: dict[str, Any] = {"data.source": first.source, "data.target": first.target}
-    sets = {name: in_direction(files, first) for name, files in named.items()}
+    sets = {name: _in_direction(files, first) for name, files in named.items()}
     readable, others = sets.pop("data.train"), list(sets.values())
     if len(directions) == 1 and readable and all(its is not None and len(its) < 2 for its in others):
         for name, its in sets.items():
@@ -79,6 +79,22 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     ]
     options |= {name: files for name, files in named.items() if name != "data.train"}
     return options | {"data.corpora": tables, "data.directions": tuple(map(str, directions))}
+
+
+def _in_direction(files: Sequence[str], direction: Direction) -> list[tuple[str, ...]] | None:
+    """The corpora with the languages of a direction, each as files from source to target.
+
+    Returns None if a file can't be read in this direction, or if validation files are several corpora.
+    """
+    found = []
+    for corpus in bilingual_corpora(files):
+        if corpus.languages == direction:
+            found.append(corpus.files)
+        elif corpus.languages.reverse == direction:
+            if len(corpus.files) == 1:
+                return None
+            found.append(corpus.files[::-1])
+    return found
 
 
 def with_languages(settings: Settings, train: Sequence[str]) -> Settings:

@@ -66,22 +66,6 @@ def is_multilingual(files: Sequence[str]) -> bool:
     return len(files) > 2 and all(_split_name(file)[1] and not format_of(file).is_bilingual for file in files)
 
 
-def in_direction(files: Sequence[str], direction: Direction) -> list[tuple[str, ...]] | None:
-    """The corpora with the languages of a direction, each as files from source to target.
-
-    Returns None if a file can't be read in this direction, or if validation files are several corpora.
-    """
-    found = []
-    for corpus in bilingual_corpora(files):
-        if corpus.languages == direction:
-            found.append(corpus.files)
-        elif corpus.languages.reverse == direction:
-            if len(corpus.files) == 1:
-                return None
-            found.append(corpus.files[::-1])
-    return found
-
-
 def directions_in(
     corpora: Iterable[BilingualCorpus], sources: Sequence[str] = (), targets: Sequence[str] = ()
 ) -> list[Direction]:
