@@ -64,8 +64,6 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))
     if "imported" in metrics:
         facts.append(("imported", f"from {metrics['imported']}"))
-    elif config.sources is None:
-        facts.append(("options", "an older version wrote this model; where its options came from is not recorded"))
     if "parameters" in metrics:
         facts.append(("parameters", f"{metrics['parameters']:,}"))
     if averaged := metrics.get("averaged_steps"):

@@ -60,7 +60,7 @@ def continued(settings: Settings, out: Path) -> Continued:
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = configure({name: settings[name] for name in TEXT if name in settings}).data
     config = Settings.of_config(old).updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open)).config()
-    if old.sources is None:  # written by an older version of transduce
+    if old.sources is None:  # unknown, since their file is damaged
         config = dataclasses.replace(config, sources=None)
     check_same_text(old.data, text, out)
     check_vocabulary(settings, old.model.source_vocab_size or old.model.vocab_size, out)
