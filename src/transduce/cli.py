@@ -107,10 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         full = f"The disk is full: {error}. Free some space and run the command again."
         print(f"transduce: {full if is_full(error) else f'{error.filename}: {error.strerror}.'}", file=sys.stderr)
         sys.exit(2)
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # torch's own class; this module does not import torch
+    except (MemoryError, RuntimeError) as error:
+        is_gpu = type(error).__name__ == "OutOfMemoryError"  # torch's own class; this module does not import torch
+        if not (is_gpu or isinstance(error, MemoryError) or "allocate memory" in str(error)):
             raise
-        print("transduce: The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens.", file=sys.stderr)
+        full = "The memory of the GPU is full. Lower" if is_gpu else "The memory is full. Free some, or lower"
+        print(f"transduce: {full} data.max_tokens or decode.max_tokens.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -310,9 +310,25 @@ def fill_the_gpu() -> None:
     raise torch.OutOfMemoryError("CUDA out of memory.")
 
 
-def test_a_full_gpu_is_a_sentence(monkeypatch, capsys):
-    monkeypatch.setitem(cli.COMMANDS, "info", cli.Command(f"{__name__}:fill_the_gpu", "Use all memory."))
+def fill_the_memory() -> None:
+    """Use more memory than there can be, in a tensor."""
+    torch.empty(1 << 60)
+
+
+def fill_the_memory_of_python() -> None:
+    """Use more memory than there can be, in a text."""
+    bytearray(1 << 62)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (fill_the_gpu, "The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens."),
+        (fill_the_memory, "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens."),
+        (fill_the_memory_of_python, "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens."),
+    ],
+)
+def test_a_full_memory_is_a_sentence(function, sentence, monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "info", cli.Command(f"{__name__}:{function.__name__}", "Use all memory."))
     status, _, said = run(capsys, "info")
-    assert status == 2 and said == (
-        "transduce: The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens.\n"
-    )
+    assert status == 2 and said == f"transduce: {sentence}\n"
