@@ -4,8 +4,8 @@
     python benchmarks/attack/fuzz.py --minutes 60 [--jobs 2] [--seed 1] [--targets po html]
 
 `fuzz_targets.py` lists the targets. The minutes are shared among them. Each target runs in a process of its own, and
---jobs of them run at once. In the last fifth of its time, the process repeats slices of the inputs that it has kept, up
-to 50 KB. A defect is
+--jobs of them run at once. The minutes are processor time, so that a busy machine delays a campaign and does not weaken
+it. In the last fifth of its time, the process repeats slices of the inputs that it has kept, up to 50 KB. A defect is
   exception  the target raises something else than UserError
   broken     a round trip loses text, or a document changes
   slow       the target needs more than 5 seconds of processor time
@@ -112,8 +112,8 @@ class Attack:
         with atheris.instrument_imports(include=["transduce"]):
             from fuzz_targets import TARGETS
         self._target, self._result, self._kept, self._seed = warmed(TARGETS[name]), result, kept, seed
-        self._runs, self._defects, self._begun = 0, dict[tuple[str, str], Defect](), time.monotonic()
-        self._end = time.monotonic() + seconds
+        self._runs, self._defects, self._begun = 0, dict[tuple[str, str], Defect](), time.process_time()
+        self._end = self._begun + seconds
         self._repeat_from = self._end - REPEATING_SHARE * seconds
 
     def one(self, data: bytes) -> None:
@@ -125,11 +125,11 @@ class Attack:
             self._save()
         elif self._runs % 1000 == 0:
             self._save()
-        if time.monotonic() > self._repeat_from:
+        if time.process_time() > self._repeat_from:
             self._repeat()
 
     def _save(self) -> None:
-        seconds = time.monotonic() - self._begun
+        seconds = time.process_time() - self._begun
         defects = [(kind, what, data.hex()) for kind, what, data in self._defects.values()]
         self._result.write_text(json.dumps({"runs": self._runs, "seconds": seconds, "defects": defects}))
 
@@ -137,7 +137,7 @@ class Attack:
         """Repeat slices of the kept inputs until the time is over, and end the process."""
         self._repeat_from, draw = float("inf"), random.Random(self._seed)
         kept = [path.read_bytes() for path in sorted(self._kept.iterdir())]
-        while time.monotonic() < self._end:
+        while time.process_time() < self._end:
             data = draw.choice(kept) or b"x"
             begin = draw.randrange(len(data))
             end = begin + draw.choice((1, 2, 4, 8, 64, len(data)))
