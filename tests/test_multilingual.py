@@ -470,6 +470,12 @@ def test_a_translation_is_scored_in_its_direction(model):
     assert [each.score for each in scored] == pytest.approx([each.score for each in translations], abs=1e-4)
 
 
+def test_names_of_files_choose_the_direction_of_scores(model, place, capsys):
+    found = run(capsys, "score", model, *files(place, "test", ("de", "fr")))
+    assert found[0] == 0
+    assert found == run(capsys, "score", model, *files(place, "test", ("de", "fr")), "--from", "de", "--to", "fr")
+
+
 def test_words_are_aligned_without_the_tag(model):
     [translation] = transduce.load(model, engine="torch").translate(["ka lo mi"], source="en", target="fr", align=True)
     assert translation.links

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import FromCode, ToCode
+from transduce.commands.test_sets import named_languages
 from transduce.config.parse import parse_assignments
 from transduce.decoding.registry import EngineName
 
@@ -28,8 +29,8 @@ def score(
         model: A model folder.
         source: A text file, one sentence per line.
         target: The translations of the source, line by line.
-        source_language: With a multilingual model, the language code of the source.
-        target_language: With a multilingual model, the language code of the translations.
+        source_language: With a multilingual model, the language code of the source, if no file name tells it.
+        target_language: With a multilingual model, the language code of the translations, if no file name tells it.
         json: Print a JSON object per line: log_prob, num_tokens, score (log_prob / length penalty),
             confidence (the probability that the translation is good), detached (hardly about the source), and
             words (the span of each word, and the probability that the word is right).
@@ -39,7 +40,9 @@ def score(
     from transduce.text.pairs import read_pairs
 
     engine: EngineName = "auto" if export_engine(model) else "torch"
-    translator = load(model, options, engine=engine, source=source_language, target=target_language)
+    translator, given = load(model, options, engine=engine), (source_language, target_language)
+    if any(given) or not translator.direction:
+        translator = translator.toward(*named_languages(given, (source, target)))
     pairs = list(read_pairs([source, target], translator.require_direction()))
     for scored in translator.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
         words = [word._asdict() for word in scored.words]

@@ -1,4 +1,4 @@
-"""Reads the test sets of `transduce evaluate`."""
+"""Reads the test sets of `transduce evaluate` and `transduce score`."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -22,10 +22,10 @@ def read_routes(files: Sequence[str], data: "DataConfig", languages: tuple[str, 
 
     sources, targets = zip(*directions_of(data), strict=True)
     known = [Direction(*pair) for pair in product(dict.fromkeys(sources), dict.fromkeys(targets)) if len({*pair}) == 2]
-    return _read_directed(files, data, known, _named(languages, files), untrained=True)
+    return _read_directed(files, data, known, named_languages(languages, files), untrained=True)
 
 
-def _named(languages: tuple[str, str], files: Sequence[str]) -> tuple[str, str]:
+def named_languages(languages: tuple[str, str], files: Sequence[str]) -> tuple[str, str]:
     """The languages of the command line, and those of the names of two files where it has none."""
     named = languages_of(files) or ("", "")
     return languages[0] or named[0], languages[1] or named[1]
@@ -55,7 +55,8 @@ def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str
 
     if is_multilingual(files):
         return _read_directed(files, data, directions_of(data), languages)
-    direction = choose_direction(directions_of(data), *(_named(languages, files) if data.directions else languages))
+    wanted = named_languages(languages, files) if data.directions else languages
+    direction = choose_direction(directions_of(data), *wanted)
     name = str(direction) if data.directions else ""
     return [pair._replace(direction=name) for pair in read_pairs(files, direction)]
 
