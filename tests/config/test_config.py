@@ -39,6 +39,8 @@ def values(option: Option) -> st.SearchStrategy[Any]:
         return st.lists(st.builds("{}x{}x{}".format, positive, positive, positive), max_size=3).map(tuple)
     if option.name == "data.directions":
         return st.lists(st.sampled_from(["en-de", "de-en", "en-pt_BR"]), max_size=3).map(tuple)
+    if option.name in ("data.source", "data.target"):
+        return st.from_regex(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", fullmatch=True)
     if option.name == "model.expert_layers":
         return st.lists(st.just(1), max_size=1).map(tuple)
     if option.kind == tuple[CorpusConfig, ...]:
@@ -230,6 +232,11 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
         ({"model.expert_layers": (7,)}, "model.expert_layers must be numbers from 1 to 6, the number of layers"),
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
+        ({"data.source": "pt/BR"}, "data.source must be a language code, such as en, pt_BR or zh-Hant, not 'pt/BR'"),
+        ({"data.target": ""}, "data.target must be a language code"),
+        ({"data.directions": ("en-../de",)}, "data.directions: 'en-../de' is not of the form SOURCE-TARGET"),
+        ({"data.directions": ("en-de", "en-en")}, "'en-en' is not of the form SOURCE-TARGET"),
+        ({"data.directions": ("en-pt-BR",)}, "'en-pt-BR' is not of the form SOURCE-TARGET"),
         ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
         ({"model.window": 2**31}, "model.window must be at least 0 and below 2147483648, not 2147483648."),

@@ -33,6 +33,8 @@ MAX_FLOAT = sys.float_info.max
 MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a key with many dots
 TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
 TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
+CODE_FORM = re.compile(r"[\w-]{1,40}")  # names of files and addresses contain it
+DIRECTION_FORM = re.compile(r"(\w{1,40})-(?!\1$)\w{1,40}")
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 
@@ -193,16 +195,17 @@ def check(config: RunConfig) -> None:
         raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
     if config.data.tokenizer == "char" and (config.train.sample_source or config.train.sample_target):
         raise UserError("Characters can't be sampled: leave train.sample_source and train.sample_target out.")
-    if config.data.directions:
-        _check_directions(config)
+    _check_languages(config.data)
     _check_family(config)
 
 
-def _check_directions(config: RunConfig) -> None:
-    """Raise UserError if a direction of a multilingual model is not SOURCE-TARGET."""
-    for direction in config.data.directions:
-        source, _, target = direction.partition("-")
-        if not source or not target or "-" in target or source == target:
+def _check_languages(data: DataConfig) -> None:
+    """Raise UserError for a language code of another form, and if a direction is not SOURCE-TARGET."""
+    for name, code in {"data.source": data.source, "data.target": data.target}.items():
+        if not CODE_FORM.fullmatch(code):
+            raise UserError(f"{name} must be a language code, such as en, pt_BR or zh-Hant, not '{code}'.")
+    for direction in data.directions:
+        if not DIRECTION_FORM.fullmatch(direction):
             raise UserError(
                 f"data.directions: '{direction}' is not of the form SOURCE-TARGET, such as en-de or en-pt_BR, with two "
                 "different language codes."

@@ -44,6 +44,7 @@ def write_folder(path: Path | str, needed: int = 0) -> Iterator[Path]:
     `needed` is the expected size in bytes, or 0 if unknown. Raises UserError if `path` exists or can't be written.
     """
     path = Path(path)
+    check_utf8(path)
     remove_leftovers(path.parent, path.name)
     _check_absent(path)
     with _staging_folder(path.parent, path, needed) as aside:
@@ -217,7 +218,7 @@ def check_utf8(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError(f"The name {str(path)!a} is not UTF-8. Rename this folder.") from None
+        raise UserError(f"The name {str(path)!a} is not UTF-8. Use another name.") from None
 
 
 def make_folder(path: Path) -> Path:

@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -417,7 +418,8 @@ def test_an_onnx_export_has_the_confidence_of_its_model(models, tmp_path):
     assert [each.confidence for each in other.translate(texts)] == pytest.approx(expected, abs=1e-3) and all(expected)
 
 
-def test_a_package_for_argos_holds_what_it_reads(models, tmp_path):
+def test_a_package_for_argos_holds_what_it_reads(models, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))  # all is written beside the package
     export(models("post"), "argos", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
         metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
@@ -453,6 +455,7 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
             "int7",
         ): "CTranslate2 can't compute in int7: int7 is not",
         ("--to", "marian", "--out", tmp_path / "x"): 'Invalid value "marian"',
+        ("--to", "huggingface", "--out", tmp_path / "\udcff"): "is not UTF-8. Use another name.",
     }.items():
         status, _, error = run(capsys, "export", models("post"), *arguments)
         assert status == 2 and why in error
@@ -711,10 +714,13 @@ def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_p
         (b'{"pad_token": {"lstrip": false}}', r"vocab\.json: the piece .* is missing"),
         (b'{"source_lang": ["en"]}', "data.source must be a text"),
         (b'{"separate_vocabs": true}', "transformers can't open"),
+        (b'{"transduce_directions": 5}', "transduce_directions is not a list of texts"),
+        (b'{"transduce_directions": ["en-de", ["en"]]}', "transduce_directions is not a list of texts"),
+        (b'{"source_lang": "../x"}', "data.source must be a language code"),
     ],
 )
 def test_a_damaged_description_is_named(described, why, marians, tmp_path):
-    folder = shutil.copytree(marians("relu"), tmp_path / "marian")
+    folder = shutil.copytree(marians("OPUS-MT" if b"directions" in described else "relu"), tmp_path / "marian")
     (folder / "tokenizer_config.json").write_bytes(described)
     with pytest.raises(UserError, match=why):
         import_model(folder, tmp_path / "model")

@@ -52,7 +52,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
 
 def open_runner(folder: Path) -> Runner:
     """Open the package in `folder` with CTranslate2 and SentencePiece, as Argos Translate does."""
-    with tempfile.TemporaryDirectory() as unpacked:
+    with tempfile.TemporaryDirectory(dir=folder) as unpacked:
         [package] = folder.glob(f"*{SUFFIX}")
         with zipfile.ZipFile(package) as archive:
             archive.extractall(unpacked)

@@ -87,6 +87,8 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     """
     tags = [language_of(piece) for piece in sources.pieces if is_code(piece)]
     if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise UserError(f"{marian.TOKENIZER_FILE}: {marian.DIRECTIONS} is not a list of texts.")
         return list(map(Direction.parse, names))
     named = source.split(",") if source else [str(described.get("source_lang") or "src")]
     pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
