@@ -20,7 +20,7 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.system.errors import UserError
 from transduce.training.distributed import Ranks, full_tensor, init_distributed, scatter_weights, wrap
-from transduce.training.update import update
+from transduce.training.update import settle_buckets, update
 from waiting import PATIENCE
 
 MODEL = ModelConfig(
@@ -54,13 +54,18 @@ def batches(count: int) -> list[Batch]:
 
 
 def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tensor]:
-    """The gradient of an update of every count of micro-batches, by count and number of the weight; and the losses."""
-    found, config = {}, MODELS[name]
+    """The gradient of an update of every count of micro-batches, by count and number of the weight; and the losses.
+
+    The greatest count comes first, as "first", and again.
+    """
+    found, config, counts = {}, MODELS[name], COUNTS[name]
     model = build(config)
     wrapped_model = wrap(model, ranks, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
     scatter_weights(model, wrapped_model, ranks)
     optimizer = Kept(wrapped_model.parameters(), lr=1.0)
-    for count in COUNTS[name]:
+    if ranks.world > 1 and not shard:
+        settle_buckets(wrapped_model, batches(1)[0], TRAIN)
+    for key, count in [("first", max(counts)), *zip(map(str, counts), counts, strict=True)]:
         made = batches(count)
         slots, total = ranks.slots(count), sum(batch.num_tokens for batch in made)
         part = [made[slot.index] for slot in slots]
@@ -68,8 +73,8 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
         outcome = update(wrapped_model.train(), optimizer, part, step=count, rate=1.0, train=TRAIN, **several)
         for number, gradient in enumerate(optimizer.gradients):
             if gradient is not None:
-                found[f"{count}/{number}"] = gradient
-        found[f"{count}/loss"] = torch.tensor([outcome.loss, outcome.nll, outcome.correct, outcome.gradient_norm])
+                found[f"{key}/{number}"] = gradient
+        found[f"{key}/loss"] = torch.tensor([outcome.loss, outcome.nll, outcome.correct, outcome.gradient_norm])
     return found
 
 

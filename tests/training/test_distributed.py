@@ -203,6 +203,9 @@ def test_any_number_of_ranks_has_the_same_gradient(world, computed):
                 one, other = (torch.cat([each[key].flatten() for key in keys]).double() for each in (alone, found))
                 assert (other - one).norm() <= 1e-6 * one.norm(), (name, count)
                 torch.testing.assert_close(found[f"{count}/loss"], alone[f"{count}/loss"], rtol=1e-6, atol=0)
+            last = max(together.COUNTS[kind])
+            for key in (key for key in found if key.startswith("first/")):
+                assert torch.equal(found[key], found[key.replace("first", str(last))]), f"{name}: a start changes {key}"
 
 
 @functools.cache
@@ -277,6 +280,14 @@ def test_any_number_of_ranks_learns_the_same_and_goes_on_as_another(corpus, tmp_
     assert len(curve(tmp_path / "1")) == 5
     for name in ("2", "3", "sharded", "changed"):
         assert same_curve(tmp_path / "1", tmp_path / name), name
+
+
+@pytest.mark.slow
+def test_three_ranks_go_on_with_the_same_bits(corpus, tmp_path):
+    for name, steps in (("again", 20), ("again", 40), ("whole", 40)):
+        succeed(3, *command(corpus, tmp_path / name, train__steps=steps))
+    weights = "checkpoints/step-00000040/model.safetensors"
+    assert (tmp_path / "again" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
 
 
 @pytest.mark.slow

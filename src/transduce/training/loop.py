@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -25,7 +26,7 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.update import Outcome, averaged, effort, learning_rate, risk_step, update
+from transduce.training.update import Outcome, averaged, effort, learning_rate, risk_step, settle_buckets, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
@@ -61,6 +62,8 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     gradient is not finite in MAX_SKIPPED_UPDATES successive updates.
     """
     state, config = training.state, training.config.train
+    if training.ranks.world > 1 and not is_sharded(training.wrapped_model):
+        settle_buckets(training.wrapped_model, assemble(training, np.arange(1)), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:

@@ -111,7 +111,7 @@ def update(
 
     `batches` are the micro-batches of this rank, and `slots` hold their indices in the update. `total` is the number of
     target tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch. Therefore
-    neither a restart nor the number of ranks changes an update.
+    a restart changes no update, and the number of ranks only rounds differently.
     """
     number = risk_step(step, train)
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
@@ -189,6 +189,16 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
     """The random seed (63 bits) for dropout in a micro-batch."""
     digest = hashlib.sha256(f"{seed}/{step}/{index}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
+    """Make a pass without effect, after which DDP keeps the order in which it sums gradients.
+
+    DDP sums the gradients of its first pass in another order than those of later passes. Since three numbers or more
+    have different sums in different orders, a resumed training would otherwise differ from an uninterrupted one.
+    """
+    (0 * forward(model.train(), batch, train).loss).backward()
+    model.zero_grad(set_to_none=True)
 
 
 @phase("forward")
