@@ -44,6 +44,7 @@ def train(
         languages=(source, target),
         reverse=back,
         init=first,
+        keep_optimizer=keep_optimizer,
         options=options,
     )
     return run(settings, out, init=first, keep_optimizer=keep_optimizer, tensorboard=tensorboard, stop=stop)

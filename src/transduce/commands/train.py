@@ -66,10 +66,9 @@ def train(
         profile: Print a time profile at the end.
     """
     files: dict[str, Any] = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
+    models: dict[str, Any] = {"reverse": reverse, "init": init, "keep_optimizer": keep_optimizer}
     languages = source, target
-    settings = settings_of(
-        out, recipe, **files, languages=languages, reverse=reverse, init=init, assignments=assignments
-    )
+    settings = settings_of(out, recipe, **files, **models, languages=languages, assignments=assignments)
     from transduce import model_folder
     from transduce.training.run import train as run  # torch: too slow for --help
 
@@ -93,6 +92,7 @@ def settings_of(
     monolingual: Sequence[str],
     reverse: Path | None,
     init: Path | None,
+    keep_optimizer: bool,
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
@@ -104,7 +104,7 @@ def settings_of(
     begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
     settings = _with_languages(settings, train, init, begun)
     if monolingual or reverse:
-        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse, init)
+        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse, init, keep_optimizer)
     return settings
 
 

@@ -5,7 +5,7 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from transduce.text.holdout import Part
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
+from transduce.text.plain import STANDARD_INPUT, read_pieces
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
@@ -56,6 +57,9 @@ def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
+    for file in chain(data.valid, *(corpus.files for corpus in data.corpora)):
+        if file not in STANDARD_INPUT and not Path(file).exists():
+            next(read_pieces(file))  # raises UserError; a large corpus before this file would take minutes to read
     return data
 
 

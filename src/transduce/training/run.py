@@ -63,8 +63,6 @@ def train(
     returns True to save and end the training. For a new training, `fit` receives the measured seconds per update and
     returns values for options that the user did not set. Raises UserError for invalid options or paths.
     """
-    if keep_optimizer and not init:
-        raise UserError("An optimizer state needs a model to continue from. Name this model, too.", option="init")
     keep_memory()
     keep_few_kernels()
     settings, out, init = Settings.of(options), Path(out), Path(init) if init else None

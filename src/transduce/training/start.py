@@ -64,11 +64,7 @@ def start(
 ) -> None:
     """Write the initial files of a training run to `out`, and print the chosen options. Only rank 0 may call this."""
     clear(out)
-    given, data = settings, settings.config().data
-    may_validate = bool(data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora))
-    check_risk(settings.config().train, init, may_validate)
-    origin = model_folder.load(init) if init else None
-    settings = _with_origin(settings, origin, keep_optimizer) if origin else settings
+    given, (settings, origin) = settings, with_origin(settings, init, keep_optimizer)
     threads = ranks.threads(wanted := settings.config().train.threads)
     torch.set_num_threads(threads)
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
@@ -108,14 +104,25 @@ def start(
     model_folder.write_config(out, config)
 
 
-def _with_origin(settings: Settings, origin: model_folder.Bundle, keep_optimizer: bool) -> Settings:
-    """Add the options of the model to continue from, and the number of updates if all of them minimise the risk."""
+def with_origin(
+    settings: Settings, init: Path | None, keep_optimizer: bool
+) -> tuple[Settings, model_folder.Bundle | None]:
+    """The settings with those of the model to continue from, and this model. Raises UserError for conflicts."""
+    data = settings.config().data
+    may_validate = bool(data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora))
+    check_risk(settings.config().train, init, may_validate)
+    if not init:
+        if keep_optimizer:
+            raise UserError("An optimizer state needs a model to continue from. Name this model, too.", option="init")
+        return settings, None
+    origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
     inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
     values = flatten(origin.config)
     settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
     risk = settings.get("train.risk_steps")
-    return settings.under(FROM_SIZES, {"train.steps": risk}) if risk and not settings.get("data.replay") else settings
+    only_risk = {"train.steps": risk} if risk and not settings.get("data.replay") else {}
+    return settings.under(FROM_SIZES, only_risk), origin
 
 
 @torch.no_grad()

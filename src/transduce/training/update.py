@@ -109,9 +109,9 @@ def update(
 ) -> Outcome:
     """Make one update from several micro-batches as if they were one batch.
 
-    `batches` are the micro-batches of this rank, and `slots` hold their indices in the update. `total` is the number of
-    target tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch. Therefore
-    a restart changes no update, and the number of ranks only rounds differently.
+    `batches` are the micro-batches of this rank, `slots` their indices in the update, and `total` the number of target
+    tokens on all ranks. Dropout depends only on the seed, the step and the index of a micro-batch, so a restart changes
+    no update. Another number of ranks rounds differently.
     """
     number = risk_step(step, train)
     slots, total = slots or ranks.slots(len(batches)), total or sum(batch.num_tokens for batch in batches)
@@ -192,10 +192,9 @@ def dropout_seed(seed: int, step: int, index: int) -> int:
 
 
 def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
-    """Make a pass without effect, after which DDP keeps the order in which it sums gradients.
+    """Make a pass without effect, since DDP sums the gradients of its first pass in another order than later.
 
-    DDP sums the gradients of its first pass in another order than those of later passes. Since three numbers or more
-    have different sums in different orders, a resumed training would otherwise differ from an uninterrupted one.
+    With three ranks or more, a sum in another order is rounded differently, and a resumed training would differ.
     """
     (0 * forward(model.train(), batch, train).loss).backward()
     model.zero_grad(set_to_none=True)

@@ -242,9 +242,20 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
         ("notes.txt", [], "out exists and is not a training run of transduce"),
         ("config.toml", [], "out is a training run without monolingual text"),
         ("", ["--init", "nowhere"], "nowhere"),
+        ("", ["--init", "straight", "model.norm=pre"], "which can't change to pre"),
+        ("", ["--keep-optimizer"], "An optimizer state needs a model to continue from"),
+        (
+            "",
+            [f"train.risk_steps={OPTIONS['train.steps']}"],
+            "Minimum-risk training needs a trained model to start from",
+        ),
+        ("", ["--valid", "missing.src", "missing.tgt"], "missing.src does not exist"),
     ],
 )
-def test_a_folder_that_can_not_be_used_is_refused_before_hours_are_spent(file, more, why, place, tmp_path, capsys):
+def test_what_keeps_a_training_from_its_start_is_told_before_hours_are_spent(
+    file, more, why, place, straight, tmp_path, capsys
+):
+    more = [str(straight) if each == "straight" else each for each in more]
     (tmp_path / "out").mkdir()
     if file:
         (tmp_path / "out" / file).touch()
@@ -267,10 +278,11 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))  # similar codes
 
 
-def test_the_reverse_model_learns_from_no_machine_translations(place, tmp_path):
+def test_the_reverse_model_learns_from_no_machine_translations_and_begins_from_nothing(place, straight, tmp_path):
     files = [str(place / f"train.{side}") for side in ("src", "tgt")]
     tables = [{"files": files}, {"files": files, "synthetic": True, "weight": 3.0}]
-    settings = Settings.of({"data.corpora": tables, "data.source": "xx", "data.target": "yy"})
+    own = {"train.steps": 4, "train.risk_steps": 4}
+    settings = Settings.of({"data.corpora": tables, "data.source": "xx", "data.target": "yy", **own})
     begun: list[Settings] = []
 
     def train(given: Settings, _: Path) -> Result:
@@ -279,7 +291,8 @@ def test_the_reverse_model_learns_from_no_machine_translations(place, tmp_path):
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(back_translation, "train", train)
-        back_translation.with_back_translations(settings, tmp_path, [str(place / "more.yy")], None, None)
+        back_translation.with_back_translations(settings, tmp_path, [str(place / "more.yy")], None, straight, False)
+    assert not own.keys() & begun[0].keys()
     (corpus,) = begun[0]["data.corpora"]
     assert corpus["weight"] == 1 and [Path(file).name for file in corpus["files"]] == ["reversed-0.jsonl"]
 

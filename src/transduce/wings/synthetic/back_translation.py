@@ -33,7 +33,7 @@ from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
 from transduce.training.run import train
-from transduce.training.start import leftovers, with_known_languages
+from transduce.training.start import leftovers, with_known_languages, with_origin
 from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
 
@@ -46,7 +46,7 @@ TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.
 
 
 def with_back_translations(
-    settings: Settings, out: Path, files: Sequence[str], reverse: Path | None, init: Path | None
+    settings: Settings, out: Path, files: Sequence[str], reverse: Path | None, init: Path | None, keep_optimizer: bool
 ) -> Settings:
     """Add the translated lines of `files` to the corpora of `settings`. An interrupted call is resumed.
 
@@ -66,12 +66,11 @@ def with_back_translations(
             f"Back-translation is not for multilingual models, which read language tags ({data.languages}).",
             option="monolingual",
         )
-    if not (out / model_folder.CONFIG).exists():
-        leftovers(out)  # raises UserError if the training could not begin in this folder after hours of translation
+    if not (out / model_folder.CONFIG).exists():  # what would keep the training from its start after hours
+        leftovers(out)
+        with_origin(settings, init, keep_optimizer)
     elif not folder.exists():
         raise UserError(f"{out} is a training run without monolingual text. Choose another folder.", option="out")
-    if init:
-        model_folder.describe(init)
     for file in files:
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
             raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
@@ -81,7 +80,7 @@ def with_back_translations(
         _check_reverse(reverse, data)
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
-        pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
+        pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder, init), folder)
     log("Step 3 of 3: the model")
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
@@ -147,7 +146,7 @@ def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> No
         log(f"Warning: {message}")
 
 
-def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
+def _train_reverse(settings: Settings, data: DataConfig, folder: Path, init: Path | None) -> Path:
     """Train a model with the same options and swapped sides, or resume its training."""
     reverse = folder / REVERSE
     corpora: list[dict[str, Any]] = [
@@ -163,7 +162,8 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
-    if train(settings.without(*TEXT_OPTIONS).over(CORPUS, swapped), reverse).reason == "interrupted":
+    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *["train.steps"] * bool(init))  # it starts from nothing
+    if train(own.over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
     return reverse
 
