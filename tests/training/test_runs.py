@@ -300,10 +300,13 @@ def test_a_long_training_is_offered_a_limit(seconds, minutes, offered):
         assert "train.minutes=120" in lines[1] and "about 6,120 of the 10,000 updates (61%, 6.1 epochs)" in lines[1]
 
 
-def test_patience_without_anything_to_lose_it_on_is_said(place, tmp_path, capfd):
-    nothing = {"data.valid": (), "data.holdout": 0}
-    train(options(place, train__patience=2, **nothing), tmp_path / "out")
-    assert "Warning     There is no validation set, so train.patience" in capfd.readouterr().err
+def test_options_without_effect_are_named(place, tmp_path, capfd):
+    nothing = {"data.valid": (), "data.holdout": 0, "train.optimizer": "sgd", "train.weight_decay": 0.1}
+    train(options(place, train__patience=2, train__select_by="bleu", **nothing), tmp_path / "out")
+    said = capfd.readouterr().err
+    assert "Warning     There is no validation set, so train.patience (2) has no effect." in said
+    assert "There is no validation set, so train.select_by (bleu) has no effect." in said
+    assert "There is no weight decay with train.optimizer=sgd, so train.weight_decay (0.1) has no effect." in said
 
 
 def test_precision_is_chosen_once(place, tmp_path):

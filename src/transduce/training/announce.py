@@ -107,7 +107,7 @@ def time_lines(config: RunConfig, trial: Trial) -> list[str]:
 def _warnings(
     prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, from_scratch: bool
 ) -> Iterator[str]:
-    """Yield a warning for a small corpus, a long warm-up or cool-down, and a train.patience without effect."""
+    """Yield a warning for a small corpus, a long warm-up or cool-down, and options without effect."""
     if from_scratch and prepared.facts.pairs < size_table.FEW_PAIRS:
         yield (
             f"A corpus of {count(prepared.facts.pairs, 'pair')} is too small to learn a language from: the model will "
@@ -134,5 +134,9 @@ def _warnings(
         yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
-    if settings.is_chosen("train.patience") and train.patience and not prepared.facts.held_out:
-        yield f"There is no validation set, so train.patience ({train.patience}) has no effect."
+    inert = {} if prepared.facts.held_out else {"train.patience": "validation set", "train.select_by": "validation set"}
+    if train.optimizer != "adam":
+        inert["train.weight_decay"] = f"weight decay with train.optimizer={train.optimizer}"
+    for name, missing in inert.items():
+        if settings.is_chosen(name) and settings[name]:
+            yield f"There is no {missing}, so {name} ({settings[name]}) has no effect."
