@@ -2,12 +2,14 @@
 
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, TranslationOptions
 from transduce.text.formats import read_document
 from transduce.wings.documents.markup import attribute, pieces, speller
 from transduce.wings.inline.events import IN_ALL, IN_PLAIN_TEXT, events
@@ -22,6 +24,7 @@ from transduce.wings.inline.placeholders import (
     original,
 )
 from transduce.wings.inline.placing import copied, restore
+from transduce.wings.inline.plan import Plan
 from transduce.wings.inline.segments import split, whole_words
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
@@ -194,6 +197,19 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
     assert masked.text == ENGLISH
     restored = restore(masked, GERMAN, LINKED)
     assert (restored.text, restored.guessed) == (translation, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Click the big {0} button to see all files.", "{0} großen Knopf, um alle Dateien"),
+        ("Click the big <b>button</b> to see all files.", "<b>großen Knopf</b>, um alle Dateien"),
+        ("Click the <b>big</b> button to see all <i>files</i>.", "<b>großen Knopf</b>, um alle <i>Dateien</i>"),
+    ],
+)
+def test_no_mark_divides_a_term(source: str, translation: str) -> None:
+    restored = restore(without_words(mask(source, markup=True)), GERMAN, LINKED, whole={"großen Knopf", "roß", "fehlt"})
+    assert restored.text == f"Klicken Sie auf den {translation} zu sehen."
 
 
 @pytest.mark.parametrize(
@@ -433,3 +449,10 @@ def test_placeholders_of_qt_strftime_and_webvtt(word: str) -> None:
 @pytest.mark.parametrize("text", ["20%1", "100%n", "It is 5 %Your", "%yes", "at 5%.", "%50 indirim"])
 def test_percentages_are_text(text: str) -> None:
     assert mask(text).marks == ()
+
+
+@pytest.mark.parametrize(("source", "flags"), [("a@b.de", (TERM,)), ("Write", ()), ("b.de", ())])
+def test_a_term_that_is_masked_is_flagged(source: str, flags: tuple[str, ...]) -> None:
+    plan = Plan(["Write to a@b.de now."], options=TranslationOptions(glossary=(Term(source, "c@b.de"),)))
+    [translation] = plan.assemble([replace(BLANK_TRANSLATION, text=each) for each in plan.sentences])
+    assert (translation.text, translation.flags) == ("Write to a@b.de now.", flags)

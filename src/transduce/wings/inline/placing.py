@@ -8,7 +8,7 @@ stay properly nested.
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -49,14 +49,23 @@ def copied(masked: Masked, translation: str) -> bool:
 
 
 def restore(
-    masked: Masked, translation: str, links: Links, spell: Callable[[str], str] = str, without: Sequence[Patch] = ()
+    masked: Masked,
+    translation: str,
+    links: Links,
+    spell: Callable[[str], str] = str,
+    without: Sequence[Patch] = (),
+    whole: Collection[str] = (),
 ) -> Restored:
-    """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true."""
+    """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true.
+
+    No tag or placeholder is placed within an occurrence of a text in `whole`.
+    """
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     in_words = {place for mark, _ in words for place in range(mark.begin, mark.end)}
     links = [*(link for link in links if in_words.isdisjoint(range(*link[0]))), *copies]
-    placing = _Placing(masked.text, translation, links)
+    spans = [(i, i + len(text)) for text in whole if text in translation for i in _occurrences(text, translation)]
+    placing = _Placing(masked.text, translation, links, spans)
     placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
     patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
     text = weave(translation, patches, spell)
@@ -131,8 +140,9 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
 class _Placing:
     """Places marks in one translation."""
 
-    def __init__(self, source: str, target: str, links: Links) -> None:
+    def __init__(self, source: str, target: str, links: Links, whole: Sequence[Span]) -> None:
         self.source, self.target, self.guessed = source, target, False
+        self._whole = whole  # spans of the translation
         best: dict[Span, tuple[float, Span]] = {}  # the best link of each word of the translation
         for origin, linked, weight in links:
             word = _without_punctuation(target, linked)
@@ -147,7 +157,7 @@ class _Placing:
         pairs: list[_Placed] = []
         free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
-        wanted = [(self._span(mark), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
+        wanted = [(self._undivided(self._span(mark)), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
         for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
             begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
             free = end
@@ -155,13 +165,21 @@ class _Placing:
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may close what another opens
         for mark in (mark for mark, _ in outermost if mark.kind != "pair"):
-            place = min(max(self._point(mark), within[0]), within[1])
+            place = self._undivided((self._point(mark),) * 2)[not mark.before]
+            place = min(max(place, within[0]), within[1])
             begin, end = _around(place, pairs)
             place = begin if place - begin < end - place else end
             if mark.kind == "half":
                 half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
+
+    def _undivided(self, span: Span) -> Span:
+        """Widen a span so that its edges are not within a span of `whole`."""
+        for begin, end in self._whole:
+            if begin < span[1] and span[0] < end:
+                span = min(begin, span[0]), max(end, span[1])
+        return span
 
     def _free(self, wanted: Span, within: Span) -> Span:
         """Return `wanted`, or the first word in `within` if `wanted` is empty."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, Group, Link, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, TERM, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
 from transduce.wings.inline.events import NO_BLANK, speller
@@ -87,6 +87,8 @@ class Plan:
         self.options = options
         self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
         self._lengths, self._max_length = lengths, max_length
+        self._sources = {source.strip() for source, _ in options.glossary}
+        self._targets = {form for _, target in options.glossary for form in (target.strip(), target.strip().upper())}
         kinds = kinds or ["plain"] * len(texts)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
@@ -232,10 +234,11 @@ class Plan:
     def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
         """Restore the tags and placeholders of `part` in `translation`."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
-        restored = restore(masked, translation.text, translation.links, text.spell, without=made_up)
+        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._targets)
         flags = {
             LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
             GUESSED: restored.guessed,
+            TERM: any(mark.opening in self._sources for mark in masked.marks),
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
