@@ -19,3 +19,7 @@ class DamagedError(UserError):
 
 class UnusableModelError(UserError):
     """The files of a model were damaged or replaced after it was loaded."""
+
+
+class DivergedError(UserError):
+    """A training diverged: its options are unsuitable, and trying again can't help."""

@@ -19,7 +19,7 @@ from transduce.config.schema import RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
-from transduce.system.errors import UserError
+from transduce.system.errors import DivergedError
 from transduce.system.journal import Journal
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
@@ -139,7 +139,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
         journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
         log(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs.")
         if state.skipped == MAX_SKIPPED_UPDATES:
-            raise UserError(
+            raise DivergedError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not finite (the last at step "
                 f"{state.step:,}). The last checkpoint is intact. Lower train.learning_rate, or set train.clip_norm=1."
             )

@@ -210,7 +210,7 @@ def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, c
         "model.norm" = ["post", "pre"]
         [rows]
         "базовый" = ""
-        "без" = "train.learning_rate=1e5"
+        "без" = "train.learning_rate=2"
     """
     (tmp_path / "table.toml").write_text(text, encoding="utf-8")
     asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out", *spelt(TRAINED), "--budget", "5"]
@@ -261,14 +261,57 @@ def test_a_point_of_a_grid_that_fails_is_not_chosen(given, tmp_path, capfd):
         failed, tried = table.costs(row, tmp_path)
         chosen = table.experiment(row, tmp_path)
         assert tried < failed == math.inf and chosen and chosen.options["train.learning_rate"] == 1
-    first, second = report.grid_notes(standings, standings.rows())
-    assert "base/tuning/learning_rate=1e30/seed-0. " in first and "learning_rate" in first and "other/tun" in second
+    first, second = report.failure_notes(standings, standings.rows())
+    assert "base/tuning/learning_rate=1e30/seed-0 diverged. The loss " in first and "other/tun" in second
     (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").unlink()
-    (unfinished, _) = report.grid_notes(standings, standings.rows())
+    (unfinished, _) = report.failure_notes(standings, standings.rows())
     assert unfinished == "Not all values of the grid are tried yet for 'other'."
     (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").touch()
     capfd.readouterr()
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf) and not capfd.readouterr().err
+
+
+def fails(folder: str, real=runs.train):
+    """A training that begins, and fails in a folder whose path contains `folder`, as with a full disk."""
+
+    def train(options, out, *, init, stop):
+        result = real(options, out, init=init, stop=(lambda: True) if folder in str(out) else stop)
+        if folder in str(out):
+            raise UserError("The disk is full.")
+        return result
+
+    return train
+
+
+def test_a_passing_error_is_not_held_against_a_point_of_a_grid(files, tmp_path, capsys, monkeypatch):
+    text = "seeds = 1\nupdates = 3\n[grid]\n'train.warmup' = [1, 2]\n" + ROWS
+    asked = command(tmp_path, files, text, "--budget", 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "train", fails("tuning"))
+        status, shown, said = run(capsys, *asked)
+    assert status == 2 and said.count("The disk is full.") == 4, "each value is tried"
+    assert "Training failed in" in said.splitlines()[-1]
+    page = (tmp_path / "out/table.md").read_text()
+    assert "out/base/tuning/warmup=1/seed-0 failed. The disk is full." in page and "Not all values" in page
+    assert not list(tmp_path.glob("out/*/seed-1"))
+    status, shown, said = run(capsys, *asked)
+    assert status == 0 and len(list(tmp_path.glob("out/*/tuning/*/seed-0/manifest.json"))) == 4, said
+    assert "The disk is full." not in shown
+
+
+def test_a_row_that_diverges_with_every_value_of_the_grid_is_told(files, tmp_path, capsys):
+    rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\nmore = { init = 'bad', options = 'train.steps=2' }\n"
+    asked = command(tmp_path, files, "seeds = 1\nupdates = 12\n[grid]\n'train.warmup' = [1, 2]\n" + rows)
+    for attempt in ("first", "second"):
+        status, shown, said = run(capsys, *asked, "--budget", 9)
+        last = said.splitlines()[-1]
+        assert status == 2 and "The row 'bad' diverged with every value of the grid" in last, said
+        assert str(tmp_path / "out/bad/tuning") in last and "Add other values to the grid" in last
+        assert "Not all values" not in shown and "Some runs are not finished" not in said
+        assert ("skipped" in said) == (attempt == "first"), "a divergence is not repeated"
+        page = (tmp_path / "out/table.md").read_text()
+        assert "The row 'bad' diverged" in page and "out/bad/tuning/warmup=1/seed-0 diverged. The loss " in page
+    assert len(list(tmp_path.glob("out/base/seed-1/manifest.json"))) == 1 and not (tmp_path / "out/bad/seed-1").exists()
 
 
 @pytest.mark.parametrize(("third", "next_row"), [(0.35, "third"), (0.25, "slow")])
@@ -426,6 +469,27 @@ def test_a_run_that_fails_does_not_keep_the_table_from_being_written(files, tmp_
     status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
     assert status == 2 and "Training failed in" in said and "Written: " in said
     assert "base" in shown and (tmp_path / "out/table.md").exists()
+    _, bad = json.loads((tmp_path / "out/table.json").read_text())
+    folder, reason = *bad["failures"], *bad["failures"].values()
+    assert bad["verdict"] == "diverged" and folder.endswith("out/bad/seed-1") and "not finite" in reason
+    assert f"{folder} diverged. {reason}" in (tmp_path / "out/table.md").read_text()
+    status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
+    assert status == 2 and "bad/seed-1. The reasons are above." in said and "not finite" in shown
+    assert "skipped" not in said, "a divergence is not repeated"
+
+
+def test_a_row_with_a_failed_run_says_so_until_it_is_made(files, tmp_path, capsys, monkeypatch):
+    asked = command(tmp_path, files, "seeds = 2\nupdates = 3\n" + ROWS, "--budget", 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "train", fails("slow/seed-2"))
+        assert run(capsys, *asked)[0] == 2
+    slow = json.loads((tmp_path / "out/table.json").read_text())[1]
+    assert slow["verdict"] == "too few runs for a test; 1 of 2 runs failed"
+    assert "out/slow/seed-2 failed. The disk is full." in (tmp_path / "out/table.md").read_text()
+    assert run(capsys, *asked)[0] == 0
+    slow = json.loads((tmp_path / "out/table.json").read_text())[1]
+    assert len(slow["runs"]) == 2 and not slow["failures"] and "failed" not in slow["verdict"]
+    assert "The disk is full." not in (tmp_path / "out/table.md").read_text()
 
 
 def test_a_model_that_no_table_made_is_not_taken_for_a_finished_run(given, tmp_path):

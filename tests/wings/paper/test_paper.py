@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from command_line import run
-from corpora import write_texts
+from corpora import spelt, write_texts
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import ModelConfig
@@ -26,9 +26,10 @@ from transduce.model.build import build, count_parameters, model_class
 from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
 from transduce.training.update import forward
+from transduce.wings.comparing import runs
 from transduce.wings.comparing.command import train_rows
 from transduce.wings.comparing.operations import SENTENCE_TOKENS
-from transduce.wings.comparing.runs import Experiment, carry_out
+from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, carry_out
 from transduce.wings.paper import figures, layers, reproduce_command, table1, table2, table3, table4
 from transduce.wings.phrasebook.examples import examples
 
@@ -237,6 +238,17 @@ def test_the_shape_of_bytenet():
 # -- parsing -----------------------------------------------------------------------------------------------
 
 
+def fails(name: str, real=runs.train):
+    """A training that fails for the row with this name."""
+
+    def train(options, out, **more):
+        if out.parent.name == name:
+            raise UserError("The disk is full.")
+        return real(options, out, **more)
+
+    return train
+
+
 def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(table4, "TRAIN_TREES", 40)
     trees = "".join(f"{example.tree}\n" for example in examples("train", 40))
@@ -247,6 +259,12 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     tiny += ["decode.beam_size=1", "data.vocab_size=330", "decode.max_extra_tokens=20"]
     files = ["--train", tmp_path / "some.mrg", "--valid", tmp_path / "few.mrg"]
     command = ["reproduce", "parsing", "--out", tmp_path / "out", *files, "--seeds", "1", *tiny]
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "train", fails("some-10"))
+        status, printed, said = run(capsys, *command, "--budget", "5")
+    assert status == 2 and said.splitlines()[-1].endswith("parsing/some-10/seed-1. The reasons are above."), said
+    page = (tmp_path / "out/parsing.md").read_text()
+    assert "some-10/seed-1 failed. The disk is full." in page and page.count("out/parsing/some-40/seed-1, by") == 1
     status, printed, said = run(capsys, *command, "--budget", "5")
     assert status == 0, said
     assert "some-40" in printed and "some-5" in printed and "phrasebook" in printed
@@ -330,6 +348,19 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     assert [len(row["runs"]) for row in rows] == [1, 1] and rows[1]["printed"]["bleu"] == 25.4
     empty = table3.table(compared, train_rows(table3.comparison({}), tmp_path, 0, "test"), tmp_path)
     assert "–" in empty.rows[0], "without a test text"
+
+
+def test_a_failed_run_does_not_keep_table_3_from_being_written(given, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs, "train", fails("C-N2"))
+    files = ["--train", *given["data.corpora"][0]["files"]]
+    files += [argument for name in ("valid", "test") for argument in (f"--{name}", *given[f"data.{name}"])]
+    options = spelt({name: value for name, value in given.items() if name not in FILE_OPTIONS})
+    asked = ["reproduce", "table3", "--out", tmp_path, "--rows", "C-N2", "--seeds", 1, "--budget", 9, *files, *options]
+    status, printed, said = run(capsys, *asked)
+    assert status == 2 and said.splitlines()[-1].endswith("table3/C-N2/seed-1. The reasons are above."), said
+    base, other = json.loads((tmp_path / "table3.json").read_text())
+    assert len(base["runs"]) == 1 and other["verdict"] == "failed"
+    assert "C-N2/seed-1 failed. The disk is full." in (tmp_path / "table3.md").read_text() and "failed" in printed
 
 
 def test_rows_of_table_3_can_be_chosen(tmp_path, capsys):

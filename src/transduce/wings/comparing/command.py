@@ -59,7 +59,7 @@ def compare(
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
     from transduce.wings.comparing import definition as definitions
-    from transduce.wings.comparing.runs import RunsFailedError
+    from transduce.wings.comparing import report
 
     definition = definitions.read(table, with_corpus_languages(given, train))
     for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
@@ -67,21 +67,17 @@ def compare(
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
     _check_folder(out, [row.name for row in definition.rows])
     make_folder(out)
-    try:
-        standings = train_rows(definition, out, budget, "transduce compare")
-    except RunsFailedError:
-        _write_table(definition, train_rows(definition, out, 0.0, "transduce compare"), out)
-        raise
-    _write_table(definition, standings, out)
+    standings = train_rows(definition, out, budget, "transduce compare")
+    present(report.table(definition, standings, standings.rows(), "table", out), standings.failures, out)
 
 
-def _write_table(definition: "Definition", standings: "Standings", out: Path) -> None:
-    from transduce.wings.comparing import report
-
-    finished = report.table(definition, standings, standings.rows(), "table", out)
-    show(finished)
-    for path in finished.write(out):
+def present(table: "Table", failures: Sequence[str], out: Path) -> None:
+    """Print and write a table. Then raise UserError if there are sentences about failures."""
+    show(table)
+    for path in table.write(out):
         log(f"Written: {path}")
+    if failures:
+        raise UserError(" ".join(failures))
 
 
 def _check_folder(out: Path, rows: Sequence[str]) -> None:
@@ -100,7 +96,7 @@ def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, An
 
 
 def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
-    """Train the models of a table for at most `budget` minutes, and return what is finished.
+    """Train the models of a table for at most `budget` minutes, and return what is finished and what failed.
 
     Raises UserError if the test text can't be used, or if runs in `out` have other options.
     """
@@ -112,9 +108,15 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
         planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.tuned_rows]
         chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
         planned += runs.all_runs(chosen, range(1, definition.seeds + 1))
-        after = "" if chosen else f" Then come {len(definition.trained) * definition.seeds} with the chosen values."
+        is_open = not chosen and not definition.refusals(out)
+        after = f" Then come {len(definition.trained) * definition.seeds} with the chosen values." if is_open else ""
         log(runs.count(planned, out) + after)
-        if not runs.carry_out(planned_runs(standings), out, budget, command=command):
+        try:
+            is_finished = runs.carry_out(planned_runs(standings), out, budget, command=command)
+        except runs.RunsFailedError as error:
+            standings.failures.append(str(error))
+        standings.failures += definition.refusals(out)
+        if not (standings.failures or is_finished):
             log("Some runs are not finished: the time is over, or another process trains them. Repeat the command.")
     return standings
 

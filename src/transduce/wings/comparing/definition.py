@@ -108,7 +108,7 @@ class Definition:
         return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:
-        """The perplexity of each point of a row's grid, infinite if its training failed; [] while one is missing."""
+        """The perplexity of each point of a row's grid, infinite if its training diverged; [] while one is missing."""
         costs = list[float]()
         for experiment in (self.tuning(row, point) for point in self.points()):
             found = [run.validation_perplexity for run in results(experiment, folder) if run.seed == TUNING_SEED]
@@ -117,11 +117,21 @@ class Definition:
             costs.append(math.inf if not found or math.isnan(found[0]) else found[0])
         return costs
 
+    def refusals(self, folder: Path) -> list[str]:
+        """A sentence for each row that diverged with every point of its grid, so that none can be chosen."""
+        return [
+            f"The row '{row.name}' diverged with every value of the grid, so it is not trained with any: see "
+            f"{folder / self._folder(row) / TUNING}. Add other values to the grid, or change the row."
+            for row in self.tuned_rows
+            if {*self.costs(row, folder)} == {math.inf}
+        ]
+
     def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
-        """The experiment of a row, with the best point of its grid; None while the grid is not tried completely."""
+        """The experiment of a row, with the best point of its grid; None while there is none."""
         point: Mapping[str, Any] = {}
         if row in self.tuned_rows:
-            if not (costs := self.costs(row, folder)):
+            costs = self.costs(row, folder)
+            if {*costs} <= {math.inf}:  # not all points are tried, or all diverged
                 return None
             point = self.points()[costs.index(min(costs))]
         return self._experiment(row, self._folder(row), point)

@@ -10,8 +10,8 @@ from transduce.system.journal import read_events
 from transduce.wings.comparing.definition import Definition
 from transduce.wings.comparing.operations import flops
 from transduce.wings.comparing.outcomes import F1, PERPLEXITY
-from transduce.wings.comparing.runs import FAILURE, TUNING_SEED
-from transduce.wings.comparing.schedule import Standing, Standings
+from transduce.wings.comparing.runs import FAILURE, LAST_ERROR
+from transduce.wings.comparing.schedule import Standing, Standings, failures
 from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, Spread, spread
 from transduce.wings.comparing.tables import Part, Table
 from transduce.wings.inspection.plots import chart
@@ -39,7 +39,7 @@ def headings(standings: Standings) -> list[str]:
 def cells(row: Standing, definition: Definition) -> list[str]:
     """The scores, differences and verdict of a row; "–" for a row without runs."""
     if not row.row.scores[PERPLEXITY]:
-        return ["–", *[""] * (2 * len(definition.measures) + 1)]
+        return ["–", *[""] * 2 * len(definition.measures), verdict(row, definition)]
     shown = list[str]()
     for measure in definition.measures:
         difference = row.differences.get(measure)
@@ -65,9 +65,15 @@ def costs(row: Standing) -> tuple[int, float, float]:
 
 
 def verdict(row: Standing, definition: Definition) -> str:
-    """Better, worse or not resolved; "" for the base."""
-    if not row.differences:
-        return ""
+    """Better, worse or not resolved, unless the row is the base; and how many of its runs diverged or failed."""
+    failed, total = sum(file.name != FAILURE for file in row.failures), len(row.failures) + len(row.runs)
+    counts = {"diverged": len(row.failures) - failed, "failed": failed}
+    parts = [_tested(row, definition)] if row.differences else []
+    parts += [kind if count == total else f"{count} of {total} runs {kind}" for kind, count in counts.items() if count]
+    return "; ".join(parts)
+
+
+def _tested(row: Standing, definition: Definition) -> str:
     if math.isnan(row.p_value):
         return "too few runs for a test"
     difference = row.differences[definition.judge]
@@ -115,6 +121,7 @@ def data(row: Standing, definition: Definition) -> dict[str, Any]:
         "p_value_corrected": row.p_value,
         "verdict": verdict(row, definition),
         "runs": [run.as_json() for run in row.runs],
+        "failures": {str(file.parent): reason for file, reason in row.failures.items()},
     }
 
 
@@ -138,7 +145,7 @@ def table(definition: Definition, standings: Standings, rows: Sequence[Standing]
         definition.title,
         ["row", "runs", *headings(standings)],
         scores,
-        [*definition.notes, note(definition, standings), *code_notes(rows), *grid_notes(standings, rows)],
+        [*definition.notes, note(definition, standings), *code_notes(rows), *failure_notes(standings, rows)],
         [data(row, definition) for row in rows],
         [run for row in rows if not row.definition.ensemble for run in row.runs],
         draw(rows, name, pictures),
@@ -165,17 +172,17 @@ def code_notes(rows: Sequence[Standing]) -> list[str]:
     return [f"The rows were made by different code: {names}."] if len(codes) > 1 else []
 
 
-def grid_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
-    """The rows whose grid is not finished, and the values of grids that could not be trained."""
-    definition = standings.definition
-    open_rows = [f"'{row.definition.name}'" for row in rows if not row.experiment and not row.definition.ensemble]
+def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
+    """The rows for which the grid has not chosen yet or can't choose, and the trainings that failed."""
+    definition, folder = standings.definition, standings.folder
+    open_rows = [f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)]
     notes = [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."] if open_rows else []
-    for experiment in (definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()):
-        failure = experiment.folder(standings.folder, TUNING_SEED) / FAILURE
-        if failure.exists():
-            reason = failure.read_text(encoding="utf-8").strip()
-            notes.append(f"The training with a value of the grid failed: {failure.parent}. {reason}")
-    return notes
+    tried = [definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()]
+    failed = [each for experiment in tried for each in failures(experiment, folder).items()]
+    failed += [each for row in rows for each in row.failures.items()]
+    kinds = {FAILURE: "diverged", LAST_ERROR: "failed"}
+    notes += definition.refusals(folder)
+    return notes + [f"{file.parent} {kinds[file.name]}. {reason}" for file, reason in failed]
 
 
 def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:

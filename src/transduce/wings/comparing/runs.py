@@ -9,14 +9,14 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transduce import model_folder
 from transduce.preparation.passes import reads_test
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import DivergedError, UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
@@ -25,7 +25,8 @@ from transduce.training.run import train
 from transduce.training.run_card import Session, fingerprint, read_run_card
 
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
-FAILURE = ".failed"  # why a point of a grid could not be trained; its row takes another point
+FAILURE = ".failed"  # why a training diverged; it is not tried again, because it would diverge again
+LAST_ERROR = ".error"  # why a training failed otherwise; the next call tries it again
 TUNING_SEED = 0  # of a grid; not a seed of the rows, because a chosen run would make its row look too good
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
@@ -97,6 +98,7 @@ def carry_out(
     for experiment, seed in runs:
         out = experiment.folder(folder, seed)
         if experiment.name in unstartable or is_finished(experiment, out):
+            failures += [out] if seed != TUNING_SEED and (out / FAILURE).exists() else []
             continue
         if clock() >= until:
             return False
@@ -122,17 +124,19 @@ def carry_out(
                         raise
                     unstartable[experiment.name] = str(error)
                 log(str(error))
-                if seed == TUNING_SEED and experiment.name not in unstartable:
-                    write_text(out / FAILURE, f"{error}\n")
-                    continue
-                failures.append(out)
+                with suppress(UserError):  # the disk may be full
+                    write_text(out / (FAILURE if isinstance(error, DivergedError) else LAST_ERROR), f"{error}\n")
+                if seed != TUNING_SEED or not (out / FAILURE).exists():  # else other values of the grid are left
+                    failures.append(out)
                 continue
         if result.reason == "interrupted":
             if clock() < until:
                 raise KeyboardInterrupt
             return False
     if failures:
-        raise RunsFailedError(f"Training failed in {', '.join(map(str, failures))}. The reasons are above.")
+        raise RunsFailedError(
+            f"Training failed in {', '.join(map(str, dict.fromkeys(failures)))}. The reasons are above."
+        )
     return not passed_over
 
 
@@ -148,6 +152,7 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
             )
     if not record:
         write_text(make_folder(out) / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
+    (out / LAST_ERROR).unlink(missing_ok=True)
     log(f"{experiment.name}, seed {seed}: {out}")
     # A run that has begun holds a copy of its text: the original files may have moved.
     left_out = {*FILE_OPTIONS[:2]} if record and (out / model_folder.DATA).is_dir() else set()
@@ -156,7 +161,7 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
 
 
 def is_finished(experiment: Experiment, out: Path) -> bool:
-    """Whether a run is finished, or failed in a grid. Raises UserError as `_record` does."""
+    """Whether a run is finished, or has diverged. Raises UserError as `_record` does."""
     _record(experiment, out)
     return (out / MANIFEST).exists() or (out / FAILURE).exists()
 

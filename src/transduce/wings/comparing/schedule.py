@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from transduce.wings.comparing.definition import Definition, RowDefinition
 from transduce.wings.comparing.outcomes import OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
-from transduce.wings.comparing.runs import TUNING_SEED, Experiment, Result, Run, results
+from transduce.wings.comparing.runs import FAILURE, LAST_ERROR, TUNING_SEED, Experiment, Result, Run, results
 from transduce.wings.comparing.statistics import Difference, Spread, holm, seeds_needed
 
 ENSEMBLES = "ensembles"  # the folder of their results
@@ -18,11 +18,12 @@ class Standing(NamedTuple):
     """A row with its finished runs, its scores and its differences from the base."""
 
     definition: RowDefinition
-    experiment: Experiment | None  # None: an ensemble, or a row whose grid is not tried yet
+    experiment: Experiment | None  # None: an ensemble, or a row whose grid has chosen no values
     runs: Sequence[Result]  # of an ensemble: of all its members
+    failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
     row: Row
     spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
-    differences: dict[str, Difference]  # by measure; empty for the base and for rows without runs
+    differences: dict[str, Difference]  # by measure; empty for the base, and if it or the row lacks runs
     p_value: float  # of the measure that judges, corrected for the number of rows; nan without a test
     more_seeds: int | None  # that would make the difference significant; None: no number would, or it is significant
 
@@ -43,6 +44,7 @@ class Standings:
     def __init__(self, definition: Definition, folder: Path, text: EvaluationText) -> None:
         """If the test text is empty, the runs are ignored."""
         self.definition, self.folder, self.text = definition, folder, text
+        self.failures = list[str]()  # of this call: sentences for the end of the command
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
         self._judge = Judge(text, per_word=self.per_word)
@@ -62,16 +64,13 @@ class Standings:
                 members = runs[row.name]
                 outcomes = [outcome([run.folder], self.text, run.folder / OUTCOME) for run in members]
             found.append((row, members, self._judge.row(outcomes)))
-        base = next(row for definition, _, row in found if definition == self.definition.base_row)
-        return self._judged(found, trained, base)
+        return self._judged(found, trained)
 
     def _judged(
-        self,
-        found: Sequence[tuple[RowDefinition, Sequence[Result], Row]],
-        trained: dict[str, Experiment | None],
-        base: Row,
+        self, found: Sequence[tuple[RowDefinition, Sequence[Result], Row]], trained: dict[str, Experiment | None]
     ) -> list[Standing]:
         judge, standings, p_values = self.definition.judge, list[Standing](), list[float]()
+        base = next(row for definition, _, row in found if definition == self.definition.base_row)
         for definition, members, row in found:
             is_ensemble = len(definition.ensemble) == 1  # one ensemble of all seeds
             spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in self._judge.measures}
@@ -84,7 +83,8 @@ class Standings:
                     more = seeds_needed(*sides, self.definition.level)
             p_values.append(differences[judge].p_value * self.definition.looks if differences else math.nan)
             experiment = trained.get(definition.name)
-            standings.append(Standing(definition, experiment, members, row, spreads, differences, math.nan, more))
+            told = failures(experiment, self.folder) if experiment else {}
+            standings.append(Standing(definition, experiment, members, told, row, spreads, differences, math.nan, more))
         return [
             each._replace(p_value=p, more_seeds=each.more_seeds if math.isnan(p) or p >= 0.05 else None)
             for each, p in zip(standings, holm(p_values, len(found) - 1), strict=True)
@@ -102,6 +102,13 @@ class Standings:
         seeds = "-".join(dict.fromkeys(str(run.seed) for run in group))
         parent = self.folder / self.definition.parent / ENSEMBLES
         return outcome([run.folder for run in group], self.text, parent / f"{row.folder}-{seeds}.json")
+
+
+def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
+    """Why runs of an experiment failed, by the file that says so, FAILURE or LAST_ERROR."""
+    files = [file for name in (FAILURE, LAST_ERROR) for file in sorted(folder.glob(f"{experiment.name}/seed-*/{name}"))]
+    own = [file for file in files if file.parent.name.removeprefix("seed-").isdigit()]  # others were put aside
+    return {file: file.read_text(encoding="utf-8", errors="replace").strip() for file in own}
 
 
 def planned_runs(standings: Standings) -> Iterator[Run]:

@@ -14,7 +14,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import make_folder
-from transduce.wings.comparing.command import show, train_rows, with_corpus_languages
+from transduce.wings.comparing.command import present, train_rows, with_corpus_languages
 
 if TYPE_CHECKING:
     from transduce.wings.comparing.schedule import Standings
@@ -109,10 +109,7 @@ def _compute(
             _draw_attention(out, model, text)
         _draw(out)
         return
-    table = _table(what, out, options, seeds, rows, budget)
-    show(table)
-    for path in table.write(out):
-        log(f"Written: {path}")
+    present(*_table(what, out, options, seeds, rows, budget), out)
 
 
 def _check(folder: Path, out: Path | None) -> None:
@@ -123,27 +120,32 @@ def _check(folder: Path, out: Path | None) -> None:
         raise SystemExit(1)
 
 
-def _table(what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float) -> "Table":
+def _table(
+    what: str, out: Path, options: Mapping[str, Any], seeds: int, rows: Sequence[str], budget: float
+) -> tuple["Table", list[str]]:
+    """A table, and sentences about failed trainings."""
     from transduce.wings.paper import table1, table2, table3, table4  # torch: too slow for --help
 
     if what == "table1":
-        return table1.table(out)
+        return table1.table(out), []
     if what == "parsing":
         until, standings, failures = monotonic() + 60 * budget, list["Standings"](), list[str]()
         for each in table4.comparisons(options, out / "trees"):
             left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
             try:
                 standings.append(train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce"))
+                failures += standings[-1].failures
             except UserError as error:  # the other treebanks are trained nevertheless
                 failures.append(str(error))
-        if failures:
+        if not standings:
             raise UserError(" ".join(failures))
-        return table4.table(standings, out)
+        return table4.table(standings, out), failures
     if budget and not (options.get("data.corpora") and options.get("data.test")):
         raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
     module = {"table2": table2, "table3": table3}[what]
     compared = replace(table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds)
-    return module.table(compared, train_rows(compared, out, budget, "transduce reproduce"), out)
+    trained = train_rows(compared, out, budget, "transduce reproduce")
+    return module.table(compared, trained, out), trained.failures
 
 
 def _draw(out: Path) -> None:
