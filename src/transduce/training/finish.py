@@ -47,7 +47,7 @@ def finish(
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
         names = "train.minutes and train.steps" if config.train.minutes and reason != "patience" else f"train.{reason}"
         remedy = f"Allow more ({names}), or train on much more text."
-        if result.perplexity > 10 * config.model.vocab_size:  # far worse than equal probabilities of all tokens
+        if has_diverged(result.perplexity, config.model.vocab_size):
             remedy = "The training diverged: train again with a lower train.learning_rate."
         log(f"After {state.step:,} updates the model has hardly learned anything. {remedy}")
     not_told = "options", "files", "weights", "dropped"
@@ -90,6 +90,11 @@ def finish(
     with publish(out, needed=sum(weight.nbytes for weight in weights.values())) as aside:
         model_folder.fill(aside, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
     return model_folder.read_metrics(out)
+
+
+def has_diverged(perplexity: float, vocab_size: int) -> bool:
+    """Whether a model is far worse than equal probabilities of all tokens."""
+    return perplexity > 10 * vocab_size
 
 
 def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[str, Any]) -> dict[str, Any]:

@@ -220,9 +220,25 @@ def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, c
     assert (tmp_path / "out/базовый/seed-1/manifest.json").exists()
 
 
-@pytest.mark.parametrize(("value", "shown"), [(0.1, "+10.5 %"), (-800.0, "-100.0 %"), (5000.0, "%")])
-def test_a_diverged_row_is_shown(value, shown):
-    assert shown in report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5))
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.1, "+10.5 % [-100.0, > 10^6]"), (-800.0, "-100.0 %"), (5000.0, "> 10^6 %")]
+)
+def test_a_huge_change_is_shown(value, shown):
+    assert report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5)).startswith(shown)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_row_that_diverges_is_not_tested(files, tmp_path, capsys):
+    rows = "[rows]\nbase = ''\nhuge = 'train.learning_rate=3000 train.warmup=1'\n"
+    asked = command(tmp_path, files, "seeds = 2\nmax_seeds = 3\nupdates = 12\n" + rows, "--budget", 9)
+    status, shown, said = run(capsys, *asked)
+    assert status == 0 and "> 10^6" in shown, said
+    assert (tmp_path / "out/table.md").read_text().count("| huge | 2 | > 10^6 |  |") == 1
+    base, huge = json.loads((tmp_path / "out/table.json").read_text())
+    assert huge["verdict"] == "diverged" and not huge["differences"] and huge["runs"][0]["diverged"]
+    assert len(base["runs"]) == len(huge["runs"]) == 2, "no further seeds"
+    assert not base["runs"][0]["diverged"] and not base["verdict"]
+    assert "The training diverged: train again with a lower train.learning_rate." in said
 
 
 def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
@@ -381,6 +397,16 @@ def test_a_lower_perplexity_and_a_higher_bleu_are_better(given, tmp_path, judge,
     assert report.verdict(judged, table) == f"{told} (p = 0.004)"
     assert report.verdict(judged._replace(p_value=0.2), table).startswith("not resolved")
     assert report.verdict(judged._replace(p_value=0.2, more_seeds=1), table) == "not resolved; 1 more seed"
+
+
+def test_a_verdict_counts_the_runs_that_diverged_and_failed(given, tmp_path):
+    table, made = definition(tmp_path, ROWS, given), runs.Result(Path(), "", "", 1, 1.0, 1.0, 1, 1)
+    standing = train_rows(table, tmp_path, 0, "test").rows()[1]
+    standing = standing._replace(runs=[made, made._replace(diverged=True)])
+    assert report.verdict(standing, table) == "1 of 2 runs diverged"
+    standing = standing._replace(failures={Path("seed-3/.failed"): "", Path("seed-4/.error"): ""})
+    assert report.verdict(standing, table) == "2 of 4 runs diverged; 1 of 4 runs failed"
+    assert report.verdict(standing._replace(runs=[], failures={Path("seed-3/.failed"): ""}), table) == "diverged"
 
 
 # -- runs that add up ----------------------------------------------------------------------------------------

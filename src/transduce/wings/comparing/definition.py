@@ -111,10 +111,10 @@ class Definition:
         """The perplexity of each point of a row's grid, infinite if its training diverged; [] while one is missing."""
         costs = list[float]()
         for experiment in (self.tuning(row, point) for point in self.points()):
-            found = [run.validation_perplexity for run in results(experiment, folder) if run.seed == TUNING_SEED]
+            found = [run for run in results(experiment, folder) if run.seed == TUNING_SEED]
             if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
                 return []
-            costs.append(math.inf if not found or math.isnan(found[0]) else found[0])
+            costs.append(math.inf if not found or found[0].diverged else found[0].validation_perplexity)
         return costs
 
     def refusals(self, folder: Path) -> list[str]:

@@ -12,12 +12,13 @@ from transduce.wings.comparing.operations import flops
 from transduce.wings.comparing.outcomes import F1, PERPLEXITY
 from transduce.wings.comparing.runs import FAILURE, LAST_ERROR
 from transduce.wings.comparing.schedule import Standing, Standings, failures
-from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, Spread, spread
+from transduce.wings.comparing.statistics import LEVEL, MAX_SEEDS, Difference, spread
 from transduce.wings.comparing.tables import Part, Table
 from transduce.wings.inspection.plots import chart
 
 FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
 MAX_LOG = 700.0  # the exponential of a larger number is no float
+HUGE = 1e6  # perplexities and changes from here on are not printed with all their digits
 COSTS = ("params (10^6)", "operations", "minutes")
 NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
@@ -43,7 +44,7 @@ def cells(row: Standing, definition: Definition) -> list[str]:
     shown = list[str]()
     for measure in definition.measures:
         difference = row.differences.get(measure)
-        shown += [str(_printed(row, measure)), _difference(measure, difference) if difference else ""]
+        shown += [_printed(row, measure), _difference(measure, difference) if difference else ""]
     return [*shown, f"{row.row.length_ratio:.2f}", verdict(row, definition)]
 
 
@@ -67,7 +68,7 @@ def costs(row: Standing) -> tuple[int, float, float]:
 def verdict(row: Standing, definition: Definition) -> str:
     """Better, worse or not resolved, unless the row is the base; and how many of its runs diverged or failed."""
     failed, total = sum(file.name != FAILURE for file in row.failures), len(row.failures) + len(row.runs)
-    counts = {"diverged": len(row.failures) - failed, "failed": failed}
+    counts = {"diverged": sum(run.diverged for run in row.runs) + len(row.failures) - failed, "failed": failed}
     parts = [_tested(row, definition)] if row.differences else []
     parts += [kind if count == total else f"{count} of {total} runs {kind}" for kind, count in counts.items() if count]
     return "; ".join(parts)
@@ -85,16 +86,18 @@ def _tested(row: Standing, definition: Definition) -> str:
     return "not resolved" + f"; more than {MAX_SEEDS} seeds, or a longer test text" * (not row.definition.ensemble)
 
 
-def _printed(row: Standing, measure: str) -> Spread:
+def _printed(row: Standing, measure: str) -> str:
     if measure != PERPLEXITY:
-        return row.spreads[measure]
-    return spread([math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]])
+        return str(row.spreads[measure])
+    perplexities = [math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]]
+    return str(spread(perplexities)) if max(perplexities) < HUGE else "> 10^6"
 
 
 def _difference(measure: str, difference: Difference) -> str:
     low, high = difference.interval
     if measure == PERPLEXITY:
-        changes = [f"{_unit(measure, each):+.1f}" for each in (difference.value, low, high)]
+        values = [_unit(measure, each) for each in (difference.value, low, high)]
+        changes = [f"{value:+.1f}" if value < HUGE else "> 10^6" for value in values]
         return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
     return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
 
@@ -204,7 +207,7 @@ def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
                 axes.set(xlabel=unit)
             panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
             panels[0].set_ylim(len(compared) - 0.5, -0.5)
-    trained = [row for row in rows if row.runs and row.experiment]
+    trained = [row for row in rows if row.runs and row.experiment and not row.runs[0].diverged]
     curves = {row.definition.name: points for row in trained if len(points := _curve(row.runs[0].folder)) > 1}
     if curves:
         names.append(f"{name}-curves.png")

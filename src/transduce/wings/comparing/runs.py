@@ -21,6 +21,7 @@ from transduce.system.file_lock import file_lock
 from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
 from transduce.training.distributed import check_single_process
+from transduce.training.finish import has_diverged
 from transduce.training.run import train
 from transduce.training.run_card import Session, fingerprint, read_run_card
 
@@ -55,11 +56,12 @@ class Result(NamedTuple):
     revision: str
     code: str  # code_hash()
     seed: int
-    validation_perplexity: float  # per token
+    validation_perplexity: float  # per token; nan without a validation text
     seconds: float
     target_tokens: int
     parameters: int
     device: str = "unknown device"  # of the last session, with the version of torch
+    diverged: bool = False  # so that its scores mean nothing
 
     def __str__(self) -> str:
         return f"{self.folder}, by {self.revision}, {self.device}: {self.seconds / 60:.1f} minutes"
@@ -187,6 +189,7 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
             verify(out, hashes=True, only=name)
         metrics = model_folder.read_metrics(out)
         sessions, training = _sessions(out), metrics["training"]
+        perplexity = metrics.get("validation", {}).get("perplexity", math.nan) or math.inf
         made_by |= {session.code: out for session in sessions}
         finished.append(
             Result(
@@ -194,11 +197,12 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
                 training.get("revision", "unknown code"),
                 sessions[-1].code if sessions else "",
                 record["seed"],
-                metrics.get("validation", {}).get("perplexity") or math.nan,
+                perplexity,
                 training["seconds"],
                 training["target_tokens"],
                 metrics["parameters"],
                 f"{training.get('device', 'unknown device')}, torch {training.get('torch', 'unknown')}",
+                has_diverged(perplexity, model_folder.read_config(out).model.vocab_size),
             )
         )
     if len(made_by) > 1:

@@ -23,7 +23,7 @@ class Standing(NamedTuple):
     failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
     row: Row
     spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
-    differences: dict[str, Difference]  # by measure; empty for the base, and if it or the row lacks runs
+    differences: dict[str, Difference]  # by measure; empty for the base, and if it or the row lacks runs or diverged
     p_value: float  # of the measure that judges, corrected for the number of rows; nan without a test
     more_seeds: int | None  # that would make the difference significant; None: no number would, or it is significant
 
@@ -70,12 +70,13 @@ class Standings:
         self, found: Sequence[tuple[RowDefinition, Sequence[Result], Row]], trained: dict[str, Experiment | None]
     ) -> list[Standing]:
         judge, standings, p_values = self.definition.judge, list[Standing](), list[float]()
-        base = next(row for definition, _, row in found if definition == self.definition.base_row)
+        base_runs, base = next(each[1:] for each in found if each[0] == self.definition.base_row)
         for definition, members, row in found:
             is_ensemble = len(definition.ensemble) == 1  # one ensemble of all seeds
             spreads = {name: row.spread(name, is_ensemble=is_ensemble) for name in self._judge.measures}
             differences, more = dict[str, Difference](), None
-            if definition != self.definition.base_row and row.scores[judge] and base.scores[judge]:
+            diverged = any(run.diverged for run in (*members, *base_runs))
+            if definition != self.definition.base_row and row.scores[judge] and base.scores[judge] and not diverged:
                 pairs = {name: self._judge.difference(name, row, base, is_ensemble=is_ensemble) for name in spreads}
                 differences = {name: each for name, (each, _) in pairs.items()}
                 if not definition.ensemble:
