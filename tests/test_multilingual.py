@@ -258,6 +258,13 @@ def test_several_validation_corpora_are_all_read(place, tmp_path):
     assert len(corpus.valid()) == 60 and corpus.valid()[0].source == (place / "valid.de").read_text().split("\n")[0]
 
 
+def test_a_validation_file_may_have_a_label(place, tmp_path):
+    pairs = zip(*(Path(file).read_text().splitlines() for file in files(place, "valid", ("en", "de"))), strict=True)
+    (tmp_path / "valid.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    labelled = {"data__valid": (f"en,de={tmp_path / 'valid.tsv'}",)}
+    assert len(prepared(place, tmp_path / "corpus", **labelled).valid()) == 60
+
+
 def test_several_languages_need_files(capsys, tmp_path):
     status, _, error = run(capsys, "train", "phrasebook", "--out", tmp_path / "m", "--from", "en,fr", "--to", "de")
     assert status == 2 and "Several languages need corpus files" in error
@@ -699,6 +706,14 @@ def test_routes_are_measured_when_a_training_ends(model, place, tmp_path):
     metrics = transduce.training.run.train(options, out).metrics
     assert metrics["routes"].keys() == {"de-fr", "fr-de"} and metrics["directions"].keys() == {*english_centric}
     assert all(each.keys() == {"direct", "en"} for each in metrics["routes"].values())
+
+
+def test_an_average_has_no_scores_of_other_weights(model, tmp_path, capsys):
+    assert run(capsys, "average", model, "--last", "2", "--out", tmp_path / "average")[0] == 0
+    was, now = (model_folder.read_metrics(folder)["directions"]["en-de"] for folder in (model, tmp_path / "average"))
+    assert now == {"validation": {"perplexity": None, "bleu": None, "chrf": was["validation"]["chrf"]}}
+    status, said, _ = run(capsys, "info", tmp_path / "average")
+    assert not status and "BLEU" not in said
 
 
 def test_all_routes_of_a_test_set_are_compared(model, place, capsys):

@@ -145,6 +145,12 @@ def test_a_session_is_added_only_if_something_changed(capsys):
     }
     assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
     verify("out", hashes=True)
+    for side in ("src", "tgt"):
+        with Path(f"test.{side}").open("a") as file:
+            file.write("ka lo\n")
+    said = run(capsys, *command("out", train__steps=10, model__dropout=0.1))[2]
+    assert "test.src and test.tgt changed. The model will be tested on the present text." in said
+    assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
 
 
 def test_other_code_is_another_session():

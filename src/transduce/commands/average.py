@@ -35,8 +35,11 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)
-    measured = ALIGNMENT_LAYER, "directions", "routes"  # a translator chooses its routes by these scores
-    metrics |= {name: known.metrics[name] for name in measured if name in known.metrics}
+    metrics |= {name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics}
+    scores = {name: its["validation"] for name, its in known.metrics.get("directions", {}).items()}
+    if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
+        hidden = {"perplexity": None, "bleu": None}
+        metrics["directions"] = {name: {"validation": its | hidden} for name, its in scores.items()}
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     with write_folder(out, known.size) as aside:

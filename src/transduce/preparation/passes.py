@@ -19,6 +19,7 @@ from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
 from transduce.text.languages import Direction, nearest_code, target_of
+from transduce.text.multilingual import without_labels
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
 from transduce.text.plain import STANDARD_INPUT, read_pieces
@@ -57,10 +58,23 @@ def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
                 f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
                 "data.symbols=true data.joint=false."
             )
-    for file in chain(data.valid, *(corpus.files for corpus in data.corpora)):
+    for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
             next(read_pieces(file))  # raises UserError; a large corpus before this file would take minutes to read
     return data
+
+
+def text_files(data: DataConfig) -> list[str]:
+    """The files of the corpora and of the validation set."""
+    return without_labels(chain(*(corpus.files for corpus in data.corpora), data.valid))
+
+
+def check_rereadable(files: Iterable[str], purpose: str) -> None:
+    """Raise UserError for standard input and pipes, which can be read only once."""
+    for file in files:
+        if file in STANDARD_INPUT or (Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())):
+            name = "Standard input" if file in STANDARD_INPUT else file
+            raise UserError(f"{name} can't be {purpose}. Save the input to a file, and name the file.")
 
 
 def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:

@@ -11,7 +11,13 @@ from itertools import chain
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.preparation.aggregate import aggregate, extend_vocabulary, kept_files, learn_vocabulary, leave_out
+from transduce.preparation.aggregate import (
+    aggregate,
+    extend_vocabulary,
+    kept_files,
+    learn_vocabulary,
+    leave_out,
+)
 from transduce.preparation.passes import (
     check_tags,
     checked,
@@ -25,9 +31,11 @@ from transduce.preparation.passes import (
 )
 from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.preparation.replay import Replay
+from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
+from transduce.text.holdout import normalised
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.text.rules import CHARACTERS
@@ -72,15 +80,9 @@ def prepare(
             own, pairs = data_of(data, corpus), read_corpus(corpus, data)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
         whole = aggregate(data, corpora, replay.valid if replay else ())
-        if rewrite:
-            # Placeholder tokens, which the pairs have now, would look like damage.
-            rules = tuple(rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS)
-            clean_again = dataclasses.replace(data, placeholders="kept", holdout=0, rules=rules)
-            for number, parts in enumerate(corpora):
-                pairs = rewrite(chain.from_iterable(part.pairs() for part in parts), whole.cleaning)
-                corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
-                report = Cleaning(whole.cleaning.counts, whole.cleaning.lines)  # with its own count of pairs read
-                leave_out(corpora[number], clean_again, report)
+        dropped = whole.dropped + (
+            _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside) if rewrite else 0
+        )
         if tokenizer and replay:
             tokenizer = extend_vocabulary(data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages)
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
@@ -96,6 +98,40 @@ def prepare(
             replay.write_stores(aside, len(corpora), tokenizer)
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
-        decisions = Decisions(files, len(held_out), whole.dropped, whole.cleaning)
+        decisions = Decisions(files, len(held_out), dropped, whole.cleaning)
         write_facts(aside, data, decisions, time.monotonic() - began, replay.extend if replay else None)
     return open_prepared(folder, hashes=False)
+
+
+def _rewrite(
+    data: DataConfig,
+    corpora: list[list[StagedPairs]],
+    held_out: list[Pair],
+    cleaning: Cleaning,
+    rewrite: Rewrite,
+    aside: Path,
+) -> int:
+    """Stage the rewritten pairs instead of the training pairs.
+
+    Returns how many were left out because they share a sentence with a pair that was held out.
+    """
+    # Placeholder tokens, which the pairs have now, would look like damage.
+    rules = tuple(rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS)
+    clean_again = dataclasses.replace(data, placeholders="kept", holdout=0, rules=rules)
+    texts = (normalised(text) for pair in held_out for text in (pair.source, pair.target))
+    known, dropped = set() if data.valid else set(texts), 0
+
+    def apart(pairs: Iterator[Pair]) -> Iterator[Pair]:
+        nonlocal dropped
+        for pair in pairs:
+            if known.isdisjoint(map(normalised, (pair.source, pair.target))):
+                yield pair
+            else:
+                dropped += 1
+
+    for number, parts in enumerate(corpora):
+        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning))
+        corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
+        report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read
+        leave_out(corpora[number], clean_again, report)
+    return dropped

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.config.schema import SYNTHETIC_TAG
 from transduce.text.clean import LINES_KEPT
 from transduce.text.hashes import Bits64
 from transduce.text.holdout import Part, sentences, slices
@@ -172,7 +173,8 @@ class StagingWriter:
                 **{rule: column[block] for rule, column in hashes.items()},
             }
             if self._with_sentences:
-                columns["sentences"] = sentences(some)
+                untagged = (pair._replace(source=pair.source.removeprefix(SYNTHETIC_TAG)) for pair in some)
+                columns["sentences"] = sentences(untagged)
             for name, column in columns.items():
                 self._columns[name].write(column)
             self.length += len(some)

@@ -19,6 +19,7 @@ from transduce.system.files import MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
+from transduce.text.languages import Direction
 from transduce.text.pairs import Pair, are_trees, single_lines
 from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
@@ -181,7 +182,10 @@ def read_routes(config: RunConfig) -> list[Pair]:
         return []
     try:
         pairs = list(read_directed(config.data.valid, config.data, untrained=True))
-    except UserError:  # a resumed training does not need the files
+    except UserError as error:  # a resumed training does not need the files
+        codes = {code for name in config.data.directions for code in Direction.parse(name)}
+        if len(config.data.directions) < len(codes) * (len(codes) - 1):
+            log(f"Warning: routes through a third language will not be measured. {error}")
         return []
     return [pair for pair in pairs if pair.direction not in config.data.directions]
 

@@ -70,7 +70,7 @@ def read_run_card(folder: Path) -> RunCard | None:
 
 
 def warn_of_changed_text(out: Path) -> None:
-    """Print which files of the corpus and the validation set are different from those of the first start."""
+    """Print which files of text are different from those of the first start."""
     inputs = card.inputs if (card := read_run_card(out)) else {}
     files = inputs.get("data.corpora", {}) | inputs.get("data.valid", {})
     if changed := [file for file, known in files.items() if _has_changed(file, known)]:
@@ -78,6 +78,8 @@ def warn_of_changed_text(out: Path) -> None:
             f"Warning: {' and '.join(changed)} changed after this training began. The training uses the earlier text. "
             "To learn from the new text, train in another folder; you can continue from this model there."
         )
+    if changed := [file for file, known in inputs.get("data.test", {}).items() if _has_changed(file, known)]:
+        log(f"Warning: {' and '.join(changed)} changed. The model will be tested on the present text.")
 
 
 def _has_changed(file: str, known: str | None) -> bool:
@@ -105,12 +107,13 @@ def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimi
 
 
 def add_session(out: Path, session: Session, data: DataConfig) -> None:
-    """Add a session to the run card in `out`, if there is a card and the session differs from the last one."""
-    card = read_run_card(out)
-    if card and (session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]):
-        if "data.test" in session.changes:
+    """Update the run card in `out`, if there is one: its test files, and its sessions unless the last one is alike."""
+    if card := read_run_card(out):
+        known = card.inputs.get("data.test", {})
+        if "data.test" in session.changes or any(_has_changed(*each) for each in known.items()):
             card.inputs["data.test"] = _fingerprints(data.test)
-        card.sessions.append(session)
+        if session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]:
+            card.sessions.append(session)
         write_text(out / model_folder.RUN, card.to_json())
 
 

@@ -185,6 +185,10 @@ def test_pages_and_their_headers(server: Server) -> None:
         assert all(f"{method.upper()} {path}<" in docs for method in methods)
     fields = described["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert all(f"<code>{name}</code>" in docs for name in fields["properties"])
+    document = described["paths"]["/translate_file"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert {"file", "source", "target"} < document["properties"].keys()
+    answers = [each["responses"].keys() for methods in described["paths"].values() for each in methods.values()]
+    assert all(each == {"200", "default"} for each in answers), "each error is an answer of one form"
 
 
 def test_metrics_count(server: Server) -> None:

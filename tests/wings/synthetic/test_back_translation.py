@@ -250,6 +250,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
             "Minimum-risk training needs a trained model to start from",
         ),
         ("", ["--valid", "missing.src", "missing.tgt"], "missing.src does not exist"),
+        ("", ["--test", "-"], "Standard input can't be read several times"),
     ],
 )
 def test_what_keeps_a_training_from_its_start_is_told_before_hours_are_spent(

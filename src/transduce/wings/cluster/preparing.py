@@ -41,7 +41,7 @@ from transduce.system.files import digest, remove_leftovers, verify, write_folde
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
-from transduce.text.plain import STANDARD_INPUT, display_name, without_byte_order_mark
+from transduce.text.plain import display_name, without_byte_order_mark
 from transduce.text.rules import Checker
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import FILES, Tokenizer
@@ -70,10 +70,7 @@ def plan_preparation(
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     passes.check_tags(data, tokenizer)
     data = passes.with_placeholders(data, tokenizer)
-    for file in (file for corpus in data.corpora for file in corpus.files):
-        if file in STANDARD_INPUT or (Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())):
-            name = "Standard input" if file in STANDARD_INPUT else file
-            raise UserError(f"{name} can't be split into shards. Save the input to a file, and name the file.")
+    passes.check_rereadable((file for corpus in data.corpora for file in corpus.files), "split into shards")
     call = flatten(RunConfig(data=data), ["data"])
     call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
     call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}

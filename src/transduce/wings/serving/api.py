@@ -38,6 +38,18 @@ MODEL_HEADER = "X-Model"
 URL_PREFIX = re.compile(r"(/[\w.~-]+)+/?")  # of a proxy, which other clients can't set
 MAX_INLINE_BODY_BYTES = 1 << 14  # a longer body is parsed in a thread
 
+# For the description of the API.
+STRING: dict[str, Any] = {"type": "string"}
+ERROR_BODY = {"type": "object", "properties": {"error": STRING}}
+ERROR = {"description": "An error", "content": {"application/json": {"schema": ERROR_BODY}}}
+DOCUMENT_FIELDS = {
+    "file": STRING | {"format": "binary", "description": "a document with a file name"},
+    "source": STRING | {"description": "language code, or auto", "default": AUTO},
+    "target": STRING | {"description": "language code"},
+    "model": Asked.model_json_schema()["properties"]["model"],
+}
+DOCUMENT = {"type": "object", "properties": DOCUMENT_FIELDS, "required": ["file", "target"]}
+
 
 def application(
     store: ModelStore, keys: Keys, limits: Limits, *, local: bool, proxied: bool = False, origins: Sequence[str] = ()
@@ -67,6 +79,7 @@ def application(
         docs_url=None,  # FastAPI's page loads scripts from another server
         redoc_url=None,
         redirect_slashes=False,
+        responses={"default": ERROR},
         exception_handlers=dict.fromkeys((UserError, HTTPException, ClientDisconnect, Exception), refuse),
     )
     _add_translations(app, service)
@@ -154,7 +167,9 @@ def _add_translations(app: FastAPI, service: Service) -> None:
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
-    @app.post("/translate_file", summary="Translate a document, sent in the multipart fields file, source and target")
+    body = {"content": {MULTIPART: {"schema": DOCUMENT}}}
+
+    @app.post("/translate_file", summary="Translate a document", openapi_extra={"requestBody": body})
     async def translate_file(request: Request) -> JSONResponse:
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):
             boundary(request.headers["content-type"])
@@ -183,8 +198,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
 
     @app.get("/download_file/{kept}", summary="Download a translated document")
-    async def download_file(kept: str) -> Response:
-        found = downloads.get(kept)
+    async def download_file(request: Request) -> Response:
+        found = downloads.get(request.path_params["kept"])
         if found is None:
             raise HTTPException(404, "The document is unknown or has expired. Translate it again.")
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"

@@ -152,6 +152,7 @@ def named_folders(arguments: Iterable[str]) -> list[tuple[str, Path]]:
         if not equals or Path(argument).exists():
             name, folder = Path(argument).absolute().name, argument
         elif not NAME.fullmatch(name) or not folder:
-            raise UserError(f"'{argument}' is neither a folder nor NAME=FOLDER. A name has letters, digits, and . _ -")
+            cause = f"'{argument}' is neither a folder nor NAME=FOLDER."
+            raise UserError(f"{cause} A name has letters from a to z, digits, and . _ -")
         found.append((name, Path(folder)))
     return found

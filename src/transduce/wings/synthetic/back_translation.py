@@ -20,7 +20,14 @@ from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CORPUS, Settings
 from transduce.decoding.directions import directions_of, with_known_codes
 from transduce.decoding.loading import load
-from transduce.preparation.passes import checked, read_corpus, reads_test, with_placeholders
+from transduce.preparation.passes import (
+    check_rereadable,
+    checked,
+    read_corpus,
+    reads_test,
+    text_files,
+    with_placeholders,
+)
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -29,6 +36,7 @@ from transduce.system.journal import Value
 from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
 from transduce.text.languages import Direction
+from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
@@ -74,6 +82,7 @@ def with_back_translations(
     for file in files:
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
             raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
+    check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:
