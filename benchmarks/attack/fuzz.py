@@ -162,8 +162,10 @@ def fuzz(name: str, seconds: float, seed: int, folder: Path, kept: Path) -> None
     words = (word.encode("utf-8", "surrogatepass").hex("x") for word in TOKENS)
     (folder / "dict").write_text("".join('"\\x{}"\n'.format(word.replace("x", "\\x")) for word in words))
     attack = Attack(name, seconds, seed, kept, result)
-    options = (f"-seed={seed}", f"-max_len={MAX_BYTES}", f"-dict={folder / 'dict'}", f"-rss_limit_mb={MAX_MEMORY}")
-    atheris.Setup([sys.argv[0], *options, "-timeout=120", f"-artifact_prefix={folder}/killed-", str(kept)], attack.one)
+    timeout = round(120 + 10 * REPEATING_SHARE * seconds)  # the repeated slices count as one input
+    limits = f"-max_len={MAX_BYTES}", f"-rss_limit_mb={MAX_MEMORY}", f"-timeout={timeout}"
+    options = f"-seed={seed}", f"-dict={folder / 'dict'}", f"-artifact_prefix={folder}/killed-", *limits
+    atheris.Setup([sys.argv[0], *options, str(kept)], attack.one)
     atheris.Fuzz()
 
 

@@ -56,6 +56,6 @@ def _parse(rule: str) -> Plurals | None:
     number = int(match[1])
     try:
         _, singular, *larger = map(c2py(match[2].strip()), range(NUMBERS_TRIED))
-    except (ValueError, RecursionError, ZeroDivisionError):
+    except (ValueError, SyntaxError, RecursionError, ZeroDivisionError):  # c2py passes some mistakes on to Python
         return None
     return Plurals(number, singular if number > 1 and 0 <= singular < number else None, singular not in larger)
