@@ -251,7 +251,8 @@ def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, cap
     left_out = json.loads((tmp_path / "data/preparation.json").read_text())["left_out"]
     assert set(left_out) <= {"cut-off", "empty", "ratio"} and sum(left_out.values()) < len(sources) / 2
     found = texts_of(tmp_path / "data")
-    assert len(found) == len(sources) - sum(left_out.values())
+    dropped = [open_prepared(tmp_path / name).facts.dropped for name in ("plain", "data")]
+    assert len(found) == len(sources) - sum(left_out.values()) - (dropped[1] - dropped[0])
     assert all(target == translations[source].text for source, target in found)
     assert (tmp_path / "data/valid.jsonl").read_bytes() == (tmp_path / "plain/valid.jsonl").read_bytes()
     output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "both", "--keep-original")

@@ -233,6 +233,8 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"model.expert_layers": (7,)}, "model.expert_layers must be numbers from 1 to 6, the number of layers"),
         ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
         ({"data.source": "pt/BR"}, "data.source must be a language code, such as en, pt_BR or zh-Hant, not 'pt/BR'"),
+        ({"data.target": "x y"}, "data.target must be a language code"),
+        ({"data.target": ".."}, "data.target must be a language code"),
         ({"data.target": ""}, "data.target must be a language code"),
         ({"data.directions": ("en-../de",)}, "data.directions: 'en-../de' is not of the form SOURCE-TARGET"),
         ({"data.directions": ("en-de", "en-en")}, "'en-en' is not of the form SOURCE-TARGET"),
@@ -254,6 +256,13 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
 def test_values_that_no_run_can_have_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         configure(options)
+
+
+@pytest.mark.parametrize("code", ["zh-Hant", "sr@latin", "en_US.UTF-8", "हिन्दी", "src", "es-419"])
+def test_codes_of_any_form_are_read(code: str) -> None:
+    assert configure({"data.source": code}).data.source == code
+    direction = f"{code.replace('-', '_')}-de"
+    assert configure({"data.directions": (direction,)}).data.directions == (direction,)
 
 
 def test_heads_may_have_their_own_width() -> None:

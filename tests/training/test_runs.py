@@ -182,7 +182,7 @@ def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path,
     description = model_folder.describe(old)
     assert description.config.sources is None and description.metrics["validation"]["perplexity"] is None
     status, said, _ = run(capsys, "info", old)
-    assert status == 0 and "not recorded" in said and "perplexity not finite" in said
+    assert status == 0 and "perplexity not finite" in said
     status, said, _ = run(capsys, "info", old, "--json")
     assert json.loads(said)["sources"] is None
     publish_model(again, config, loaded.tokenizer, weights, {"loss": math.nan, "best": math.inf}, "")

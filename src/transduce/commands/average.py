@@ -36,10 +36,10 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)
     metrics |= {name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics}
-    scores = {name: its["validation"] for name, its in known.metrics.get("directions", {}).items()}
+    directions, hidden = known.metrics.get("directions", {}), {"perplexity": None, "bleu": None}
+    scores = {name: each["validation"] | hidden for name, each in directions.items() if "validation" in each}
     if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
-        hidden = {"perplexity": None, "bleu": None}
-        metrics["directions"] = {name: {"validation": its | hidden} for name, its in scores.items()}
+        metrics["directions"] = {name: {"validation": each} for name, each in scores.items()}
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
     with write_folder(out, known.size) as aside:

@@ -33,8 +33,8 @@ MAX_FLOAT = sys.float_info.max
 MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a key with many dots
 TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
 TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
-CODE_FORM = re.compile(r"[\w-]{1,40}")  # names of files and addresses contain it
-DIRECTION_FORM = re.compile(r"(\w{1,40})-(?!\1$)\w{1,40}")
+CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files contain it
+DIRECTION_FORM = re.compile(r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}")
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 
 

@@ -25,3 +25,4 @@ PLAN_TEXTS = "transduce.wings.inline.plan:Plan"  # splits texts into sentences
 EXPORT_FORMATS = "transduce.wings.formats:formats"  # folder, config -> formats to which the model can be exported
 READ_GLOSSARY = "transduce.wings.terms.glossary:read_glossary"  # file -> list[Term]
 ENFORCE_GLOSSARY = "transduce.wings.terms.enforce:enforce"  # searches again where terms are missing
+GLOSSARY = "transduce.wings.terms.glossary:Glossary"  # finds the terms in a text

@@ -66,7 +66,7 @@ def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
 
 def text_files(data: DataConfig) -> list[str]:
     """The files of the corpora and of the validation set."""
-    return without_labels(chain(*(corpus.files for corpus in data.corpora), data.valid))
+    return [*chain.from_iterable(corpus.files for corpus in data.corpora), *without_labels(data.valid)]
 
 
 def check_rereadable(files: Iterable[str], purpose: str) -> None:

@@ -26,7 +26,7 @@ from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
-from transduce.training.run_card import add_session, current_session, warn_of_changed_text
+from transduce.training.run_card import add_session, current_session, warn_of_changed_test, warn_of_changed_text
 from transduce.training.start import Fit, start, with_known_languages
 
 REASON_LINES: dict[Reason, str] = {
@@ -113,6 +113,8 @@ def lead(
     with phase("start", whole=True):
         check_tokenisation(config.data.bleu_tokenize)
         test = read_test(config) if not is_begun or "data.test" in settings else _earlier_test(config)
+        if test and going and "data.test" not in going.changes:
+            warn_of_changed_test(out)
         routes = read_routes(config)
         if not is_begun:
             start(settings, out, init, keep_optimizer, device, ranks, fit)

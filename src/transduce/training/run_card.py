@@ -70,7 +70,7 @@ def read_run_card(folder: Path) -> RunCard | None:
 
 
 def warn_of_changed_text(out: Path) -> None:
-    """Print which files of text are different from those of the first start."""
+    """Print which files of the corpus and the validation set are different from those of the first start."""
     inputs = card.inputs if (card := read_run_card(out)) else {}
     files = inputs.get("data.corpora", {}) | inputs.get("data.valid", {})
     if changed := [file for file, known in files.items() if _has_changed(file, known)]:
@@ -78,7 +78,12 @@ def warn_of_changed_text(out: Path) -> None:
             f"Warning: {' and '.join(changed)} changed after this training began. The training uses the earlier text. "
             "To learn from the new text, train in another folder; you can continue from this model there."
         )
-    if changed := [file for file, known in inputs.get("data.test", {}).items() if _has_changed(file, known)]:
+
+
+def warn_of_changed_test(out: Path) -> None:
+    """Print which files of the test set are different from those of the first start."""
+    files = card.inputs.get("data.test", {}) if (card := read_run_card(out)) else {}
+    if changed := [file for file, known in files.items() if _has_changed(file, known)]:
         log(f"Warning: {' and '.join(changed)} changed. The model will be tested on the present text.")
 
 

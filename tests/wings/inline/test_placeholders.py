@@ -205,10 +205,12 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
         ("Click the big {0} button to see all files.", "{0} großen Knopf, um alle Dateien"),
         ("Click the big <b>button</b> to see all files.", "<b>großen Knopf</b>, um alle Dateien"),
         ("Click the <b>big</b> button to see all <i>files</i>.", "<b>großen Knopf</b>, um alle <i>Dateien</i>"),
+        ("Click the <b>big</b> <i>button</i> to see all files.", "<b>großen</b> <i>Knopf</i>, um alle Dateien"),
+        ("Click the <b>big <i>button</i></b> to see all files.", "<b><i>großen Knopf</i></b>, um alle Dateien"),
     ],
 )
 def test_no_mark_divides_a_term(source: str, translation: str) -> None:
-    restored = restore(without_words(mask(source, markup=True)), GERMAN, LINKED, whole={"großen Knopf", "roß", "fehlt"})
+    restored = restore(without_words(mask(source, markup=True)), GERMAN, LINKED, whole=["großen Knopf", "roß", "fehlt"])
     assert restored.text == f"Klicken Sie auf den {translation} zu sehen."
 
 
@@ -453,6 +455,7 @@ def test_percentages_are_text(text: str) -> None:
 
 @pytest.mark.parametrize(("source", "flags"), [("a@b.de", (TERM,)), ("Write", ()), ("b.de", ())])
 def test_a_term_that_is_masked_is_flagged(source: str, flags: tuple[str, ...]) -> None:
-    plan = Plan(["Write to a@b.de now."], options=TranslationOptions(glossary=(Term(source, "c@b.de"),)))
+    terms = Term(source, "c@b.de"), Term("now", "now")
+    plan = Plan(["Write to a@b.de now."], options=TranslationOptions(glossary=terms))
     [translation] = plan.assemble([replace(BLANK_TRANSLATION, text=each) for each in plan.sentences])
     assert (translation.text, translation.flags) == ("Write to a@b.de now.", flags)

@@ -189,6 +189,9 @@ def test_pages_and_their_headers(server: Server) -> None:
     assert {"file", "source", "target"} < document["properties"].keys()
     answers = [each["responses"].keys() for methods in described["paths"].values() for each in methods.values()]
     assert all(each == {"200", "default"} for each in answers), "each error is an answer of one form"
+    for path, methods in described["paths"].items():
+        named = {each["name"] for method in methods.values() for each in method.get("parameters", [])}
+        assert named == set(re.findall(r"\{(\w+)\}", path))
 
 
 def test_metrics_count(server: Server) -> None:

@@ -58,14 +58,14 @@ def restore(
 ) -> Restored:
     """Restore tags and placeholders in a translation, and apply the patches `without`. Requires `copied` to be true.
 
-    No tag or placeholder is placed within an occurrence of a text in `whole`.
+    No tag or placeholder divides an occurrence of a text in `whole`, unless several pairs of tags share it.
     """
     words = _words(masked, translation)
     copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
     in_words = {place for mark, _ in words for place in range(mark.begin, mark.end)}
     links = [*(link for link in links if in_words.isdisjoint(range(*link[0]))), *copies]
-    spans = [(i, i + len(text)) for text in whole if text in translation for i in _occurrences(text, translation)]
-    placing = _Placing(masked.text, translation, links, spans)
+    spans = [found.span() for text in whole for found in re.finditer(re.escape(text), translation)]
+    placing = _Placing(masked.text, translation, links, _merged(spans))
     placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
     patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
     text = weave(translation, patches, spell)
@@ -157,7 +157,9 @@ class _Placing:
         pairs: list[_Placed] = []
         free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
-        wanted = [(self._undivided(self._span(mark)), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
+        own = [(self._span(mark), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
+        whole = [each for each in self._whole if sum(_touch(each, span) for span, *_ in own) < 2]
+        wanted = [(_undivided(span, whole), mark, inner) for span, mark, inner in own]
         for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
             begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
             free = end
@@ -165,7 +167,7 @@ class _Placing:
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may close what another opens
         for mark in (mark for mark, _ in outermost if mark.kind != "pair"):
-            place = self._undivided((self._point(mark),) * 2)[not mark.before]
+            place = _undivided((self._point(mark),) * 2, whole)[not mark.before]
             place = min(max(place, within[0]), within[1])
             begin, end = _around(place, pairs)
             place = begin if place - begin < end - place else end
@@ -173,13 +175,6 @@ class _Placing:
                 half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
         return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
-
-    def _undivided(self, span: Span) -> Span:
-        """Widen a span so that its edges are not within a span of `whole`."""
-        for begin, end in self._whole:
-            if begin < span[1] and span[0] < end:
-                span = min(begin, span[0]), max(end, span[1])
-        return span
 
     def _free(self, wanted: Span, within: Span) -> Span:
         """Return `wanted`, or the first word in `within` if `wanted` is empty."""
@@ -239,6 +234,27 @@ class _Placing:
         wanted = place * len(self.target) / max(1, len(self.source))
         near = bisect_left(edges, wanted)
         return min(edges[max(0, near - 1) : near + 1], key=lambda edge: abs(edge - wanted))
+
+
+def _touch(one: Span, other: Span) -> bool:
+    """Whether two spans overlap, or an empty one is within the other."""
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Merge overlapping spans. The result is sorted."""
+    merged = list[Span]()
+    for span in sorted(spans):
+        if merged and _touch(merged[-1], span):
+            span = merged[-1][0], max(merged.pop()[1], span[1])
+        merged.append(span)
+    return merged
+
+
+def _undivided(span: Span, whole: Iterable[Span]) -> Span:
+    """Widen a span so that its edges are not within a span of `whole`."""
+    touched = [span, *(each for each in whole if _touch(each, span))]
+    return min(begin for begin, _ in touched), max(end for _, end in touched)
 
 
 def _without_punctuation(text: str, span: Span) -> Span:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
-from typing import NamedTuple
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
 
+from transduce.decoding.registry import GLOSSARY
 from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, TERM, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
@@ -87,8 +89,8 @@ class Plan:
         self.options = options
         self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
         self._lengths, self._max_length = lengths, max_length
-        self._sources = {source.strip() for source, _ in options.glossary}
-        self._targets = {form for _, target in options.glossary for form in (target.strip(), target.strip().upper())}
+        self._glossary: Any = None  # built for the first sentence with marks
+        self._changed = {source for source, target in options.glossary if source.strip() != target.strip()}
         kinds = kinds or ["plain"] * len(texts)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
@@ -231,14 +233,21 @@ class Plan:
             result = first or result
         return result
 
+    def _terms(self, text: str) -> list[str]:
+        """The translations, by the glossary, of the terms in a text, also in capitals."""
+        if not self.options.glossary:
+            return []
+        self._glossary = self._glossary or resolve_name(GLOSSARY)(self.options.glossary)
+        return [form for term in self._glossary.matches(text) for form in (term.target, term.target.upper())]
+
     def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
         """Restore the tags and placeholders of `part` in `translation`."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
-        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._targets)
+        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._terms(masked.text))
         flags = {
             LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
             GUESSED: restored.guessed,
-            TERM: any(mark.opening in self._sources for mark in masked.marks),
+            TERM: any(mark.opening in self._changed for mark in masked.marks),
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []

@@ -167,7 +167,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
-    body = {"content": {MULTIPART: {"schema": DOCUMENT}}}
+    body = {"content": {MULTIPART: {"schema": DOCUMENT}}, "required": True}
+    parameter = {"name": "kept", "in": "path", "required": True, "schema": STRING}
 
     @app.post("/translate_file", summary="Translate a document", openapi_extra={"requestBody": body})
     async def translate_file(request: Request) -> JSONResponse:
@@ -197,7 +198,12 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         url = url.replace(path=f"{prefix.rstrip('/')}{url.path}") if URL_PREFIX.fullmatch(prefix) else url
         return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
 
-    @app.get("/download_file/{kept}", summary="Download a translated document")
+    @app.get(
+        "/download_file/{kept}",
+        summary="Download a translated document",
+        response_class=Response,
+        openapi_extra={"parameters": [parameter]},
+    )
     async def download_file(request: Request) -> Response:
         found = downloads.get(request.path_params["kept"])
         if found is None:

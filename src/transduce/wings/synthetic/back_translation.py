@@ -89,7 +89,7 @@ def with_back_translations(
         _check_reverse(reverse, data)
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
-        pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder, init), folder)
+        pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
@@ -155,7 +155,7 @@ def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> No
         log(f"Warning: {message}")
 
 
-def _train_reverse(settings: Settings, data: DataConfig, folder: Path, init: Path | None) -> Path:
+def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     """Train a model with the same options and swapped sides, or resume its training."""
     reverse = folder / REVERSE
     corpora: list[dict[str, Any]] = [
@@ -171,7 +171,8 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path, init: Pat
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
-    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *["train.steps"] * bool(init))  # it starts from nothing
+    only_risk = settings.get("train.risk_steps") == settings.get("train.steps")  # which needs a model to start from
+    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *["train.steps"] * only_risk)
     if train(own.over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
     return reverse
