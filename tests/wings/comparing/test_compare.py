@@ -241,6 +241,15 @@ def test_a_row_that_diverges_is_not_tested(files, tmp_path, capsys):
     assert "The training diverged: train again with a lower train.learning_rate." in said
 
 
+def test_a_model_without_numbers_is_not_asked_for_translations(files, tmp_path, capsys):
+    rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30 train.warmup=2'\nboth = { ensemble = ['base', 'bad'] }\n"
+    status, _, said = run(capsys, *command(tmp_path, files, "seeds = 1\nupdates = 4\n" + rows, "--budget", 9))
+    assert status == 0 and (tmp_path / "out/table.md").exists(), said
+    base, bad, both = json.loads((tmp_path / "out/table.json").read_text())
+    assert bad["verdict"] == "diverged" and not bad["differences"] and not both["differences"] and not base["verdict"]
+    assert "train.learning_rate" in said
+
+
 def test_an_ensemble_of_rows_pairs_their_seeds(given, tmp_path):
     table = definition(tmp_path, "updates = 2\n" + ROWS, given)
     standings = train_rows(table, tmp_path, 0, "test")

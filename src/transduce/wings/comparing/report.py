@@ -60,7 +60,7 @@ def cost_cells(row: Standing) -> list[str]:
 def costs(row: Standing) -> tuple[int, float, float]:
     """Parameters, operations and minutes: means over the runs, or the sums over the members of an ensemble."""
     runs = row.runs
-    share = len(row.row.scores[PERPLEXITY]) if row.definition.ensemble else len(runs)
+    share = (len(row.row.scores[PERPLEXITY]) if row.definition.ensemble else len(runs)) or 1
     parameters = sum(run.parameters for run in runs) // share
     return parameters, sum(map(flops, runs)) / share, sum(run.seconds for run in runs) / 60 / share
 

@@ -1,11 +1,12 @@
 """Plans the runs of a table, and collects what the finished runs of each row say."""
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from transduce.system.errors import UserError
 from transduce.wings.comparing.definition import Definition, RowDefinition
 from transduce.wings.comparing.outcomes import OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
 from transduce.wings.comparing.runs import FAILURE, LAST_ERROR, TUNING_SEED, Experiment, Result, Run, results
@@ -59,10 +60,10 @@ class Standings:
             if row.ensemble:
                 groups = self._groups([runs[name] for name in row.ensemble])
                 members = [run for group in groups for run in group]
-                outcomes = [self._ensemble(row, group) for group in groups]
+                outcomes = self._outcomes((group, self._ensemble_file(row, group)) for group in groups)
             else:
                 members = runs[row.name]
-                outcomes = [outcome([run.folder], self.text, run.folder / OUTCOME) for run in members]
+                outcomes = self._outcomes(([run], run.folder / OUTCOME) for run in members)
             found.append((row, members, self._judge.row(outcomes)))
         return self._judged(found, trained)
 
@@ -99,10 +100,20 @@ class Standings:
         seeds = sorted(set.intersection(*map(set, by_seed)))
         return [[runs[seed] for runs in by_seed] for seed in seeds]
 
-    def _ensemble(self, row: RowDefinition, group: Sequence[Result]) -> Outcome:
+    def _ensemble_file(self, row: RowDefinition, group: Sequence[Result]) -> Path:
         seeds = "-".join(dict.fromkeys(str(run.seed) for run in group))
-        parent = self.folder / self.definition.parent / ENSEMBLES
-        return outcome([run.folder for run in group], self.text, parent / f"{row.folder}-{seeds}.json")
+        return self.folder / self.definition.parent / ENSEMBLES / f"{row.folder}-{seeds}.json"
+
+    def _outcomes(self, groups: Iterable[tuple[Sequence[Result], Path]]) -> list[Outcome]:
+        """The outcomes of models or ensembles, without those whose training diverged so far that they can't be used."""
+        found = []
+        for group, path in groups:
+            try:
+                found.append(outcome([run.folder for run in group], self.text, path))
+            except UserError:
+                if not any(run.diverged for run in group):
+                    raise
+        return found
 
 
 def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
