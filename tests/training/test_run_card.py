@@ -153,6 +153,12 @@ def test_a_session_is_added_only_if_something_changed(capsys):
     assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
 
 
+def test_a_training_that_resumes_continues_from_no_other_model(capfd):
+    train(options(), "out", stop=lambda: True)
+    train(options(), "out", keep_optimizer=True)
+    assert "out resumes from its own checkpoints; the model to continue from is ignored." in capfd.readouterr().err
+
+
 def test_other_code_is_another_session():
     train(options(), "out", stop=lambda: True)
     content = run_json("out")

@@ -11,13 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.preparation.aggregate import (
-    aggregate,
-    extend_vocabulary,
-    kept_files,
-    learn_vocabulary,
-    leave_out,
-)
+from transduce.preparation.aggregate import aggregate, extend_vocabulary, kept_files, learn_vocabulary, leave_out
 from transduce.preparation.passes import (
     check_tags,
     checked,
@@ -80,9 +74,9 @@ def prepare(
             own, pairs = data_of(data, corpus), read_corpus(corpus, data)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
         whole = aggregate(data, corpora, replay.valid if replay else ())
-        dropped = whole.dropped + (
-            _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside) if rewrite else 0
-        )
+        dropped = whole.dropped
+        if rewrite:
+            dropped += _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside)
         if tokenizer and replay:
             tokenizer = extend_vocabulary(data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages)
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))

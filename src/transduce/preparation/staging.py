@@ -139,6 +139,12 @@ class StagedPairs:
                 yield Pair(source, target, Origin(self.files[file], int(line)))
 
 
+def _untagged(pair: Pair) -> Pair:
+    """A pair of a synthetic corpus without its tag, which would hide that a source is held out."""
+    tagged = pair.source.startswith(SYNTHETIC_TAG)
+    return pair._replace(source=pair.source.removeprefix(SYNTHETIC_TAG)) if tagged else pair
+
+
 class StagingWriter:
     """Writes a folder of staged pairs, with the hashes for `hold_out` if `with_sentences` is true."""
 
@@ -173,8 +179,7 @@ class StagingWriter:
                 **{rule: column[block] for rule, column in hashes.items()},
             }
             if self._with_sentences:
-                untagged = (pair._replace(source=pair.source.removeprefix(SYNTHETIC_TAG)) for pair in some)
-                columns["sentences"] = sentences(untagged)
+                columns["sentences"] = sentences(map(_untagged, some))
             for name, column in columns.items():
                 self._columns[name].write(column)
             self.length += len(some)

@@ -104,8 +104,8 @@ def lead(
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")
         return result
-    if going and init:
-        log(f"The training in {out} resumes from its own checkpoints, so the model {init} is ignored.")
+    if going and (init or keep_optimizer):
+        log(f"The training in {out} resumes from its own checkpoints; the model to continue from is ignored.")
     config = going.config if going else with_known_languages(settings, init).config()
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."

@@ -114,12 +114,13 @@ def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimi
 def add_session(out: Path, session: Session, data: DataConfig) -> None:
     """Update the run card in `out`, if there is one: its test files, and its sessions unless the last one is alike."""
     if card := read_run_card(out):
-        known = card.inputs.get("data.test", {})
+        before, known = card.to_json(), card.inputs.get("data.test", {})
         if "data.test" in session.changes or any(_has_changed(*each) for each in known.items()):
             card.inputs["data.test"] = _fingerprints(data.test)
         if session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]:
             card.sessions.append(session)
-        write_text(out / model_folder.RUN, card.to_json())
+        if (now := card.to_json()) != before:
+            write_text(out / model_folder.RUN, now)
 
 
 def current_session(

@@ -6,6 +6,7 @@ Tags and placeholders are masked before translation and restored afterwards.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, pairwise
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
@@ -89,8 +90,8 @@ class Plan:
         self.options = options
         self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
         self._lengths, self._max_length = lengths, max_length
-        self._glossary: Any = None  # built for the first sentence with marks
-        self._changed = {source for source, target in options.glossary if source.strip() != target.strip()}
+        terms = ((source.strip(), target.strip()) for source, target in options.glossary)
+        self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
@@ -233,17 +234,19 @@ class Plan:
             result = first or result
         return result
 
-    def _terms(self, text: str) -> list[str]:
-        """The translations, by the glossary, of the terms in a text, also in capitals."""
-        if not self.options.glossary:
-            return []
-        self._glossary = self._glossary or resolve_name(GLOSSARY)(self.options.glossary)
-        return [form for term in self._glossary.matches(text) for form in (term.target, term.target.upper())]
+    @cached_property
+    def _glossary(self) -> Any:
+        return resolve_name(GLOSSARY)(self.options.glossary)
+
+    def _terms(self, masked: Masked) -> list[str]:
+        """The translations, by the glossary, of the terms in a text with marks, also in capitals."""
+        found = self._glossary.matches(masked.text) if masked.marks and self.options.glossary else ()
+        return [form for term in found for form in (term.target, term.target.upper())]
 
     def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
         """Restore the tags and placeholders of `part` in `translation`."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
-        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._terms(masked.text))
+        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._terms(masked))
         flags = {
             LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
             GUESSED: restored.guessed,
