@@ -170,7 +170,11 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
     body = {"content": {MULTIPART: {"schema": DOCUMENT}}, "required": True}
     parameter = {"name": "kept", "in": "path", "required": True, "schema": STRING}
 
-    @app.post("/translate_file", summary="Translate a document", openapi_extra={"requestBody": body})
+    @app.post(
+        "/translate_file",
+        summary="Translate a document, sent as multipart/form-data",
+        openapi_extra={"requestBody": body},
+    )
     async def translate_file(request: Request) -> JSONResponse:
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):
             boundary(request.headers["content-type"])
