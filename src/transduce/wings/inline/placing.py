@@ -188,20 +188,21 @@ class _Placing:
     def _span(self, mark: Mark) -> Span:
         """The span of the translation that best matches the content of a pair of tags."""
         best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
-        inside = [link for link in self.links if link[1][0] < mark.end and mark.begin < link[1][1]]
-        span = max(inside, key=lambda link: link[2])[0] if inside else None
-        for link in self.links:
+        inside = {i: link for i, link in enumerate(self.links) if link[1][0] < mark.end and mark.begin < link[1][1]}
+        span = max(inside.values(), key=lambda link: link[2])[0] if inside else None
+        for i in range(min(inside), max(inside) + 1) if inside else ():
+            word, _, weight = self.links[i]
             if run <= 0:
-                run, begin = 0.0, link[0][0]
-            run += link[2] - MIN_LINK_WEIGHT if link in inside else -link[2]
+                run, begin = 0.0, word[0]
+            run += weight - MIN_LINK_WEIGHT if i in inside else -weight
             if run > best:
-                best, span = run, (begin, link[0][1])
+                best, span = run, (begin, word[1])
         if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
             self.guessed = True
             span = self._at_same_share(mark.begin, self.begins), self._at_same_share(mark.end, self.ends)
             if span[0] >= span[1]:
                 span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
-        for (first, behind), (begin, end), _ in inside:
+        for (first, behind), (begin, end), _ in inside.values():
             if self.source[begin:end] == self.target[first:behind]:  # a copied word: a tag may stay inside it
                 left = max(0, mark.begin - begin) if first == span[0] else 0
                 span = span[0] + left, span[1] - (max(0, end - mark.end) if behind == span[1] else 0)
