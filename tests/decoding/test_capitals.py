@@ -47,6 +47,11 @@ def test_only_the_case_changes(lengths, texts):
     assert all(new <= old for new, old in zip(lengths(read), lengths(texts), strict=True))
 
 
+@pytest.mark.parametrize("text", ["我喜欢NBA", "한국의 KBS 뉴스", "هذا NATO جديد", "यह BBC है", "ฉันดู CNN"])
+def test_an_acronym_among_letters_without_case_is_no_sentence_in_capitals(text):
+    assert readable([text], lambda texts: [sum(map(str.isupper, each)) for each in texts]) == [text]
+
+
 def test_turkish_has_two_letters_i_and_greek_a_final_sigma():
     def lengths(texts):
         return [sum(map(str.isupper, text)) for text in texts]

@@ -225,6 +225,11 @@ def test_where_terms_are_found(terms, text, expected):
     assert [match.target for match in Glossary([Term(*each) for each in terms]).matches(text)] == expected
 
 
+def test_terms_of_turkish_have_two_letters_i():
+    glossary = Glossary([Term("ilaç", "drug"), Term("sinir", "nerve"), Term("sınır", "border")], "tr")
+    assert [match.target for match in glossary.matches("İlaç, SINIR")] == ["drug", "border"]
+
+
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [

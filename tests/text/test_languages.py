@@ -14,6 +14,7 @@ from transduce.text.pairs import check_file_names
         ("train.en.bak", "en"),
         ("corpus.en-fil.fil", "fil"),
         ("train.eng.deu", "deu"),
+        ("news.sr-Latn-RS.gz", "sr-Latn-RS"),
         ("train.txt", ""),
     ],
 )
@@ -25,6 +26,7 @@ def test_names_are_the_same_for_both_ways_to_write_a_code():
     pytest.importorskip("babel")
     assert language_name("pt_BR") == language_name("pt-BR") == "Portuguese (Brazil)"
     assert (language_name("zh_Hant"), language_name("qqq")) == ("Chinese (Traditional)", "qqq")
+    assert [*map(language_name, ("arb", "zho", "iw", "tl"))] == ["Arabic", "Chinese", "Hebrew", "Filipino"]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,23 @@ def test_the_usual_form_of_a_code(code, main):
 def test_a_model_with_longer_codes_is_found():
     pytest.importorskip("babel")
     assert nearest_code("de", ["eng", "deu"]) == "deu" and nearest_code("eng", ["de-AT", "en-US"]) == "en-US"
+    assert nearest_code("nb-NO", ["no"]) == "no" and nearest_code("tl", ["fil"]) == "fil"
+
+
+@pytest.mark.parametrize(
+    ("code", "among", "found"),
+    [
+        ("zh-CN", ["zh_Hant", "zh_Hans"], "zh_Hans"),
+        ("zh-HK", ["zh_Hans", "zh_TW"], "zh_TW"),
+        ("zh", ["zh_Hant", "zh_Hans"], "zh_Hans"),
+        ("zh-TW", ["zh"], "zh"),
+        ("zh-TW", ["zh_Hans"], None),
+        ("sr-Cyrl", ["sr_Latn"], None),
+        ("sr", ["sr_Latn"], "sr_Latn"),
+    ],
+)
+def test_no_other_script_is_taken(code, among, found):
+    assert nearest_code(code, among) == found
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from unicodedata import category
 
 from transduce.decoding.types import Link, Translation
 from transduce.text.languages import main_language
@@ -27,7 +28,7 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
 
     `language` is the code of the texts' language.
     """
-    unusual = [i for i, text in enumerate(texts) if _is_in_capitals(text) or _is_title(text)]
+    unusual = [i for i, text in enumerate(texts) if is_in_capitals(text) or _is_title(text)]
     words = [texts[i].split(" ") for i in unusual]
     forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, language, not place)]
     counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
@@ -38,9 +39,14 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
     return [rewritten[i] if i in fewer else text for i, text in enumerate(texts)]
 
 
-def _is_in_capitals(text: str) -> bool:
-    """Whether a text has at least two capitals and no lower-case letters."""
-    return text.isupper() and sum(map(str.isupper, text)) > 1
+def is_in_capitals(text: str) -> bool:
+    """Whether a text has at least two capitals and no other letters, not even of scripts without capitals."""
+    return text.isupper() and sum(map(str.isupper, text)) > 1 and "Lo" not in map(category, text)
+
+
+def case_folding(language: str) -> Callable[[str], str]:
+    """The function that removes the differences in case from texts in a language."""
+    return (lambda text: text.replace("I", "ı").replace("İ", "i").casefold()) if _is_dotted(language) else str.casefold
 
 
 def capitalised(translation: Translation, language: str = "") -> Translation:

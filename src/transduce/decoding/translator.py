@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import cast
 
 from transduce.config.schema import DecodeConfig
-from transduce.decoding import capitals
 from transduce.decoding.alignment import align
+from transduce.decoding.capitals import capitalised, is_in_capitals, readable
 from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import choose_direction, choose_pivot, with_known_codes
 from transduce.decoding.ranking import rank
@@ -226,7 +226,7 @@ class Translator(Searcher):
         return list(map(len, self.encode(texts)))
 
     def _readable(self, texts: Sequence[str]) -> list[str]:
-        return capitals.readable(texts, self.lengths, self.language) if self.config.capitals else [*texts]
+        return readable(texts, self.lengths, self.language) if self.config.capitals else [*texts]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
@@ -294,7 +294,7 @@ class Translator(Searcher):
             attention = functools.partial(self.forced, aligner, aligner.attention)
             translations = align(self.tokenizer, read, distinct.sources, ranked, attention)
         translated = {
-            text: capitals.capitalised(translation, target) if form != text and text.isupper() else translation
+            text: capitalised(translation, target) if form != text and is_in_capitals(text) else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]

@@ -26,9 +26,11 @@ ISO_639_3 = (
 )
 SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"  # texts, code, codes -> share
 SHARE_OF_WRONG_TEXTS = "transduce.wings.rules.identify:share_of_wrong_texts"  # texts, code, codes -> share
-# The code may be followed by a region or a script: pt, pt-BR, es-419, zh_Hans.
+# The code may be followed by a script and a region: pt, pt-BR, es-419, zh_Hans, sr-Latn-RS.
 _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
-LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_](?:[A-Za-z]{{2,4}}|[0-9]{{3}}))?")
+LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?")
+CHINESE_SCRIPTS = {"cn": "hans", "sg": "hans", "my": "hans", "tw": "hant", "hk": "hant", "mo": "hant"}  # by region
+ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 
 class Direction(NamedTuple):
@@ -76,11 +78,17 @@ def languages_of(files: Sequence[str]) -> tuple[str, str] | None:
 def nearest_code(code: str, among: Iterable[str]) -> str | None:
     """The code that is equal, or else the one that is most alike and names the same language; None if there is none.
 
-    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de".
+    Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de". But
+    "zh-TW" is not like "zh_Hans", since their scripts differ.
     """
-    wanted = _subtags(code)
+    wanted, script = _subtags(code), script_of(code)
+
+    def likeness(other: str) -> tuple[bool, bool, int]:
+        tags = _subtags(other)
+        return tags == wanted, script_of(other) == (script or "hans"), len({*tags} & {*wanted})  # zh: simplified
+
     same = [each for each in among if main_language(each) == main_language(code)]
-    return max(same, key=lambda each: (_subtags(each) == wanted, len({*_subtags(each)} & {*wanted})), default=None)
+    return max((each for each in same if not script or script_of(each) in ("", script)), key=likeness, default=None)
 
 
 @lru_cache(maxsize=1000)
@@ -95,7 +103,15 @@ def main_language(code: str) -> str:
             from babel.core import get_global
 
             plain = _subtags(get_global("language_aliases").get(plain, plain))[0]
-    return plain
+    return ALIASES.get(plain, plain)
+
+
+@lru_cache(maxsize=1000)
+def script_of(code: str) -> str:
+    """The script that a language code names, in lower case, or that its region implies for Chinese; or ""."""
+    tags = _subtags(code)[1:]
+    implied = [CHINESE_SCRIPTS.get(tag, "") for tag in tags if main_language(code) == "zh"]
+    return next(filter(None, [*(tag for tag in tags if len(tag) == 4 and tag.isalpha()), *implied]), "")
 
 
 def _subtags(code: str) -> list[str]:
@@ -109,6 +125,7 @@ def language_name(code: str) -> str:
     except ImportError:
         return code
     try:
-        return Locale.parse(code.replace("_", "-"), sep="-").get_display_name("en") or code
+        usual = "-".join([main_language(code), *_subtags(code)[1:]])  # else its usual region would be in the name
+        return Locale.parse(usual, sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):
         return code

@@ -314,6 +314,19 @@ def test_a_new_target_has_the_language_that_the_file_declares() -> None:
     assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(["Ein Hund."])
 
 
+@pytest.mark.parametrize(
+    ("declared", "target", "fits"),
+    [("zh-TW", "zh_Hans", False), ("zh-TW", "zh_Hant", True), ("zh", "zh_Hans", True), ("fil", "tl", True)],
+)
+def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
+    content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
+    if fits:
+        assert read_document(content, "a.xlf", "en", target).texts == read("a.xlf", XLIFF1).texts
+    else:
+        with pytest.raises(UserError, match="declares translation into 'zh-TW'"):
+            read_document(content, "a.xlf", "en", target)
+
+
 def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
     unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
     content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'

@@ -15,7 +15,7 @@ from transduce.decoding.types import Term, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import TextKind, read_document
-from transduce.text.languages import main_language
+from transduce.text.languages import main_language, script_of
 from transduce.wings.documents.markup import pieces
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
@@ -121,13 +121,13 @@ class Document:
 
 
 def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
-    """Raise UserError if the language codes `declared` and `wanted` differ, apart from regions such as "-US"."""
+    """Raise UserError if the languages or scripts of two codes differ; regions such as "-US" may differ."""
     if {declared, wanted} & {*UNSPECIFIED_LANGUAGES}:
         return
     codes = [main_language(code.partition("@")[0]) for code in (declared, wanted)]
-    codes = ["no" if code in ("nb", "nn") else code for code in codes]
+    codes = ["nb" if code == "nn" else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() for code in codes)
-    if are_known and codes[0] != codes[1]:
+    if are_known and (codes[0] != codes[1] or len({script_of(declared), script_of(wanted)} - {""}) > 1):
         raise UserError(
             f"{name} declares translation {direction} {declared!r}, but the requested translation is {direction} "
             f"{wanted!r}. Use another model or other language codes, or correct the file."

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
+from transduce.text.languages import main_language
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES, Document, Slot
 from transduce.wings.documents.xml import (
@@ -171,6 +172,7 @@ def language_code(language: str) -> str:
 
 def language_distance(code: str, wanted: str) -> int | None:
     """0 for equal codes, 1 for the codes "en-US" and "en", 2 for "en" and "en-US", None for different languages."""
+    code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
     if code == wanted:
         return 0
     if code.startswith(f"{wanted}-"):

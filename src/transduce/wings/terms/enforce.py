@@ -28,7 +28,7 @@ def enforce(
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
-    glossary, tokenizer = Glossary(terms), translator.tokenizer
+    glossary, tokenizer = Glossary(terms, translator.language), translator.tokenizer
     forms = enumerate(zip(sentences.texts, originals, strict=True))
     matches = {i: its for i, both in forms if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))}
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}

@@ -6,6 +6,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from transduce.config.schema import UNK
+from transduce.decoding.capitals import case_folding
 from transduce.decoding.types import Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
@@ -62,8 +63,9 @@ class Match(NamedTuple):
 class Glossary:
     """Terms, indexed by their first word; if two terms have the same source, the later term applies."""
 
-    def __init__(self, terms: Sequence[Term]) -> None:
-        """Raises UserError if a source or target is blank or has a line break."""
+    def __init__(self, terms: Sequence[Term], language: str = "") -> None:
+        """`language` is the code of the sources. Raises UserError if a text of a term is blank or has a line break."""
+        self._fold = case_folding(language)
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
@@ -71,7 +73,7 @@ class Glossary:
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
-            self._by_first.setdefault(units[0].casefold(), []).append((units, entries[units]))
+            self._by_first.setdefault(self._fold(units[0]), []).append((units, entries[units]))
 
     def matches(self, text: str) -> list[Match]:
         """The terms in a text, in the text's order; of overlapping terms, only the longest counts."""
@@ -82,8 +84,8 @@ class Glossary:
         found = [
             (place, len(source), target)
             for place, unit in enumerate(units)
-            for source, target in self._by_first.get(unit.casefold(), ())
-            if _matches(source, tuple(units[place : place + len(source)]))
+            for source, target in self._by_first.get(self._fold(unit), ())
+            if self._matches(source, units[place : place + len(source)])
         ]
         by_place, free = dict[int, Match](), [True] * len(units)
         for place, length, target in sorted(found, key=lambda match: -match[1]):
@@ -92,18 +94,17 @@ class Glossary:
                 free[place : place + length] = [False] * length
         return [by_place[place] for place in sorted(by_place)]
 
+    def _matches(self, source: tuple[str, ...], units: tuple[str, ...]) -> bool:
+        if _has_capitals(source):
+            return units == source
+        return [*map(self._fold, units)] == [*map(self._fold, source)]
+
 
 def contains(text: str, target: str) -> bool:
     """Whether a text contains a target as one or more whole words."""
     spans = spans_of(text)
     begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
     return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
-
-
-def _matches(source: tuple[str, ...], units: tuple[str, ...]) -> bool:
-    if _has_capitals(source):
-        return units == source
-    return len(units) == len(source) and all(a.casefold() == b.casefold() for a, b in zip(units, source, strict=True))
 
 
 def _has_capitals(units: tuple[str, ...]) -> bool:
