@@ -443,6 +443,14 @@ def test_slow_clients_are_sent_away_and_nobody_waits_for_them(model: Path) -> No
         assert all(other.result() for other in closed)
 
 
+def test_who_sends_a_body_too_slowly_is_told(model: Path) -> None:
+    with serving(model, model.parent / "late.log", *DEADLINES) as server, server.connect() as connection:
+        connection.sendall(FINE[:-10])
+        answer = receive(connection)
+        assert answer.status == 408 and "seconds to arrive" in answer.error
+        assert is_closed(connection)
+
+
 def test_who_leaves_frees_the_place(server: Server) -> None:
     long = request(
         "POST", "/translate", json.dumps({"q": ["ka lo mi\n" * 200] * 40, "source": "ka", "target": "zu"}).encode()
@@ -581,6 +589,20 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
         assert (answer.status, answer.error) == (503, "The server is shutting down; send the request again later.")
         assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.log.read_text()
+
+
+BUSY = "import time; from transduce.wings.serving import batching; batching._translate = lambda _: time.sleep(9e5); "
+
+
+def test_the_end_does_not_wait_for_the_engine(model: Path) -> None:
+    with (
+        serving(model, model.parent / "busy.log", "--limit=limits.drain_seconds=1", script=BUSY + COMMAND) as server,
+        server.connect() as connection,
+    ):
+        connection.sendall(FINE)
+        wait_for(lambda: queued(server) == 1)
+        server.process.send_signal(signal.SIGTERM)
+        assert receive(connection).status == 503 and server.process.wait(PATIENCE) == 0
 
 
 def test_too_many_connections(model: Path) -> None:

@@ -79,11 +79,11 @@ class Batcher:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop after the engine's current batch. Requests in the queue get no response."""
+        """Stop. Requests in the queue get no response, and nobody waits for the engine's current batch."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
     def tokens(self) -> int:

@@ -2,8 +2,10 @@
 
 import ipaddress
 import math
+import os
 import re
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +97,8 @@ def serve(
             log(f"{source} → {target}: {model.folder}, {state}")
     log(f"Listening on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/")
     network.run(app, listening, limits, list(proxy))
+    sys.stderr.flush()
+    os._exit(0)  # an engine's batch and the load of a model can take minutes, and can't be stopped
 
 
 def _origins(names: Sequence[str]) -> list[str]:

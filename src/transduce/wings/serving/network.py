@@ -127,7 +127,7 @@ class _Lingering:
         return self._protocol.lingers or self._transport.is_closing()
 
     def close(self) -> None:
-        answered = self._protocol.cycle and self._protocol.cycle.response_complete
+        answered = self._protocol.is_refused or (self._protocol.cycle and self._protocol.cycle.response_complete)
         if self.is_closing() or not answered or self._protocol.conn.their_state is not h11.SEND_BODY:
             self._transport.close()
             return
@@ -144,6 +144,7 @@ class _Deadlines(H11Protocol):
     limits: ClassVar[Limits]
     is_last: ClassVar[bool] = False  # true after SIGTERM: connections are closed after the current request
     lingers = False  # what arrives is discarded
+    is_refused = False  # by an answer before the request has arrived
     _client_state: Any = None
     _timer: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None  # runs while the client does not read
@@ -196,6 +197,7 @@ class _Deadlines(H11Protocol):
         status = b"%d %s" % (response.status_code, STATUS_PHRASES[response.status_code])
         headers = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
         self.transport.write(b"HTTP/1.1 %s\r\n%s\r\n%s" % (status, headers, response.body))
+        self.is_refused = True
         self.transport.close()
 
     def _watch(self) -> None:
@@ -206,7 +208,15 @@ class _Deadlines(H11Protocol):
             self._client_state = state
             if state in (h11.IDLE, h11.SEND_BODY):
                 seconds = self.limits.header_seconds if state is h11.IDLE else self.limits.body_seconds
-                self._timer = self.loop.call_later(seconds, self.transport.close)
+                self._timer = self.loop.call_later(seconds, self._expire)
+
+    def _expire(self) -> None:
+        """Close the connection, with status 408 if a part of a request's body has arrived."""
+        if self._client_state is h11.SEND_BODY and self.cycle and not self.cycle.response_started:
+            error = f"The request took longer than {self.limits.body_seconds} seconds to arrive. Send a shorter one."
+            self._refuse(JSONResponse({"error": error}, 408, {"Connection": "close"}))
+        else:
+            self.transport.close()
 
     def _stop(self) -> None:
         if self._timer is not None:
