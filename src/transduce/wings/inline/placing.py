@@ -149,6 +149,9 @@ class _Placing:
             if word not in best or weight > best[word][0]:
                 best[word] = weight, _without_punctuation(source, origin)
         self.links = sorted((word, origin, weight) for word, (weight, origin) in best.items())
+        strongest_last = sorted(self.links, key=lambda link: -link[2])[::-1]
+        self.words = {origin: word for word, origin, _ in strongest_last}  # the best translation of each source word
+        self.origins = sorted(self.words)
         self.begins = [word.start() for word in WORD_PATTERN.finditer(target)] or [0]
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
 
@@ -214,21 +217,18 @@ class _Placing:
         """The offset of a mark that is not a pair, next to the translation of a neighbouring word."""
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
-        behind = [origin for _, origin, _ in self.links if origin[1] <= mark.begin]
-        ahead = [origin for _, origin, _ in self.links if origin[0] >= mark.begin]
-        if behind and (not ahead or not mark.before):
-            return self._translated_to(max(behind))[1]
+        first = bisect_left(self.origins, (mark.begin, mark.begin))
+        behind = next((self.origins[i] for i in range(first)[::-1] if self.origins[i][1] <= mark.begin), None)
+        ahead = self.origins[first] if first < len(self.origins) else None
+        if behind and not (ahead and mark.before):
+            return self.words[behind][1]
         if ahead:
-            place = self._translated_to(min(ahead))[0]
+            place = self.words[ahead][0]
         else:
             self.guessed = True
             place = self._at_same_share(mark.begin, self.begins if mark.before else self.ends)
         # Before the quotes and brackets that precede the word, if a blank belongs before the mark.
         return len(self.target[:place].rstrip(QUOTES)) if mark.before else place
-
-    def _translated_to(self, origin: Span) -> Span:
-        """The word of the translation with the strongest link to the source word `origin`."""
-        return max((link for link in self.links if link[1] == origin), key=lambda link: link[2])[0]
 
     def _at_same_share(self, place: int, edges: list[int]) -> int:
         """Scale a source offset to the length of the translation, and return the nearest of `edges`."""
