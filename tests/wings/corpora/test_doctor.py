@@ -365,6 +365,31 @@ def test_what_is_aligned_has_no_stretch(sentences):
     assert find_shifts(["a"], ["b"]) == []
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_lengths_that_tell_little_are_no_shift(seed):
+    """Neither lengths without any relation, nor names whose lengths have little to do with each other."""
+    choice = random.Random(seed)
+    lengths = [choice.randint(5, 30) for _ in range(1000)]
+    assert find_shifts(["a" * each for each in lengths], ["b" * choice.randint(5, 30) for _ in lengths]) == []
+    assert find_shifts(*_names(choice, 500)) == []
+
+
+def test_a_list_of_names_among_sentences_is_no_shift(sentences):
+    names = _names(random.Random(1), 100)
+    for side, other in zip(names, zip(*sentences, strict=True), strict=True):
+        side[:0], side[100:] = other[:700], other[700:]
+    assert find_shifts(*names) == []
+
+
+def _names(choice, count):
+    """Two sides whose lengths have a heavy-tailed ratio, as names in English and Chinese have."""
+    lengths = [choice.randint(4, 12) + choice.choice([0, 0, 0, 15, 25]) for _ in range(count)]
+    ratios = (choice.choice([0.25, 0.3, 0.3, 0.3, 0.35, 0.8, 0.1]) for _ in lengths)
+    return ["a" * each for each in lengths], [
+        "b" * max(1, round(each * ratio)) for each, ratio in zip(lengths, ratios, strict=False)
+    ]
+
+
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 3))
 def test_no_path_changes_where_none_may(seed, width):
     odds = np.random.default_rng(seed).normal(0, width, (60, 2 * MAX_SHIFT_LINES + 2))

@@ -2,13 +2,13 @@
 
 A missing or repeated line on one side shifts all later lines. Line lengths and shared words give the log-odds that
 target line i + offset translates source line i. The Viterbi algorithm finds the likeliest offset of each line. Each
-change of the offset has a cost.
+change of the offset has a cost. A range that fits best at offset 0 is aligned nevertheless.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice, pairwise, repeat
+from itertools import chain, groupby, islice, pairwise, repeat
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -34,6 +34,7 @@ MIN_WORD_CHARACTERS = 3  # shorter words are ignored, unless they contain a digi
 WORD_BUCKETS = 1 << 18  # hash buckets for the counts of words
 LINE_BITS, LINE_MASK = np.uint64(24), np.uint64(0xFFFFFF)  # low bits of a key that combines a word and its line
 MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
+MIN_FIT, MIN_BETTER, MIN_WORD_GAIN = 2.5, 0.2, 5.0  # standard deviations, a share and nats: see `_is_evident`
 
 
 class Shift(NamedTuple):
@@ -48,14 +49,36 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
     """Find the ranges of misaligned lines, in order."""
     if len(sources) < MIN_LINES:
         return []
-    odds = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths) + _word_odds(sources, targets)
-    odds = np.hstack((odds, np.zeros((len(sources), 1))))  # the last column: unrelated lines
+    odds, ratios = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths)
+    words = _word_odds(sources, targets)
+    odds = np.hstack((odds + words, np.zeros((len(sources), 1))))  # the last column: unrelated lines
     if not _may_change(odds):
         return []
     offsets = _likeliest_path(odds)
     edges = [0, *(np.flatnonzero(np.diff(offsets)) + 1).tolist(), len(offsets)]
     runs = [(begin, end, int(offsets[begin]) - MAX_SHIFT_LINES) for begin, end in pairwise(edges)]
-    return [Shift(b, e - 1, offset if offset <= MAX_SHIFT_LINES else None) for b, e, offset in runs if offset]
+    shifts = list[Shift]()
+    for moved, group in groupby(runs, lambda run: run[2] != 0):
+        found = [Shift(b, e - 1, offset if offset <= MAX_SHIFT_LINES else None) for b, e, offset in group]
+        if moved and any(_is_evident(each.offset, ratios[each[0] : each[1] + 1], words[each[0] :]) for each in found):
+            shifts += found
+    return shifts
+
+
+def _is_evident(offset: int | None, ratios: Floats, words: Floats) -> bool:
+    """Whether a range of lines does not fit best at offset 0, and clearly better at `offset` than by chance."""
+    finite = (column[np.isfinite(column)] for column in ratios.T)
+    # Lengths are compared with the range's own median ratio: in a corpus of sentences, a list of names has another one.
+    misfits = np.array([np.abs(each - np.median(each)).mean() if len(each) else np.nan for each in finite])
+    if np.nanmin(misfits) == misfits[MAX_SHIFT_LINES]:
+        return False
+    if offset is None:
+        return True
+    here = MAX_SHIFT_LINES + offset
+    usual, spread = np.nanmean(np.delete(misfits, here)), np.nanstd(np.delete(misfits, here))
+    fits = usual - misfits[here] >= max(MIN_FIT * spread, MIN_BETTER * usual)
+    gain = (words[:, here] - words[:, MAX_SHIFT_LINES])[: len(ratios)].sum()
+    return bool(fits or gain >= MIN_WORD_GAIN)
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
@@ -83,8 +106,8 @@ def at_offsets(items: Iterable[Item], offsets: Iterable[int]) -> Iterator[Item |
         yield near[MAX_SHIFT_LINES + offset]
 
 
-def _length_odds(sources: Ints, targets: Ints) -> Floats:
-    """Log-odds (n lines, o offsets) from the lengths of lines, with 0 for blank or missing lines.
+def _length_odds(sources: Ints, targets: Ints) -> tuple[Floats, Floats]:
+    """Log-odds (n lines, o offsets) from the lengths of lines, with 0 for blank or missing lines, and log ratios.
 
     The log length ratio has a narrow normal distribution for translations and a broad one for unrelated lines.
     """
@@ -99,7 +122,7 @@ def _length_odds(sources: Ints, targets: Ints) -> Floats:
     narrow = max(1.4826 * min(_median(column) for column in sample.T), 0.05)
     broad = max(float(np.hypot(_spread(source), _spread(target))), narrow)
     odds = np.log(broad / narrow) - ratios**2 * (0.5 / narrow**2 - 0.5 / broad**2)
-    return np.nan_to_num(np.clip(odds, MIN_LENGTH_NATS, MAX_LENGTH_NATS), nan=0.0)
+    return np.nan_to_num(np.clip(odds, MIN_LENGTH_NATS, MAX_LENGTH_NATS), nan=0.0), ratios
 
 
 def _median(values: Floats) -> float:
