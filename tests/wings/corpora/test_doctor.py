@@ -58,6 +58,7 @@ from transduce.wings.export.exporting import export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.phrasebook.examples import examples
+from transduce.wings.rules.identify import identifier
 from transduce.wings.rules.lengths import _sentences
 from transduce.wings.rules.misalignment import (
     LINE_BITS,
@@ -245,6 +246,17 @@ def test_languages_and_which_side_they_are_on():
         assert wrong(*short) == set()
     assert wrong(french, "Le train est en retard.") == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
     assert wrong(french, french) == set()  # copied, as names are
+    for name in ("Bulgaria", "Bulgarien"), ("Afrikaans", "Afrikaans"), ("Burkina Faso", "Obervolta"):
+        assert wrong(*name) == set()
+    for code, label in (
+        ("be_Latn", ""),
+        ("sr-Latn", ""),
+        ("be-Cyrl", "be"),
+        ("sr", "sr"),
+        ("zh_Hant", "zh"),
+        ("pt_BR", "pt"),
+    ):
+        assert identifier().label(code) == label
 
 
 def test_a_rule_reports_the_same_pairs_whatever_other_rules_are_asked_for(sentences, tmp_path):

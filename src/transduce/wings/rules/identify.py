@@ -31,8 +31,8 @@ class Identifier:
         self._known = frozenset(self._model.labels)
 
     def label(self, code: str) -> str:
-        """Return py3langid's label for a language code, or "" if the language is unknown."""
-        return label_of(code, self._known)
+        """Return py3langid's label for a language code, or "" if the language or its script is unknown."""
+        return label_of(code, self._known) if _has_usual_script(code) else ""
 
     def likeliest(self, texts: Sequence[str]) -> list[str]:
         """The label of each text's likeliest language."""
@@ -57,6 +57,17 @@ def label_of(code: str, known: Collection[str]) -> str:
     """The label among `known` for a language code, such as "pt" for "pt-BR" and "de" for "deu", or ""."""
     plain = main_language(code)
     return next((label for label in (plain, SAME_LANGUAGE.get(plain, "")) if label in known), "")
+
+
+def _has_usual_script(code: str) -> bool:
+    """Whether a code names no script, or the script that Babel expects; py3langid knows Chinese in both scripts."""
+    script = next((part.title() for part in code.replace("_", "-").split("-")[1:] if len(part) == 4), "")
+    try:
+        from babel.core import get_global
+    except ImportError:
+        return True
+    usual = get_global("likely_subtags").get(main_language(code), "")
+    return not script or not usual or script in usual.split("_") or script in ("Hans", "Hant")
 
 
 def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:

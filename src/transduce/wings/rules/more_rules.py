@@ -44,6 +44,8 @@ Ints = NDArray[np.int64]
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
 WRONG_LANGUAGE_NATS = 10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
+SHORT_NAME = 2, 19  # words and characters of a text that may be a name: these look like many languages
+WRONG_NAME_NATS = 20.0  # the same as WRONG_LANGUAGE_NATS, for such a text
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
 _REST = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
@@ -131,12 +133,13 @@ class MoreRules:
         """Find texts in a wrong language, and pairs whose sides are swapped."""
         if not any(self._labels) or self._labels[0] == self._labels[1]:
             return
-        gaps = []
+        wrong = []
         for column, label in zip(batch.columns, self._labels, strict=True):
             texts = [_words(column.texts[row]) for row in rows]
             has_words = np.array([LETTER.search(text) is not None for text in texts], dtype=np.bool_)
-            gaps.append(identifier().gaps(texts, label) * has_words if label else np.zeros(len(rows)))
-        wrong = [gap > WRONG_LANGUAGE_NATS for gap in gaps]
+            gaps = identifier().gaps(texts, label) * has_words if label else np.zeros(len(rows))
+            is_name = [len(text) <= SHORT_NAME[1] and len(text.split()) <= SHORT_NAME[0] for text in texts]
+            wrong.append(gaps > np.where(is_name, WRONG_NAME_NATS, WRONG_LANGUAGE_NATS))
         swapped = wrong[0] & wrong[1]
         for place in np.flatnonzero(swapped):
             labels = identifier().likeliest([column.texts[rows[place]] for column in batch.columns])
