@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
-from transduce.text.languages import main_language
+from transduce.text.languages import main_language, script_of
 
 SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
@@ -61,13 +61,12 @@ def label_of(code: str, known: Collection[str]) -> str:
 
 def _has_usual_script(code: str) -> bool:
     """Whether a code names no script, or the script that Babel expects; py3langid knows Chinese in both scripts."""
-    script = next((part.title() for part in code.replace("_", "-").split("-")[1:] if len(part) == 4), "")
     try:
         from babel.core import get_global
     except ImportError:
         return True
-    usual = get_global("likely_subtags").get(main_language(code), "")
-    return not script or not usual or script in usual.split("_") or script in ("Hans", "Hant")
+    usual = get_global("likely_subtags").get(main_language(code), "").casefold()
+    return not usual or script_of(code) in ("", "hans", "hant", *usual.split("_"))
 
 
 def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:
