@@ -797,6 +797,29 @@ def test_blanks_follow_the_script_of_the_translation(text: str, words: dict[str,
     assert plan.assemble([*map(translate, plan.sentences)])[0].text == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "sentences", "expected"),
+    [
+        ("en", "A child. A bird.", ["一个孩子。", "一只鸟。"], "一个孩子。一只鸟。"),
+        ("en", "“Yes.” She went.  A bird.", ["“好。”", "她走了。", "一只鸟。"], "“好。”她走了。  一只鸟。"),
+        ("en", "A child. A bird.", ["เด็ก", "นก"], "เด็ก นก"),  # in Thai and Khmer, a blank may separate sentences
+        ("zh", "你好。 世界。", ["你好。", "世界。"], "你好。 世界。"),
+        ("ur", "وہ جاتا ہے۔میں ہوں۔", ["He goes.", "I am."], "He goes. I am."),
+        ("hi", "“यह है।”मैं हूँ।", ["“It is.”", "I am."], "“It is.” I am."),
+        ("am", "ነው።እንዴት ነህ።", ["It is.", "I am."], "It is. I am."),
+        ("hy", "Բարև։Ես։", ["Hello.", "I."], "Hello. I."),
+        ("hy", "Բարև։Ես։", ["Բարև։", "Ես։"], "Բարև։Ես։"),
+        ("hi", "यह है।मैं हूँ।", ["它。", "我。"], "它。我。"),
+        ("zh", "狗。猫。", ["कुत्ता।", "बिल्ली।"], "कुत्ता। बिल्ली।"),
+        ("ja", "「犬。」「猫。」", ['"A dog."', '"A cat."'], '"A dog." "A cat."'),
+        ("en", "Call System.Out now.", ["Rufe System.", "Out."], "Rufe System.Out."),
+    ],
+)
+def test_blanks_between_sentences_follow_the_script(language, text, sentences, expected):
+    plan = Plan([text], language)
+    assert plan.assemble([Translation(each, -1.0, ()) for each in sentences])[0].text == expected
+
+
 TAGS = st.sampled_from(["<b>a b</b>", "**c**", "<i>Dr. No. He</i>", "{0}", "<b>{1}</b>", "“{2}”"])
 
 

@@ -16,9 +16,11 @@ ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbo
 PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
 UNNUMBERED = re.compile(f"%{PRINTF}")
 # Letters of scripts without spaces between words, in a set of characters of a regular expression.
-SPACELESS = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+IDEOGRAPHS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"  # and kana
+SPACELESS = rf"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff{IDEOGRAPHS}"
 TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, which writes particles directly behind a foreign word
 WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
+OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"  # ։ ، ؛ ؟ ۔ । ॥ ። and so on
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
 PLACEHOLDER = rf"""

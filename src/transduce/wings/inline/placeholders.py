@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, UNNUMBERED, Event, events
+from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
-BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w.,:;!?…%)\]}}>”’»]")  # characters after which a blank may be needed
-BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}]|[\"'](?![{NO_BLANK}])\w")  # the same for beginnings
+# Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
+BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w\u0900-\u0dff{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
+BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
@@ -284,9 +285,8 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
     """If `mark` is a pair of tags, return a mark for the tag that `patch` restores. Otherwise return `mark`."""
-    if mark.kind != "pair":
-        return mark
-    return Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
+    half = Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
+    return half if mark.kind == "pair" else mark
 
 
 def _moved(mark: Mark, by: int) -> Mark:

@@ -3,11 +3,10 @@
 Tags and placeholders are masked before translation and restored afterwards.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -15,13 +14,12 @@ from transduce.decoding.registry import GLOSSARY
 from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, TERM, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
-from transduce.wings.inline.events import NO_BLANK, speller
+from transduce.wings.inline.events import speller
+from transduce.wings.inline.gaps import target_gaps
 from transduce.wings.inline.numbers import same_numbers
 from transduce.wings.inline.placeholder_removal import without_words
 from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
 from transduce.wings.inline.placeholders import (
-    BLANK_BEFORE,
-    BLANK_BEHIND,
     Masked,
     Patch,
     cut,
@@ -200,7 +198,7 @@ class Plan:
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Join the hypotheses of rank `rank` of a text's parts. Rank 0 is the best."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
-        gaps = _target_gaps(text, [part.text for part in parts])
+        gaps = target_gaps(text.gaps, [part.source for part in text.parts], [part.text for part in parts])
         written = "".join(chain(*zip(gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
         if not intact(text.source, written, markup=text.kind != "plain"):
@@ -271,16 +269,6 @@ class Plan:
 def _without_links(translation: Translation) -> Translation:
     """Remove the links from a translation and its alternatives."""
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
-
-
-def _target_gaps(text: _Text, translated: Sequence[str]) -> list[str]:
-    """The gaps between the translations: a blank where the source's script needs none, as in Chinese."""
-    gaps = list(text.gaps)
-    for place, (one, other) in enumerate(pairwise(translated), start=1):
-        is_needed = BLANK_BEHIND.match(one[-1:]) and BLANK_BEFORE.match(other)
-        if not gaps[place] and is_needed and re.search(f"[{NO_BLANK}]", text.parts[place - 1].source):
-            gaps[place] = " "
-    return gaps
 
 
 def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) -> Iterator[Link]:

@@ -1,0 +1,30 @@
+"""Decides whether blanks stand between the translated sentences of a text."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from transduce.wings.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
+from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
+
+BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")  # in a sentence after which a blank may be missing
+UNSPACED_BORDER = re.compile(  # the end of a sentence of Chinese or Japanese, and the beginning of the next sentence
+    rf"[{IDEOGRAPHS}{WIDE_SIGNS}][”’…—]{{0,3}}\n[“‘…—]{{0,3}}[{IDEOGRAPHS}{WIDE_SIGNS}]"
+)
+
+
+def target_gaps(source_gaps: Sequence[str], sources: Sequence[str], translated: Sequence[str]) -> list[str]:
+    """The gaps around the translated parts of a text. Gaps change where only one of both scripts needs a blank."""
+    gaps = list(source_gaps)
+    for place, (before, after) in enumerate(zip(pairwise(sources), pairwise(translated), strict=True), start=1):
+        one, other = after
+        is_needed = (BLANK_BEHIND.match(one[-1:]) or one[-1:] in ("'", '"')) and BLANK_BEFORE.match(other)
+        if not gaps[place] and is_needed and BLANKLESS.search(before[0]) and before != after:
+            gaps[place] = " "
+        elif gaps[place] == " " and _are_joined(*after) and not _are_joined(*before):
+            gaps[place] = ""
+    return gaps
+
+
+def _are_joined(one: str, other: str) -> bool:
+    return bool(UNSPACED_BORDER.search(f"{one[-4:]}\n{other[:4]}"))
