@@ -288,6 +288,12 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("<v O'Brien>Hi</v>", ["<v O'Brien>", "</v>"]),
         ("访问https://a.b/c，或https://a.b/维基然后。", ["https://a.b/c", "https://a.b/维基然后"]),
         ("请看https://a.b/login然后 https://a.b/login에서", ["https://a.b/login", "https://a.b/login"]),
+        ("https://a.b/c، https://a.b/d؟ https://a.b/e। https://a.b/f۔", [f"https://a.b/{end}" for end in "cdef"]),
+        (
+            "打开https://例子.测试/路径。或www.例子.中国, https://www.例.cn 然后",
+            ["https://例子.测试/路径", "www.例子.中国", "https://www.例.cn"],
+        ),
+        ("请看https://a.org.然后", ["https://a.org"]),
         ("请联系a@b.org，谢谢 josé@b.org", ["a@b.org", "josé@b.org"]),
         ("Don&#8217;t, caf&eacute; &amp; bar", ["&amp;"]),
     ],

@@ -26,7 +26,8 @@ UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversio
 PLACEHOLDER = rf"""
       (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
         |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`“”„‘’‚«»‹›\])}}{TOUCHING}{WIDE_SIGNS}] | ’(?=\w)
-          |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+(?<![.,;:!?…])          # a path in Chinese, not words behind it
+          |(?:(?<=//)|(?<=www\.))[{TOUCHING}][\w{TOUCHING}-]*+(?:\.[\w{TOUCHING}-]++)++  # a host in Chinese
+          |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+(?<![.,;:!?…{OTHER_STOPS}])  # a path in Chinese, not words behind it
     | (?:(?<![\w.+-])|(?<=[{TOUCHING}]))(?:(?![{TOUCHING}])[\w.+-]){{1,64}}
         @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+
     | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
