@@ -54,6 +54,20 @@ def test_numbers_are_not_cut_at_their_signs() -> None:
     assert {"1,000,000", "10:30"} <= set(" ".join(parts).split())
 
 
+@pytest.mark.parametrize("text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301"])
+def test_a_text_without_blanks_is_not_cut_inside_a_character(text: str) -> None:
+    for repeated in (text * 8, "a" + text * 8):
+        parts, _ = cut(repeated, shorten(repeated, (0, len(repeated)), lambda parts: [*map(len, parts)], 5))
+        assert all(part.removeprefix("a").startswith(text[0]) for part in parts)
+
+
+@pytest.mark.parametrize("mark", ["។", "၊", "။", "፣", "।", "۔ "])
+def test_clauses_of_other_scripts_are_the_best_places_to_cut(mark: str) -> None:
+    sentence = f"aa{mark}bb bbb b"
+    parts, _ = cut(sentence, shorten(sentence, (0, len(sentence)), lambda parts: [*map(len, parts)], 8))
+    assert parts == [f"aa{mark.strip()}", "bb bbb b"]
+
+
 def test_a_part_that_is_never_short_enough_stays() -> None:
     assert shorten("ab", (0, 2), lambda parts: [9] * len(parts), 3) == [(0, 1), (1, 2)]
 
@@ -66,6 +80,10 @@ def test_a_part_that_is_never_short_enough_stays() -> None:
         ("de-AT", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut.", "Ja."]),
         ("fr", "Il est 3 h 30 env. ici. Il part.", ["Il est 3 h 30 env. ici.", "Il part."]),
         ("zh", "你好。再见！", ["你好。", "再见！"]),
+        ("km", "ខ្ញុំទៅសាលារៀន។ គាត់នៅផ្ទះ។តើអ្នកសុខសប្បាយទេ?", ["ខ្ញុំទៅសាលារៀន។", "គាត់នៅផ្ទះ។", "តើអ្នកសុខសប្បាយទេ?"]),
+        ("km", "ឆ្កែ ឆ្មា ។ល។ “ខ្ញុំ៕” គាត់", ["ឆ្កែ ឆ្មា ។ល។", "“ខ្ញុំ៕”", "គាត់"]),
+        ("bo", "ང་ལ་དགའ། །ཁྱེད་རང་། ང་", ["ང་ལ་དགའ། །", "ཁྱེད་རང་།", "ང་"]),
+        ("am", "ሰላም ነው፡፡ እንዴት፡ነህ፡፡", ["ሰላም ነው፡፡", "እንዴት፡ነህ፡፡"]),
         ("en", "- one\r\n- two\r\n\r\n\tname\tvalue \n", ["one", "two", "name", "value"]),
         ("en", "1. First. Second.\n  b) third\n* *", ["First.", "Second.", "third", "*"]),
         ("en", "\n \t\n", []),

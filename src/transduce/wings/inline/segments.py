@@ -3,7 +3,8 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
+from unicodedata import category, combining
 
 from transduce.system.errors import UserError
 from transduce.text.plain import BYTE_ORDER_MARK
@@ -15,8 +16,15 @@ PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
 BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
-CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،])\s+|(?<=[—、，；：。])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
+MORE_SENTENCE_ENDS = (
+    re.compile(  # of Khmer, where ។ល។ means "and so on", Tibetan and Amharic, which sentencex does not know
+        r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
+    )
+)
+CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 SENTENCE_BLANKS = re.compile(r"\s+")
+ZERO_WIDTH_JOINER = "\u200d"
+VIRAMA = 9  # the combining class of signs that join two letters, as in Hindi and Khmer
 
 
 def split(text: str, language: str) -> list[Span]:
@@ -83,7 +91,8 @@ def _cut(paragraph: str, language: str) -> list[str]:
     pieces, done = list[str](), 0
     readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", paragraph))
     for piece in segment(language, readable):
-        pieces.append(paragraph[done : done + len(piece)])
+        ends = [match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
+        pieces += [paragraph[done + begin : done + end] for begin, end in pairwise([0, *ends, len(piece)])]
         done += len(piece)
     return pieces if done == len(paragraph) else [paragraph]
 
@@ -99,4 +108,13 @@ def _halves(text: str, begin: int, end: int) -> list[Span]:
             if abs(cut.start() - middle) < max_distance:
                 return [(begin, begin + cut.start()), (begin + cut.end(), end)]
     half = begin + len(sentence) // 2
+    places = (place for far in range(half - begin + 1) for place in (half + far, half - far) if begin < place < end)
+    half = next((place for place in places if _is_cuttable(text, place)), half)
     return [(begin, half), (half, end)]
+
+
+def _is_cuttable(text: str, place: int) -> bool:
+    """Whether a text may be cut at a place: not before a mark, behind a virama or beside a zero-width joiner."""
+    before, after = text[place - 1], text[place]
+    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk")  # Sk: colours of emojis
+    return not is_mark and combining(before) != VIRAMA and ZERO_WIDTH_JOINER not in (before, after)
