@@ -704,11 +704,25 @@ def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None
         ("{\\an8}- Hi.\n{\\an8}- Good.", ["{\\an8}- Hi.", "{\\an8}- Good."]),
         ("♪ Hello my friend\n♪ How are you ♪", ["♪ Hello my friend", "♪ How are you ♪"]),
         ("<i>One\nsentence</i>", ["<i>One sentence</i>"]),
+        ("\u200f- נכון.\n\u200f- לא.", ["- נכון.", "- לא."]),
+        (
+            "<i>\u202b- نعم.\u202c</i>\n<i>\u202b- لا.\u202c</i>",
+            ["<i>\u202b- نعم.\u202c</i>", "<i>\u202b- لا.\u202c</i>"],
+        ),
+        ("－你好\n－再见", ["－你好", "－再见"]),
     ],
 )
 def test_each_speaker_has_a_line(cue: str, expected: list[str]) -> None:
     (text,) = read("a.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{cue}\n").texts
     assert text.split("\n") == expected
+
+
+def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
+    cue = "\u202b- Yes, here\u202c\r\n\u202bwe are now.\u202c\r\n\u202b- No.\u202c\u200f"
+    document = read("a.srt", f"1\r\n00:00:01,000 --> 00:00:02,000\r\n{cue}\r\n")
+    assert document.texts == ["- Yes, here we are now.\n- No."]
+    assert written(document, str.lower).endswith(f"\r\n{cue.lower()}\r\n")
+    assert document.write(["A\nB\nC\nD"]).decode().endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
 
 
 def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:

@@ -16,7 +16,8 @@ TIMING = re.compile(  # a timing line, with the cue's number before it
 LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
-SPEAKER = re.compile(rf"(?:\s|{HIDDEN})*+[-–—♪]")
+INVISIBLE = "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"  # around a line
+SPEAKER = re.compile(rf"(?:[\s{INVISIBLE}]|{HIDDEN})*+[-‐-―－♪]")
 NEVER_FIRST = "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # in a line
 NEVER_LAST = "「『（［｛【《〈“‘"  # in a line
 BREAKABLE = f"\u3000-\u30ff\u3400-\u9fff\uff00-\uff60{NEVER_LAST}{NEVER_FIRST}"  # a line may end between two of these
@@ -81,11 +82,14 @@ def _seconds(time: str) -> float:
 
 def _slot(raw: str, line: int, begin: int) -> Slot:
     speakers: list[list[str]] = []  # the lines of each speaker
-    for spoken in LINE_END.split(raw):
-        if speakers and not SPEAKER.match(spoken):
-            speakers[-1].append(spoken.strip())
-        else:
-            speakers.append([spoken.strip()])
+    edges: list[tuple[str, str]] = []  # invisible characters around each line, such as marks of direction
+    for whole in map(str.strip, LINE_END.split(raw)):
+        spoken = whole.strip(INVISIBLE)
+        first = whole.find(spoken)
+        edges.append((whole[:first], whole[first + len(spoken) :]))
+        if not speakers or SPEAKER.match(spoken):
+            speakers.append([])
+        speakers[-1].append(spoken.strip())
     text = "\n".join(" ".join(lines) for lines in speakers)
     line_end = LINE_END.search(raw)
     heights = [len(lines) for lines in speakers]
@@ -95,7 +99,9 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
         lines = [line for line in text.split("\n") if line.strip()]  # a blank line would end the cue
         new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
         wrapped = [part for line, height in zip(lines, new_heights, strict=True) for part in _wrap(line, height)]
-        return (line_end.group() if line_end else "\n").join(wrapped)
+        around = [*edges, *edges[-1:] * len(wrapped)]
+        marked = (f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=False))
+        return (line_end.group() if line_end else "\n").join(marked)
 
     return Slot(text, text, line, begin, begin + len(raw), write)
 
