@@ -649,6 +649,18 @@ def test_the_texts_of_a_page() -> None:
     assert texts[3].startswith("Hello <b>big</b>\n   world. See <a href") and texts[3].endswith("<code>ls -l</code>.")
 
 
+def test_readings_of_words_are_kept_and_tear_no_sentence_apart() -> None:
+    reading = "<rp>(</rp><rt>gǒu</rt><rp>)</rp></ruby>"
+    document = read("a.html", f"<p>一只大的<ruby>狗{reading}在公园里跑。</p><p><ruby>漢<rt>かん<rt></ruby>")
+    assert document.texts[0] == f"一只大的<ruby>狗{reading}在公园里跑。"
+    assert len(document.texts) == 2
+    plan = Plan(document.texts[:1], "zh", kinds=["markup"], options=TranslationOptions(align=True))
+    assert plan.sentences == ["一只大的狗在公园里跑。"]
+    links = (Link((4, 5), (6, 9), 1.0), Link((6, 8), (22, 26), 1.0))
+    translation = plan.assemble([Translation("A big dog runs in the park.", -1.0, (), links=links)])[0]
+    assert translation.text == f"A big <ruby>dog {reading.replace('</ruby>', ' </ruby>')} runs in the park."
+
+
 def test_attributes_within_a_text_are_translated() -> None:
     def translate(text: str) -> str:
         return text.replace("See", "Siehe") if "<" in text else f'"DE" {text}'

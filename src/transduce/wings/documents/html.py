@@ -22,8 +22,8 @@ AS_BROWSERS_READ = {  # codecs that browsers replace by larger ones (WHATWG, Enc
     **{"gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932", "x-sjis": "cp932"},
 }
 INLINE_NAMES = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q s samp small span strike "
-    "strong sub sup time tt u var wbr"
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q rb rp rt rtc ruby s samp "
+    "small span strike strong sub sup time tt u var wbr"
 )
 INLINE = frozenset(INLINE_NAMES.split())
 SKIPPED = frozenset(["pre", "listing", "template"])  # in addition to protected elements

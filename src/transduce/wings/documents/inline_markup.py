@@ -18,8 +18,8 @@ from transduce.wings.inline.events import (
 
 MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
 WITHOUT_TEXT = frozenset(
-    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "textarea"]
-)  # elements whose content is not text
+    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "textarea", "rp", "rt", "rtc"]
+)  # elements whose content is not text, or the reading of a word (rt)
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
 MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # closed by the next of the same name
 OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair

@@ -83,17 +83,17 @@ def weave(
     text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str, begin: int = 0, end: int | None = None
 ) -> str:
     """Apply patches to text[begin:end], in order and without overlap. `spell` escapes the text between the patches."""
-    parts, done, needs_blank = list[str](), begin, False  # needs_blank: after the last patch
+    parts, done, needs_blank, had_before = list[str](), begin, False, False  # the last two: of the last patch
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
             parts.append(" ")
         parts.append(spell(between))
         last = text[max(begin, patch.begin - 1) : patch.begin]
-        if (patch.before and BLANK_BEHIND.match(last)) or (needs_blank and not between):
+        if (patch.before and (between or not had_before) and BLANK_BEHIND.match(last)) or (needs_blank and not between):
             parts.append(" ")
         parts.append(patch.raw)
-        done, needs_blank = patch.end, patch.after
+        done, needs_blank, had_before = patch.end, patch.after, patch.before
     if needs_blank and BLANK_BEFORE.match(text, done):
         parts.append(" ")
     return "".join([*parts, spell(text[done:end])])
