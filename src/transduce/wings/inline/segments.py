@@ -16,10 +16,8 @@ PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
 BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
-MORE_SENTENCE_ENDS = (
-    re.compile(  # of Khmer, where ។ល។ means "and so on", Tibetan and Amharic, which sentencex does not know
-        r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
-    )
+MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
+    r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
 )
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 SENTENCE_BLANKS = re.compile(r"\s+")
