@@ -7,10 +7,11 @@ const GLOSSARIES = "transduce.glossaries";
 export class Glossary {
   /** `onChange` is called when the terms have changed. */
   constructor(onChange) {
-    Object.assign(this, { onChange, texts: { ...recallJson(GLOSSARIES) }, terms: {} });
+    Object.assign(this, { onChange, texts: {}, terms: {} });
     this.field = element("glossary-text");
     this.field.addEventListener("input", () => this.written());
     this.field.addEventListener("change", () => this.check(""));
+    window.addEventListener("storage", ({ key }) => key === GLOSSARIES && this.fill()); // another tab
   }
 
   /** Show the glossary of the target language. */
@@ -20,26 +21,31 @@ export class Glossary {
     const name = languages.name(target);
     Object.assign(this, { target, name });
     this.field.disabled = false;
-    this.field.value = String(this.texts[target] ?? "");
     this.field.placeholder = `Terms and their translations into ${name}`;
-    this.read();
+    this.fill();
     this.tell(true);
   }
 
+  fill() {
+    this.texts = { ...this.texts, ...recallJson(GLOSSARIES) };
+    this.field.value = String(this.texts[this.target] ?? "");
+    this.read();
+  }
+
   written() {
-    const before = JSON.stringify(this.terms);
-    this.texts = { ...this.texts, ...recallJson(GLOSSARIES), [this.target]: this.field.value }; // another tab's, too
+    this.texts = { ...this.texts, ...recallJson(GLOSSARIES), [this.target]: this.field.value };
     this.read();
     this.tell(remember("localStorage", GLOSSARIES, JSON.stringify(this.texts)));
-    if (JSON.stringify(this.terms) !== before) this.onChange();
   }
 
   read() {
+    const before = JSON.stringify(this.terms);
     const { terms, wrong } = readTerms(this.field.value);
     Object.assign(this, { terms, wrong });
     const count = Object.keys(terms).length;
     element("glossary-count").textContent = count ? `(${count === 1 ? "1 term" : `${count} terms`})` : "";
     this.check("");
+    if (JSON.stringify(terms) !== before) this.onChange();
   }
 
   tell(isKept) {
