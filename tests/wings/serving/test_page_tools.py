@@ -137,6 +137,26 @@ def test_the_glossary_is_sent_and_kept(page: Page) -> None:
     page.translates("ka lo mi")
 
 
+def test_another_tabs_terms_appear_here_and_none_is_lost(page: Page) -> None:
+    page.fill("#source-text", "ka lo mi")
+    page.translates("ka lo mi")
+    first = page.browser.current_window_handle
+    page.browser.switch_to.new_window("tab")
+    try:
+        page.open()
+        page.click("#glossary summary")
+        page.fill("#glossary-text", "lo = po\n")
+    finally:
+        page.browser.close()
+        page.browser.switch_to.window(first)
+    page.wait(lambda: page.text("#target-text") == page.served("ka lo mi", {"lo": "po"}))
+    page.click("#glossary summary")
+    page.one("#glossary-text").send_keys(Keys.CONTROL, Keys.END)
+    page.one("#glossary-text").send_keys("ka = wi")
+    page.wait(lambda: page.text("#target-text") == page.served("ka lo mi", {"lo": "po", "ka": "wi"}))
+    assert "lo = po\\nka = wi" in page.run("return localStorage['transduce.glossaries']")
+
+
 def test_a_line_without_a_translation_is_named_when_the_user_leaves_it(page: Page) -> None:
     page.click("#glossary summary")
     page.fill("#glossary-text", "lo = Fufu\nmi")
@@ -203,6 +223,22 @@ def test_the_history_keeps_texts_and_not_their_drafts(page: Page) -> None:
     assert re.search(r"^Georgian to Zulu, .*\d{4}, \d+:\d\d [AP]M$", page.text(".entry .soft"))
     page.click("#history-clear")
     assert history(page) == [] and page.one("#history-keep").is_selected()
+
+
+def test_a_similar_text_is_another_text(page: Page) -> None:
+    page.click("#history summary")
+    page.click("#history-keep")
+    translate(page, "so ti va re")
+    page.click("#clear")
+    translate(page, "so ti va ka")
+    page.run("document.querySelector('#source-text').select()")
+    paste = {"type": "rawKeyDown", "commands": ["paste"]}
+    page.run("return navigator.clipboard.writeText('so ti va mi')")
+    page.browser.execute_cdp_cmd("Input.dispatchKeyEvent", paste)
+    page.translates("so ti va mi")
+    take_alternative(page)
+    translate(page, "so ti va mi nu")
+    assert [text[9:] for text, _ in history(page) or []] == ["mi nu", "mi", "ka", "re"]
 
 
 def test_an_entry_of_the_history_comes_back_without_a_server(page: Page) -> None:

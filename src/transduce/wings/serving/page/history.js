@@ -9,7 +9,7 @@ const MAX_ENTRIES = 50; // as index.html says
 export class History {
   /** `open` is called with the entry that the user chose, `nameOf` returns the name of a language. */
   constructor(open, nameOf) {
-    Object.assign(this, { open, nameOf, pending: null, timer: 0 });
+    Object.assign(this, { open, nameOf, pending: null, draft: 0, timer: 0 });
     this.keep = element("history-keep");
     this.keep.addEventListener("change", () => this.turn(this.keep.checked));
     element("history-clear").addEventListener("click", () => this.clear());
@@ -40,18 +40,26 @@ export class History {
 
   /** Store a translation when it has not changed for a while, or at the next `flush`. */
   note(entry) {
+    if (this.pending?.isChosen && this.pending.q !== entry.q) this.flush();
     this.pending = { ...entry, time: Date.now() };
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.flush(), SETTLED);
   }
 
-  /** Store the pending translation. While the history is off, it stays pending unless the user has left it. */
-  flush(isLeft = false) {
+  /** The user has left the text: the next one is no edit of it. */
+  leave() {
+    this.flush();
+    [this.pending, this.draft] = [null, 0];
+  }
+
+  /** Store the pending translation, in the place of its draft. While the history is off, it stays pending. */
+  flush() {
     clearTimeout(this.timer);
-    const { entries, pending } = this;
-    if (entries || isLeft) this.pending = null;
+    const { entries, pending, draft } = this;
     if (!entries || !pending) return;
-    const others = entries.filter((each, i) => !isSame(each, pending) && !(i === 0 && isEditOf(pending, each)));
+    [this.pending, this.draft] = [null, pending.time];
+    const isDraft = (each) => each.time === draft && !each.isChosen && isEditOf(pending, each);
+    const others = entries.filter((each) => !isSame(each, pending) && !isDraft(each));
     const chosen = entries.find((each) => each.isChosen && !pending.isChosen && isSame(each, pending));
     const newest = chosen ? { ...chosen, time: pending.time } : pending; // what the user chose stays
     const all = [newest, ...others].slice(0, MAX_ENTRIES);

@@ -124,7 +124,7 @@ function taken(pause = SETTLED, isPicked = false) {
 /** Fill the page with a text, and with its translation if there is one. */
 function fill({ q, source, target, translation }) {
   if (!languages) return;
-  history.flush();
+  history.leave();
   languages.choose({ source, target });
   rewrite(input, q);
   if (translation && languages.codes.target === target) show(question(), { translatedText: translation }, true);
@@ -133,7 +133,7 @@ function fill({ q, source, target, translation }) {
 
 function showNothing() {
   shown = null;
-  history.flush(true);
+  history.leave();
   showQuality();
   alternatives.close();
   facing.clear();
@@ -227,6 +227,7 @@ function written() {
 }
 
 input.addEventListener("input", (event) => {
+  if (/^insertFrom(Paste|Drop)/.test(event.inputType)) history.leave();
   written();
   if (!event.isComposing) schedule(input.value.trim() ? PAUSE : 0);
 });
