@@ -372,7 +372,7 @@ def test_a_document_that_is_ready_does_not_disturb_who_writes(page: Page, tmp_pa
 
 
 def test_a_document_that_is_overtaken_is_cancelled(page: Page, tmp_path: Path) -> None:
-    for name in ("a.txt", "b.exe"):
+    for name in ("a.txt", "b.exe", "c.txt"):
         (tmp_path / name).write_text("ka lo\n", encoding="utf-8")
     page.run(
         "const of = XMLHttpRequest.prototype; window.cancelled = 0; of.send = () => {};"
@@ -381,39 +381,53 @@ def test_a_document_that_is_overtaken_is_cancelled(page: Page, tmp_path: Path) -
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
     page.wait(lambda: page.shows("#document-cancel"))
     page.one("#document-file").send_keys(str(tmp_path / "b.exe"))
-    page.wait(lambda: "can't be translated" in page.text("#document-state"))
-    assert page.run("return window.cancelled") == 1
+    page.wait(lambda: "can't be translated" in page.text("#document-refused"))
+    assert page.run("return window.cancelled") == 0 and page.shows("#document-cancel")
+    page.one("#document-file").send_keys(str(tmp_path / "c.txt"))
+    page.wait(lambda: page.text("#document-name") == "c.txt")
+    assert page.run("return window.cancelled") == 1 and page.text("#document-refused") == ""
 
 
 def test_a_document_that_comes_while_the_key_is_asked_for_is_the_one(page: Page, tmp_path: Path) -> None:
-    for name in ("a.txt", "b.exe"):
+    for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("ka lo\n", encoding="utf-8")
     page.run(
-        "XMLHttpRequest.prototype.send = function () { setTimeout(() => this.onload()); };"
+        "let sent = 0; XMLHttpRequest.prototype.send = function () { if (!sent++) setTimeout(() => this.onload()); };"
         "Object.defineProperty(XMLHttpRequest.prototype, 'status', {value: 401});"
     )
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
     page.wait(lambda: page.shows("#key"))
-    page.one("#document-file").send_keys(str(tmp_path / "b.exe"))
+    page.one("#document-file").send_keys(str(tmp_path / "b.txt"))
     page.one("#key-value").send_keys("secret", Keys.ENTER)
     page.wait(lambda: not page.shows("#key"))
-    assert page.text("#document-name") == "b.exe" and "can't be translated" in page.text("#document-state")
+    assert page.text("#document-name") == "b.txt" and page.text("#document-refused") == ""
+
+
+def drop(page: Page, *names: str) -> None:
+    page.run(
+        "const given = new DataTransfer(); for (const each of arguments) given.items.add(new File(['ka lo\\n'], each));"
+        "for (const name of ['dragenter', 'dragover', 'drop'])"
+        "  document.body.dispatchEvent(new DragEvent(name, {dataTransfer: given, bubbles: true, cancelable: true}))",
+        *names,
+    )
 
 
 def test_a_document_can_be_dropped(page: Page) -> None:
-    page.run(
-        "const given = new DataTransfer(); given.items.add(new File(['ka lo\\n'], 'b.txt'));"
-        "for (const name of ['dragenter', 'dragover', 'drop'])"
-        "  document.body.dispatchEvent(new DragEvent(name, {dataTransfer: given, bubbles: true, cancelable: true}))"
-    )
+    drop(page, 'b "c".txt')
     page.wait(lambda: page.shows("#document-link"))
-    assert (page.text("#document-name"), page.shows("#drop")) == ("b.txt", False)
+    assert (page.text("#document-name"), page.shows("#drop")) == ('b "c".txt', False)
+    assert page.one("#document-link").get_attribute("download") == 'b "c".zu.txt'
+    drop(page, "d.txt", "e.txt")
+    assert page.text("#document-refused").strip() == "Drop one document at a time."
+    drop(page, "f.exe")
+    assert page.text("#document-refused").startswith("f.exe Files of this type can't be translated")
+    assert page.shows("#document-link")
 
 
 def test_a_document_of_another_kind_is_refused_by_a_sentence(page: Page, tmp_path: Path) -> None:
     (tmp_path / "a.exe").write_bytes(b"MZ")
     page.one("#document-file").send_keys(str(tmp_path / "a.exe"))
-    page.wait(lambda: "can't be translated" in page.text("#document-state"))
+    page.wait(lambda: "can't be translated" in page.text("#document-refused"))
     assert not page.shows("#document-link") and not page.shows("#document-progress")
 
 
@@ -423,7 +437,8 @@ def test_a_document_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) ->
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
     page.wait(
         lambda: (
-            page.text("#document-state") == "This document has 6,291,456 bytes; this server accepts at most 4,194,304."
+            page.text("#document-refused")
+            == "a.txt This document has 6,291,456 bytes; this server accepts at most 4,194,304."
         )
     )
     assert not page.run("return window.sent") and not page.shows("#document-progress")
@@ -432,8 +447,8 @@ def test_a_document_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) ->
 def test_a_broken_document_shows_the_servers_sentence(page: Page, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"ka \xff lo\n")
     page.one("#document-file").send_keys(str(tmp_path / "a.txt"))
-    page.wait(lambda: "refused" in page.one("#document").get_attribute("class"))
-    assert "UTF-8" in page.text("#document-state")
+    page.wait(lambda: "UTF-8" in page.text("#document-refused"))
+    assert not page.shows("#document")
 
 
 @pytest.mark.parametrize("seconds", [1, 0])  # 0: as of a proxy's date that is over

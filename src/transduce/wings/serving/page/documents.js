@@ -1,6 +1,6 @@
 /** Documents: the user chooses or drops a file, which is uploaded, translated and offered for download. */
 
-import { element } from "./elements.js";
+import { element, make } from "./elements.js";
 import { fetchFile, keyFor, upload, wantsKey } from "./service.js";
 
 export class Documents {
@@ -38,7 +38,7 @@ export class Documents {
       event.preventDefault();
       cover(0);
       const [file, another] = event.dataTransfer.files;
-      if (another) this.refuse("", "Drop one document at a time.");
+      if (another) this.refuse("Drop one document at a time.");
       else if (file) this.send(file);
     });
   }
@@ -46,10 +46,10 @@ export class Documents {
   /** Upload a file, wait for its translation and offer that for download. */
   async send(file) {
     if (!this.formats.some((format) => file.name.toLowerCase().endsWith(format.toLowerCase())))
-      return this.refuse(file.name, `Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`);
+      return this.refuse(`Files of this type can't be translated. Accepted: ${this.formats.join(", ")}.`, file);
     if (file.size > this.limit) {
       const [has, most] = [file.size, this.limit].map((bytes) => bytes.toLocaleString("en"));
-      return this.refuse(file.name, `This document has ${has} bytes; this server accepts at most ${most}.`);
+      return this.refuse(`This document has ${has} bytes; this server accepts at most ${most}.`, file);
     }
     this.cancel();
     this.begin(file.name);
@@ -63,18 +63,19 @@ export class Documents {
       const { translatedFileUrl } = await mine.answer;
       // The path relative to this page: behind a proxy, the server may not know its public address.
       const translated = await fetchFile(/download_file\/[^/?#]+$/.exec(translatedFileUrl)?.[0] ?? "");
-      if (this.running === mine) this.finish(translated);
+      if (this.running === mine) this.finish(translated, file.name.replace(/(\.[^.]*)$/, `.${target}$1`));
     } catch (error) {
       const given = this.running === mine && wantsKey(error) && (await keyFor(error.message));
       if (this.running !== mine) return; // the user chose another file or cancelled
+      this.cancel();
       if (given) this.send(file);
-      else this.refuse(file.name, error.message);
+      else this.refuse(error.message, file);
     }
   }
 
   begin(name) {
     element("document").hidden = false;
-    element("document").classList.remove("refused");
+    element("document-refused").textContent = "";
     element("document-name").textContent = name;
     element("document-progress").hidden = false;
     element("document-cancel").hidden = false;
@@ -92,13 +93,13 @@ export class Documents {
     }
   }
 
-  finish(file) {
+  finish(translated, name) {
     this.running = null;
     const link = element("document-link");
     const waits = [document.body, element("document-cancel")].includes(document.activeElement); // not typing
     if (link.href) URL.revokeObjectURL(link.href);
-    link.href = URL.createObjectURL(file);
-    link.download = file.name;
+    link.href = URL.createObjectURL(translated);
+    link.download = name;
     link.hidden = false;
     element("document-state").textContent = "is translated.";
     element("document-progress").hidden = true;
@@ -106,13 +107,9 @@ export class Documents {
     if (waits) link.focus({ preventScroll: true });
   }
 
-  refuse(name, sentence) {
-    this.cancel();
-    this.begin(name);
-    element("document").classList.add("refused");
-    element("document-state").textContent = sentence;
-    element("document-progress").hidden = true;
-    element("document-cancel").hidden = true;
+  /** Say why a file is not translated; another document, which is being translated or is ready, stays. */
+  refuse(sentence, file = { name: "" }) {
+    element("document-refused").replaceChildren(make("bdi", "", file.name), ` ${sentence}`);
   }
 
   cancel() {

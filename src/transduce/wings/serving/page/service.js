@@ -47,14 +47,13 @@ async function request(path, body, signal) {
   }
 }
 
-/** Download the file at `path`, with its name and with the API key. Throws Failure. */
+/** Download the file at `path`, with the API key. Throws Failure. */
 export async function fetchFile(path) {
   const response = await fetch(path, { headers: authorization() }).catch(() => {
     throw new Failure("The server can't be reached.");
   });
   if (!response.ok) throw failure(response.status, await response.text(), response.headers.get("Retry-After"));
-  const [, name] = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition") ?? "") ?? [];
-  return new File([await response.blob()], name ? decodeURIComponent(name) : "translation");
+  return response.blob();
 }
 
 /** The Failure for a status and a body, {"error": "a sentence"} if it comes from the server. */
