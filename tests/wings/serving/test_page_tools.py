@@ -398,6 +398,18 @@ def test_a_link_that_is_opened_in_the_same_tab_can_be_undone(page: Page) -> None
     page.translates("ka lo")
 
 
+def test_a_text_of_many_lines_is_put_in_at_once_and_as_text(page: Page) -> None:
+    page.fill("#source-text", "ka lo")
+    page.translates("ka lo")
+    page.run("window.inputs = 0; document.addEventListener('input', () => window.inputs++)")
+    for text in ("ka\n" * 200, " <img src=x onerror=document.title=1> &lt;b&gt;\n\n\t  ka  lo \n\n"):
+        page.run("location.hash = '#source=ka&target=zu&q=' + encodeURIComponent(arguments[0])", text)
+        page.wait(lambda text=text: page.one("#source-text").get_property("value") == text)
+    assert page.run("return [window.inputs, document.title]") == [2, "Translate · transduce"]
+    page.type(Keys.CONTROL + "zz")
+    page.translates("ka lo")
+
+
 # -- colours and help ------------------------------------------------------------------------------
 
 

@@ -58,13 +58,12 @@ export class Facing {
     this.target = target;
     this.words = { source: [], target: new Array(read.target.length) };
     this.current = -1;
+    const words = read.target.map((span, word) => ({ span, word }));
     this.passages = passages(source, target, request.source, request.target).map((found) =>
-      passage(found, source, target, read.target),
+      passage(found, source, target, words),
     );
-    for (const number of new Set(this.passages.map((each) => each.line))) {
-      const line = this.passages.filter((each) => each.line === number);
+    for (const line of Map.groupBy(this.passages, (each) => each.line).values())
       if (line.length > 1 && this.chosen.has(this.key(whole(line)))) this.join(line); // an alternative of the line
-    }
     if (alignment.length && source === this.input.value) this.showSource(source, read.source);
     this.showTarget();
   }
@@ -246,8 +245,13 @@ export class Facing {
   }
 }
 
-/** A passage with its texts; `span` and `words` are positions in the translation, `begin` and `end` in the source. */
+/**
+ * A passage with its texts; `span` and `words` are positions in the translation, `begin` and `end` in the source. Its
+ * words, and those before it, leave `words`.
+ */
 function passage(found, source, target, words) {
+  const next = words.findIndex(({ span }) => span[1] > found.target[1]);
+  const passed = words.splice(0, next < 0 ? words.length : next);
   return {
     line: found.line,
     whole: { source, target },
@@ -256,7 +260,7 @@ function passage(found, source, target, words) {
     begin: found.source[0],
     end: found.source[1],
     span: found.target,
-    words: words.map((span, word) => ({ span, word })).filter(({ span }) => within(span, found.target)),
+    words: passed.filter(({ span }) => span[0] >= found.target[0]),
   };
 }
 
@@ -271,10 +275,6 @@ function whole(line) {
     end: last.end,
     words: line.flatMap((each) => each.words),
   };
-}
-
-function within([begin, end], [first, last]) {
-  return begin >= first && end <= last;
 }
 
 /** The position of a word in `book`: its middle, top and bottom; null if it is scrolled out of its field. */
