@@ -148,9 +148,9 @@ def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     page.later(WANTS_KEY)
     page.type("ka lo mi")
     page.wait(lambda: page.shows("#key"))
-    assert page.text("#key-sentence") == "This server wants a key."
+    assert page.text("#key-sentence") == "This server requires an API key."
     page.click("#key-cancel")
-    page.wait(lambda: page.text("#notice-text") == "This server wants a key.")
+    page.wait(lambda: page.text("#notice-text") == "This server requires an API key.")
     page.type(" nu")  # it doesn't ask again at every letter
     time.sleep(0.6)
     assert not page.shows("#key")
@@ -161,6 +161,33 @@ def test_a_server_that_wants_a_key_gets_it(page: Page) -> None:
     page.translates("ka lo mi nu")
     assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == ["secret", None]
     assert not page.shows("#notice")
+
+
+def test_a_server_without_keys_is_not_asked_for_one(page: Page) -> None:
+    page.later('return new Response(\'{"error": "No other websites."}\', {status: 403});')
+    page.type("ka lo mi")
+    page.wait(lambda: page.text("#notice-text") == "No other websites.")
+    assert not page.shows("#key") and not page.shows("#notice-action")
+
+
+@pytest.mark.parametrize("status", [404, 413, 500])
+def test_a_proxys_page_becomes_a_sentence(page: Page, status: int) -> None:
+    page.later(f"return new Response('<html>nginx</html>', {{status: {status}}});")
+    page.type("ka lo mi")
+    page.wait(lambda: page.text("#notice-text").endswith(f". (Status {status})"))
+
+
+def test_the_focus_goes_to_the_text_when_the_pressed_button_goes(page: Page) -> None:
+    page.later("return calls++ ? next(path, options) : new Response('{}', {status: 401});")
+    page.type("ka lo mi")
+    page.wait(lambda: page.shows("#key"))
+    page.click("#key-cancel")
+    page.wait(lambda: page.shows("#notice-action"))
+    page.one("#notice-action").send_keys(Keys.ENTER)
+    page.wait(lambda: page.shows("#key"))
+    page.one("#key-value").send_keys("secret", Keys.ENTER)
+    page.translates("ka lo mi")
+    assert page.run("return document.activeElement.id") == "source-text"
 
 
 def test_a_key_is_remembered_on_the_device_if_asked(page: Page) -> None:

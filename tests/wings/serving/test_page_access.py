@@ -108,6 +108,27 @@ def test_a_finger_hits_every_target(page: Page) -> None:
     assert small == []
 
 
+def test_a_notice_is_in_sight_on_a_small_screen(page: Page) -> None:
+    with page.on(640, 400):  # 1280 x 800 pixels at 200 %
+        page.later("return new Response('{}', {status: 400});")
+        page.fill("#source-text", "ka lo mi\n" * 30)
+        page.wait(lambda: page.shows("#notice"))
+        assert page.run("return document.querySelector('#notice').getBoundingClientRect().bottom <= innerHeight")
+
+
+def test_on_paper_stand_both_whole_texts_and_no_buttons(page: Page) -> None:
+    page.fill("#source-text", text := "ka lo mi\n" * 40)
+    page.translates(text)
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        for side in ("source", "target"):
+            field = f"document.querySelector('#{side}-field')"
+            assert page.run(f"return {field}.scrollHeight - {field}.clientHeight") <= 1
+        assert page.shows("#mirror") and not any(page.shows(each) for each in ("#source-text", "button", ".panel"))
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_the_keyboard_reaches_everything_and_leaves_it_again(page: Page) -> None:
     page.fill("#source-text", "ka lo mi")
     page.translates("ka lo mi")

@@ -66,6 +66,22 @@ def test_a_translation_of_an_earlier_text_says_so(page: Page, reason: str) -> No
     page.wait(lambda: page.text("#state") == "" and page.one("#copy").is_enabled())
 
 
+def test_a_slow_server_is_called_slow_and_the_translation_outdated(page: Page) -> None:
+    page.fill("#source-text", "ka lo")
+    page.translates("ka lo")
+    page.later("if (calls++ === 0) await held(); return next(path, options);")
+    page.run(
+        "const real = setTimeout;"
+        "window.setTimeout = (work, pause, ...rest) => real(work, pause === 30000 ? 1500 : pause, ...rest)"
+    )
+    page.fill("#source-text", "ka lo mi")
+    page.wait(lambda: page.text("#state") == "The translation of an earlier text")
+    page.wait(lambda: page.text("#notice-text") == "The server is slow: no answer for 30 seconds.")
+    page.click("#notice-action")
+    page.translates("ka lo mi")
+    assert page.text("#state") == "" and not page.shows("#notice")
+
+
 # -- quality ---------------------------------------------------------------------------------------
 
 
@@ -386,6 +402,11 @@ def test_a_link_holds_the_text_and_the_languages(page: Page) -> None:
     assert page.one("#source-text").get_property("value") == TEXT
     page.type("x")
     assert page.browser.current_url == page.address  # it is another text now
+
+
+def test_half_a_surrogate_pair_has_a_link(page: Page) -> None:
+    half = page.module("link", "it.writeLink({q: 'ka\\ud83d', source: 'ka', target: 'zu'})")
+    assert half.endswith("q=ka%EF%BF%BD")
 
 
 def test_a_link_that_is_opened_in_the_same_tab_can_be_undone(page: Page) -> None:

@@ -8,7 +8,7 @@ export function readLink() {
 
 /** Write a text and its languages into the address, and return the address. */
 export function writeLink({ q, source, target }) {
-  const fields = Object.entries({ source, target, q });
+  const fields = Object.entries({ source, target, q: q.toWellFormed?.() ?? q }); // not half a surrogate pair
   history.replaceState(null, "", `#${fields.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`);
   return location.href;
 }

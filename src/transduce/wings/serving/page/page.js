@@ -10,7 +10,7 @@ import { Glossary } from "./glossary.js";
 import { History } from "./history.js";
 import { Languages } from "./languages.js";
 import { readLink, removeLink, writeLink } from "./link.js";
-import { SETTLED, announce, countDown, notice } from "./messages.js";
+import { SETTLED, announce, busy, countDown, notice } from "./messages.js";
 import { showQuality } from "./quality.js";
 import { Failure, ask, keyFor, wantsKey } from "./service.js";
 import { countCharacters } from "./text.js";
@@ -26,6 +26,7 @@ let limit = -1; // characters of a text that the server accepts; -1: no limit
 let languages = null; // null until the server has listed them
 let running = null; // the AbortController of the newest request
 let timer = 0;
+let aging = 0; // the timer after which an outdated translation is called so
 let notBefore = 0; // time of the next request after a failure
 let failures = 0; // consecutive
 let cleared = ""; // the text that "Undo" brings back
@@ -101,12 +102,11 @@ function show(asked, answer, isStored = false, isPicked = false) {
   glossary.check("");
   languages.detect(answer.detectedLanguage);
   const { source, target } = languages.ofTexts;
-  input.lang = source;
-  output.lang = target;
+  [input.lang, output.lang] = [source, target];
   alternatives.close();
   const request = { source: source || "auto", target, glossary: asked.glossary };
   facing.show(asked.q, answer.translatedText, answer.alignment ?? [], request);
-  dress(true);
+  element("other").hidden = element("copy").hidden = false;
   age();
   taken(SETTLED, isPicked);
   attention.refresh();
@@ -139,16 +139,20 @@ function showNothing() {
   facing.clear();
   languages.detect(null);
   notice();
-  dress(false);
+  element("other").hidden = element("copy").hidden = true;
   working(false);
   attention.refresh();
   announce("");
 }
 
 function working(yes) {
-  output.setAttribute("aria-busy", String(yes));
-  const outdated = !yes && shown && isStale() ? "The translation of an earlier text" : "";
-  element("state").textContent = yes && !output.textContent ? "Translating …" : outdated;
+  busy(yes, tryNow);
+  if (!shown) element("state").textContent = yes ? "Translating …" : "";
+  else if (!yes) sayOutdated();
+}
+
+function sayOutdated() {
+  if (shown) element("state").textContent = isStale() ? "The translation of an earlier text" : "";
 }
 
 /** The request for a translation of the current text. */
@@ -162,16 +166,14 @@ function isStale() {
   return shown?.key !== JSON.stringify(question());
 }
 
-/** Fade the translation and disable Copy if the translation is stale. */
+/** Fade the translation and disable Copy if the translation is stale, and say so if it stays stale. */
 function age() {
   const isOld = isStale();
   output.classList.toggle("stale", isOld);
   element("copy").disabled = isOld;
-  if (!isOld) element("state").textContent = "";
-}
-
-function dress(translated) {
-  element("other").hidden = element("copy").hidden = !translated;
+  clearTimeout(aging);
+  if (isOld) aging = setTimeout(sayOutdated, 1000);
+  else sayOutdated();
 }
 
 // -- errors ------------------------------------------------------------------------------------------
@@ -198,7 +200,7 @@ function tryNow() {
 }
 
 async function giveKey() {
-  if (await keyFor("This server requires an API key.", true)) tryNow();
+  if (await keyFor(undefined, true)) tryNow();
 }
 
 function tooLong() {
@@ -250,8 +252,7 @@ element("copy").addEventListener("click", () => {
   copyFrom(element("copy"), facing.text, "Select and copy");
 });
 element("link").addEventListener("click", () => {
-  const address = writeLink({ q: input.value, ...languages?.codes });
-  copyFrom(element("link"), address, "Copy it from the address bar");
+  copyFrom(element("link"), writeLink({ q: input.value, ...languages?.codes }), "Copy it from the address bar");
 });
 
 element("swap").addEventListener("click", () => {
@@ -263,13 +264,11 @@ element("swap").addEventListener("click", () => {
 // -- start -------------------------------------------------------------------------------------------
 
 let starting = false;
-
 async function start() {
   if (starting) return;
   starting = true;
   try {
-    const [settings, known] = await Promise.all([ask("frontend/settings"), ask("languages")]);
-    begin(settings, known);
+    begin(...(await Promise.all([ask("frontend/settings"), ask("languages")])));
   } catch (error) {
     report(error);
   } finally {

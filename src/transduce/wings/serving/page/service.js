@@ -3,6 +3,16 @@
 import { element, forget, recall, remember } from "./elements.js";
 
 const KEY = "transduce.key";
+const NO_KEY = "This server requires an API key.";
+/** By status, for the answers of proxies, which are pages. */
+const SENTENCES = {
+  404: "The server has nothing at this address. Load the page again.",
+  413: "This is too large for the server. Send it in parts.",
+  500: "The server failed. Try again, or tell the person who runs the server.",
+  502: "A proxy can't reach the server.",
+  503: "The server is not available now.",
+  504: "The server took too long to answer. A shorter text takes less time.",
+};
 
 /** A failed request. `status` 0: the server can't be reached. `wait`: seconds until the next try, or null. */
 export class Failure extends Error {
@@ -64,7 +74,9 @@ export function failure(status, text, retryAfter) {
   } catch {
     // a proxy's page, not the server's sentence
   }
-  if (typeof sentence !== "string" || !sentence) sentence = `The server answered with status ${status}.`;
+  if (status === 401) sentence = NO_KEY; // the server's sentence is for programs
+  if (typeof sentence !== "string" || !sentence)
+    sentence = `${SENTENCES[status] ?? "The server can't answer this request."} (Status ${status})`;
   return new Failure(sentence, status, seconds(retryAfter));
 }
 
@@ -101,7 +113,8 @@ export function upload(path, form, progress) {
   return { answer, cancel: () => sending.abort() };
 }
 
-export const wantsKey = (error) => error instanceof Failure && [401, 403].includes(error.status);
+/** Whether another key may help: a server without keys refuses pages of other websites with 403, too. */
+export const wantsKey = ({ status }) => status === 401 || (status === 403 && !element("key-open").hidden);
 
 function authorization() {
   const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
@@ -114,7 +127,7 @@ let asking = null; // the promise of the open dialog
 let refused = false; // "Not now" holds until the person opens the dialog
 
 /** Ask the user for the key, unless the user has refused before; concurrent requests wait for one dialog. */
-export function keyFor(sentence, again = false) {
+export function keyFor(sentence = NO_KEY, again = false) {
   if (refused && !again) return Promise.resolve(false);
   asking ??= dialog(sentence).finally(() => (asking = null));
   return asking;
@@ -144,6 +157,7 @@ function dialog(sentence) {
       value.value = "";
       before.blur(); // Chromium restores the focus without a caret, and typed letters would be lost
       before.focus();
+      if (document.activeElement === document.body) element("source-text").focus(); // `before` is hidden now
       resolve(given);
     };
   });
