@@ -130,9 +130,13 @@ def _print_command(out: Path) -> None:
     """Print the command that uses the model, on rank 0."""
     from transduce import model_folder
     from transduce.text.languages import Direction
+    from transduce.text.tree_symbols import are_of_trees
+    from transduce.tokens.tokenizer import Tokenizer
     from transduce.training.distributed import is_first
 
     if is_first():
         data, model = model_folder.read_config(out).data, shlex.quote(str(out))
         options = "".join(" --from {} --to {}".format(*Direction.parse(first)) for first in data.directions[:1])
-        print(f"{out} is ready: transduce {'parse' if data.symbols else 'translate'} {model}{options} --input FILE")
+        symbols = Tokenizer.load(out).target_symbols() if data.symbols else {}
+        command = "parse" if are_of_trees(symbols.values()) else "translate"
+        print(f"{out} is ready: transduce {command} {model}{options} --input FILE")

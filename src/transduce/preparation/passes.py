@@ -14,6 +14,7 @@ import numpy as np
 from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
+from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.hashes import SeenHashes
@@ -21,14 +22,15 @@ from transduce.text.holdout import Part
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.multilingual import without_labels
 from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair, are_documents, are_trees, mask_pair, read_pairs
+from transduce.text.pairs import Origin, Pair, are_documents, are_trees, expand_folders, mask_pair, read_pairs
 from transduce.text.plain import STANDARD_INPUT, read_pieces
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
+from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
 
-def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
+def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Collection[str] = ()) -> DataConfig:
     """The same options; in a multilingual model, each corpus gets its languages.
 
     `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
@@ -53,15 +55,26 @@ def checked(data: DataConfig, replayed: Collection[str] = ()) -> DataConfig:
             )
         if is_prepared(corpus.files):
             raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
-        if not data.symbols and are_trees(corpus.files):
-            raise UserError(
-                f"{corpus.files[0]} holds trees: train with a recipe for parsers, such as craft-parsing, or with "
-                "data.symbols=true data.joint=false."
-            )
+    _check_trees(data, tokenizer)
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
             next(read_pieces(file))  # raises UserError; a large corpus before this file would take minutes to read
     return data
+
+
+def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
+    """Raise UserError if only some files hold trees, or if the files don't fit the vocabulary or data.symbols."""
+    files = expand_folders(text_files(data))
+    trees = [file for file in files if are_trees([file])]
+    of_trees = are_of_trees(tokenizer.target_symbols().values()) if tokenizer else bool(trees)
+    if odd := [file for file in files if are_trees([file]) != of_trees]:
+        what = f"{odd[0]} holds {'no ' * of_trees}trees, unlike {'the corpus of the model' if tokenizer else trees[0]}"
+        raise UserError(f"{what}. Train and validate a parser on trees only, and any other model without trees.")
+    if of_trees and not data.symbols:
+        options = "a recipe for parsers, such as craft-parsing, or with data.symbols=true data.joint=false"
+        raise UserError(f"{files[0]} holds trees: train with {options}.")
+    if data.symbols and not of_trees:
+        log(f"{files[0]} holds no trees, so the model will not be a parser.")
 
 
 def text_files(data: DataConfig) -> list[str]:
@@ -189,7 +202,13 @@ def encode_part(
     For each pair, the result contains the index of its file in `files`.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
+    known = {*tokenizer.target_symbols().values()}
     for block in staged.blocks():
+        for row, target in enumerate(block.targets if are_of_trees(known) else ()):
+            if new := [symbol for symbol in target.split(" ") if symbol not in known and not symbol.startswith(CLOSE)]:
+                why = f"the label '{new[0].removeprefix(OPEN)}' is not in the parser's vocabulary. Train a new parser"
+                place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"
+                raise UserError(f"{place}: {why}, or rename the label.")
         sources, targets = tokenizer.source.encode(block.sources), tokenizer.target.encode(block.targets)
         is_long = np.maximum(sources.lengths, targets.lengths) > max_length
         for row in np.flatnonzero(is_long).tolist():

@@ -62,7 +62,7 @@ def prepare(
     if replay and languages <= replay.languages:
         cause = "data.replay is for a corpus with a new language, and this corpus has none."
         raise UserError(f"{cause} Leave data.replay out.", option="data.replay")
-    data = checked(data, replay.prepared.facts.directions if replay else ())
+    data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
     elif not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):

@@ -219,3 +219,72 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     assert status == 2 and "Source text 2 has" in said
     with pytest.raises(UserError, match="A tree of 3 words needs more than 7 tokens"):
         Parser([model_folder.load(place / "model")], DecodeConfig())._token_filter(["0) a 1) b 2) c"], [7])
+
+
+# -- what a parser is trained on --------------------------------------------------------------------------
+
+
+def options(shape):
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in shape.items()]
+
+
+@pytest.fixture
+def others(place, tmp_path) -> Path:
+    """The working directory: trees.mrg, new.mrg with a new label, x.tsv, and the folder mixed with both kinds."""
+    (tmp_path / "mixed").mkdir()
+    for name in ("trees.mrg", "mixed/a.mrg"):
+        (tmp_path / name).write_bytes((place / "trees.mrg").read_bytes())
+    for name in ("x.tsv", "mixed/notes.tsv"):
+        (tmp_path / name).write_text("".join(f"Hello {number} .\tHallo (Welt {number}).\n" for number in range(60)))
+    (tmp_path / "new.mrg").write_text("(S (NP (NN x)))\n" + "(S (QQ (NN x)))\n" * 2)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        ("--train mixed", "mixed/notes.tsv holds no trees, unlike mixed/a.mrg. Train and validate a parser on trees "),
+        ("--train x.tsv trees.mrg", "x.tsv holds no trees, unlike trees.mrg."),
+        ("--train trees.mrg --valid x.tsv", "x.tsv holds no trees, unlike trees.mrg."),
+        ("--init MODEL --train x.tsv", "x.tsv holds no trees, unlike the corpus of the model."),
+        ("--init MODEL --train trees.mrg --valid x.tsv", "x.tsv holds no trees, unlike the corpus of the model."),
+        ("--train x.tsv --valid trees.mrg data.symbols=false", "x.tsv holds no trees, unlike trees.mrg."),
+        ("--train trees.mrg data.symbols=false", "trees.mrg holds trees: train with a recipe for parsers"),
+        ("--init MODEL --train new.mrg", "new.mrg, line 2: the label 'QQ' is not in the parser's vocabulary."),
+    ],
+)
+def test_a_parser_learns_from_trees_with_known_labels_only(place, others, files, named, capsys, monkeypatch):
+    monkeypatch.chdir(others)
+    shape = {name: value for name, value in SHAPE.items() if "--init" not in files or name.startswith("train.")}
+    arguments = files.replace("MODEL", str(place / "model")).split()
+    status, _, said = run(capsys, "train", "--out", others / "out", *options(shape), *arguments)
+    assert status == 2 and named in said, said
+    assert not (others / "out" / "config.toml").exists()
+
+
+def test_a_parser_continues_on_trees_with_known_labels(place, others, capsys):
+    trees = [example.tree for example in examples("train", 20)]
+    trees.append(
+        f"{'(S (NP ' * 200}{trees[0]}{'))' * 200}"
+    )  # closes until some number of brackets are open that is new
+    (others / "few.mrg").write_text("".join(f"{tree}\n" for tree in trees))
+    arguments = "train", "--out", others / "out", "--init", place / "model", "--train", others / "few.mrg"
+    status, printed, said = run(capsys, *arguments, "train.steps=1", "data.max_length=9999")
+    assert status == 0 and "is ready: transduce parse" in printed, said
+
+
+def test_symbols_that_are_no_trees_make_no_parser(others, capsys):
+    shape = options(SHAPE | {"train.steps": 1, "data.holdout": 5})
+    status, printed, said = run(capsys, "train", "--out", others / "out", "--train", others / "x.tsv", *shape)
+    assert status == 0 and "x.tsv holds no trees, so the model will not be a parser." in said, said
+    assert "is ready: transduce translate" in printed
+
+
+def test_symbols_that_look_like_closing_brackets_are_none():
+    assert kinds_of(["▁)", "▁)12", "▁)x", "▁)²", "▁)."], [")", ")12", ")x", ")²", ")."]).tolist() == [
+        2,
+        CLOSES_TO + 12,
+        0,
+        0,
+        0,
+    ]

@@ -66,8 +66,8 @@ def plan_preparation(
 
     If `vocab_size` is 0, the number of pairs determines the vocabulary size. Each shard begins at a multiple of `unit`.
     """
-    data = passes.checked(data)
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
+    data = passes.checked(data, tokenizer)
     passes.check_tags(data, tokenizer)
     data = passes.with_placeholders(data, tokenizer)
     passes.check_rereadable((file for corpus in data.corpora for file in corpus.files), "split into shards")

@@ -17,6 +17,7 @@ from transduce.text.tree_symbols import CLOSE, OPEN, mark
 TRACE = "-NONE-"
 ROOTS = ("", "ROOT", "TOP", "S1")  # root labels without meaning
 TOKEN = re.compile(r"[()]|[^ \t\n\r\f\v()]+")
+CLOSING_SYMBOL = re.compile(r"\)[0-9]{0,9}")
 
 
 class Tree(NamedTuple):
@@ -186,7 +187,7 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             depth += 1
         else:
             left = symbol.removeprefix(CLOSE)
-            if not re.fullmatch("[0-9]{0,9}", left):  # a model can spell other symbols than those it was trained on
+            if not CLOSING_SYMBOL.fullmatch(symbol):  # a model can spell other symbols than those it was trained on
                 raise MalformedTreeError(f"'{symbol}' is no symbol", 0)
             closed = max(0, depth - int(left)) if left else 1
             parts += [CLOSE] * closed

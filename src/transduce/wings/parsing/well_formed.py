@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transduce.config.schema import EOS
 from transduce.text.tree_symbols import CLOSE, NUM_MARKS, OPEN, mark
+from transduce.wings.parsing.trees import CLOSING_SYMBOL
 
 NOT_A_SYMBOL, OPENS, CLOSES, TAGS, MARK = range(5)  # kinds of pieces; MARK + i is mark i
 CLOSES_TO = MARK + NUM_MARKS  # CLOSES_TO + i closes brackets until i are open
@@ -21,7 +22,7 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
     def kind(piece: str) -> int:
         symbol = piece.removeprefix("\u2581")
-        if symbol not in known:
+        if symbol not in known or (symbol.startswith(CLOSE) and not CLOSING_SYMBOL.fullmatch(symbol)):
             return NOT_A_SYMBOL
         if symbol.startswith(CLOSE):
             return CLOSES if symbol == CLOSE else CLOSES_TO + int(symbol.removeprefix(CLOSE))
