@@ -717,21 +717,25 @@ def test_bytes_beside_the_two_texts_stay_as_they_are(tmp_path, capsys, form):
     assert mended.read_bytes() == b"\n".join([*whole, b""])
 
 
-@pytest.mark.parametrize("name", ["c.po", "c.mrg"])
-def test_what_is_not_utf8_in_messages_and_trees_is_named_and_mended(tmp_path, capsys, name):
-    corpus = tmp_path / name
+def test_what_is_not_utf8_in_messages_is_named_and_mended(tmp_path, capsys):
+    corpus = tmp_path / "c.po"
     with corpus.open("wb") as file:
         for number in range(100):
             text = f"{FRENCH} {number}".replace(" ", "_").encode("cp1252" if number == 10 else "utf-8")
-            if name == "c.po":
-                file.write(b'msgid "The caf\xc3\xa9 is closed. %d"\nmsgstr "%s"\n' % (number, text))
-            else:
-                file.write(b"(S (NP x)\n(VP %s))\n" % text)
+            file.write(b'msgid "The caf\xc3\xa9 is closed. %d"\nmsgstr "%s"\n' % (number, text))
     mended = tmp_path / "mended.jsonl"
     status, out, said = run(capsys, "doctor", corpus, "--only", "mojibake", "--json", "--fix", mended)
     assert status == 0, said
     assert json.loads(out)["rules"][ENCODING]["lines"] == [[str(corpus), 21]]
     assert len(written(mended)) == 100 and "déjà_fermé_à_Noël._10" in written(mended)[10]
+
+
+@pytest.mark.parametrize("named", ["c.mrg", "."])
+def test_trees_are_no_corpus_of_translations(tmp_path, capsys, named):
+    (tmp_path / "c.mrg").write_text("(S (NP x))\n" * 2)
+    status, out, said = run(capsys, "doctor", tmp_path / named, "--fix", tmp_path / "mended.jsonl")
+    assert status == 2 and "holds trees, and the doctor checks translations: `transduce prepare` with" in said
+    assert not out and [path.name for path in tmp_path.iterdir()] == ["c.mrg"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 30), st.sampled_from([None, -20, -2, 1, 3, 20]))))

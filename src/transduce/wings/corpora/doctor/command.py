@@ -52,12 +52,13 @@ def doctor(
         threads: Number of worker processes for a corpus; 0 means one per core.
     """
     if _is_corpus(what):
+        from transduce.text.pairs import are_trees
         from transduce.text.rules import SUSPICIONS
-        from transduce.wings.corpora.doctor.corpus_command import (
-            check_corpus,
-            choose_rules,
-        )  # numpy: too slow for --help
+        from transduce.wings.corpora.doctor.corpus_command import check_corpus, choose_rules  # numpy: slow for --help
 
+        if are_trees(what):
+            advice = "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones"
+            raise UserError(f"{' '.join(what)} holds trees, and the doctor checks translations: {advice}.")
         rules = choose_rules((source, target), test, only, without)
         suspicions = {*SUSPICIONS} - {*only}
         check_corpus(what, rules, suspicions, vocabulary=vocabulary, out=out, json=json, fix=fix, threads=threads)
