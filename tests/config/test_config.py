@@ -82,6 +82,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     if model.positions == "rotary":
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
+    sections["data"]["augment"] = "none" if sections["data"]["symbols"] else sections["data"]["augment"]
     sections["train"]["shard"] &= not model.experts
     is_char = sections["data"]["tokenizer"] == "char"
     sections["train"]["sample_source"] *= not is_char
@@ -225,6 +226,10 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
             "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
         ),
         ({"data.symbols": True, "data.joint": False, "train.sample_target": 0.1}, "target tokens are whole words"),
+        (
+            {"data.symbols": True, "data.joint": False, "data.augment": "default"},
+            "does not support data.augment; leave",
+        ),
         ({"data.tokenizer": "char", "train.sample_source": 0.1}, "Characters can't be sampled"),
         ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
