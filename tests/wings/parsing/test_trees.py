@@ -144,6 +144,26 @@ def test_what_is_no_tree_is_refused_with_its_line(text, line, why, tmp_path):
     with pytest.raises(MalformedTreeError, match=why) as raised:
         parse(*text.split("\n"))
     assert raised.value.line == line
+    check_refused_in_files(text, line, why, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("(S (NN a))\n(S ( dog)\n(VP (V x)))", 1, "'(dog)' lacks a tag or a word"),
+        ("(S (NN a))\n(S\n(NP))", 2, "'(NP)' lacks a tag or a word"),
+        ("(word)", 0, "'(word)' lacks a tag or a word"),
+        ("(S (NP (-NONE-)) (NN a))", 0, "'(-NONE-)' lacks a tag or a word"),
+    ],
+)
+def test_a_label_without_a_word_is_refused_in_files_only(text, line, why, tmp_path):
+    assert parse(*text.split("\n")), "EVALB scores such parses"
+    check_refused_in_files(text, line, re.escape(why), tmp_path)
+    (tmp_path / "good.mrg").write_text("( (S (NP (-NONE- *T*)) (NN a)) )\n(())")
+    assert [tree.words() for tree, _ in read_trees(str(tmp_path / "good.mrg"))] == [["*T*", "a"], []]
+
+
+def check_refused_in_files(text, line, why, tmp_path):
     (tmp_path / "bad.mrg").write_text(text)
     with pytest.raises(UserError, match=rf"bad.mrg, line {line + 1}: .*{why}"):
         list(read_trees(str(tmp_path / "bad.mrg")))

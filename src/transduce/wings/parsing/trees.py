@@ -61,8 +61,11 @@ class MalformedTreeError(ValueError):
         self.line = line
 
 
-def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
-    """Yield each tree and the number (from 0) of its first line; raises MalformedTreeError for a malformed tree."""
+def parse_trees(lines: Iterable[str], *, need_words: bool = False) -> Iterator[tuple[Tree, int]]:
+    """Yield each tree and the number (from 0) of its first line; raises MalformedTreeError for a malformed tree.
+
+    If `need_words` is true, each label needs a word or children.
+    """
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
     first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
@@ -79,6 +82,8 @@ def parse_trees(lines: Iterable[str]) -> Iterator[tuple[Tree, int]]:
                 if not open_nodes:
                     raise MalformedTreeError("a closing bracket has no opening bracket", number)
                 label, children, words = open_nodes.pop()
+                if need_words and label and not children and not words:
+                    raise MalformedTreeError(f"'({label})' lacks a tag or a word", number)
                 tree = Tree(label, tuple(children), words[0] if words else None)
                 if open_nodes:
                     open_nodes[-1][1].append(tree)
@@ -103,8 +108,9 @@ def read_trees(file: str, *, lenient: bool = False) -> Iterator[tuple[Tree, int]
 
     The file may be compressed or standard input. `lenient` is passed to `read_lines`.
     """
+    lines = without_byte_order_mark(read_lines(file, lenient=lenient))
     try:
-        for tree, line in parse_trees(without_byte_order_mark(read_lines(file, lenient=lenient))):
+        for tree, line in parse_trees(lines, need_words=True):
             yield tree, line + 1
     except MalformedTreeError as error:
         raise UserError(
