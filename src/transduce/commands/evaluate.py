@@ -15,11 +15,11 @@ from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, language_of, target_of
 from transduce.text.multilingual import is_multilingual
-from transduce.text.pairs import TREES, by_direction
-from transduce.text.plain import check_output, suffixes, write_lines
+from transduce.text.pairs import are_trees, by_direction
+from transduce.text.plain import check_output, write_lines
 
 # Functions of the wings, imported when they are needed.
-EVALUATIONS = dict.fromkeys(TREES, "transduce.wings.parsing.command:evaluate_trees")  # by the suffix of a file
+EVALUATE_TREES = "transduce.wings.parsing.command:evaluate_trees"
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
 PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
 COMPARE = "transduce.wings.comparing.evaluate_command:compare_translations"
@@ -49,7 +49,7 @@ def evaluate(
     `--hypothesis FILE REFERENCE` scores a file of translations. `--against` compares the translations with others by
     paired bootstrap. BLEU and chrF should be high, TER and perplexity low.
 
-    MODEL GOLD.mrg … parses the sentences of files of trees and scores the parses by labelled brackets.
+    MODEL GOLD.mrg … parses the sentences of files or folders of trees and scores the parses by labelled brackets.
     `--hypothesis PARSES GOLD.mrg …` scores a file with one parse per line.
 
     Args:
@@ -70,10 +70,11 @@ def evaluate(
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
-    given: dict[str, Any] = {"--against": against, "--slices": slices or training, "--routes": routes}
-    given |= {"--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu, "--ensemble": ensemble}
-    if kind := _check(arguments, hypothesis, evalb, given | {"section.key=value": assignments}):
-        resolve_name(EVALUATIONS[kind])(arguments, hypothesis, ensemble, evalb, output, json, assignments)
+    given: dict[str, Any] = {"--against": against, "--slices": slices, "--training": training}
+    given |= {"--routes": routes, "--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu}
+    given |= {"--ensemble": ensemble, "section.key=value": assignments}
+    if _check(arguments, hypothesis, evalb, given):
+        resolve_name(EVALUATE_TREES)(arguments, hypothesis, ensemble, evalb, output, json, assignments)
     elif against:
         compare, text = resolve_name(COMPARE), training if slices or training else None
         compare(arguments, hypothesis, against, text, tokenize, (source, target), json, ensemble, assignments)
@@ -84,18 +85,17 @@ def evaluate(
         judge(arguments[0], arguments[1:], (source, target), ensemble, tokenize, json, assignments)
 
 
-def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given: Mapping[str, Any]) -> str | None:
-    """Return the suffix of parse trees if they are evaluated. Raises UserError if arguments exclude each other."""
+def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given: Mapping[str, Any]) -> bool:
+    """Return whether parse trees are evaluated. Raises UserError if arguments exclude each other."""
 
     def exclude(reason: str, *names: str) -> None:
         if excluded := [name for name in names if given[name]]:
             raise UserError(f"{reason}: leave out {' and '.join(excluded)}.")
 
-    kinds = [suffixes(argument)[0] for argument in (*arguments, hypothesis)]
-    kind = TREES[0] if evalb else next((kind for kind in kinds if kind in EVALUATIONS), None)
-    if kind:
-        exclude("Parse trees are scored by brackets", "--against", "--slices", "--tokenize", "--paper-bleu", "--routes")
-        return kind
+    if evalb or are_trees([*arguments[not hypothesis :], *filter(None, [hypothesis])]):
+        others = "--against", "--slices", "--training", "--tokenize", "--paper-bleu", "--routes"
+        exclude("Parse trees are scored by brackets", *others)
+        return True
     if hypothesis:
         exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "section.key=value")
         if len(arguments) != 1:
@@ -104,11 +104,11 @@ def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given:
         raise UserError("Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE. See --help.")
     if given["--against"]:
         exclude("--against compares two translations", "--output", "--paper-bleu", "--routes")
-    elif given["--slices"]:
+    elif given["--slices"] or given["--training"]:
         raise UserError("--slices and --training are for the comparison of two translations: add --against.")
     if given["--routes"]:
         exclude("--routes compares several translations", "--output", "--paper-bleu")
-    return None
+    return False
 
 
 def _evaluate_model(

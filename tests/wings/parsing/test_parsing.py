@@ -155,16 +155,16 @@ def test_every_word_of_the_targets_is_a_piece(place):
 
 
 def test_a_parser_that_knows_nothing_gives_trees(place, capsys, tmp_path):
-    lines = ["The dog ( a pet ) runs .", "", "  Yes !", "word " * 40, "\u00a0", "a\x0cb\u2009c d"]
+    lines = ["The dog ( a pet ) runs .", "", "  Yes !", "word " * 40, "\u00a0", "a\x0cb\u2009c d", "\x1c \u2003"]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     status, printed, said = run(capsys, "parse", place / "model", "--input", tmp_path / "in.txt")
     assert status == 0, said
     parses = printed.split("\n")[:-1]
-    assert len(parses) == 6 and parses[1] == parses[4] == ""
+    assert len(parses) == 7 and parses[1] == ""
     for line, parse in zip(lines, parses, strict=True):
         words = [tree.words() for tree, _ in parse_trees([parse])]
         wanted = line.replace("(", "-LRB-").replace(")", "-RRB-").replace("\x0c", " ")
-        assert words == ([wanted.strip().split(" ")] if line.strip() else [])
+        assert words == ([wanted.strip(" ").split(" ")] if line else [])
 
 
 def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
@@ -191,6 +191,32 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     command = "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg", "--evalb", tmp_path / "my.prm"
     status, _, said = run(capsys, *command)
     assert status == 2 and "my.prm, line 2" in said
+
+
+def test_mistakes_in_what_is_evaluated_are_named(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wsj").mkdir()
+    (tmp_path / "wsj/a.mrg").write_text("(S (NN a))\n(S (NN b))")
+    for name, lines in ("one", 1), ("two", 2), ("three", 3):
+        (tmp_path / name).write_text("(S (NN a))\n" * lines)
+    status, printed, said = run(capsys, "evaluate", place / "model", "wsj", "--json")
+    assert status == 0 and json.loads(printed)["all"]["sentences"] == 2, said
+    assert run(capsys, "evaluate", "--hypothesis", "two", "wsj")[0] == 0
+    for command, sentence in {
+        "evaluate --hypothesis one wsj": "one has 1 line, but wsj has 2 trees: write one parse per line.",
+        "evaluate --hypothesis three wsj/a.mrg": "three has 3 lines, but wsj/a.mrg has 2 trees: write one parse per",
+        "evaluate MODEL wsj --training one": "Parse trees are scored by brackets: leave out --training.",
+        "evaluate MODEL wsj/a.mrg --slices --training one": "leave out --slices and --training.",
+        "parse MODEL --input wsj": "wsj is a folder. Name a file in it.",
+    }.items():
+        status, _, said = run(capsys, *command.replace("MODEL", str(place / "model")).split())
+        assert status == 2 and sentence in said
+
+
+def test_words_of_unicode_white_space_are_parsed(place):
+    (gold,) = (tree for tree, _ in parse_trees(["(S (NN \u00a0) (NN \u2003))"]))
+    (parse,) = Parser([model_folder.load(place / "model")], DecodeConfig(max_extra_tokens=60)).parse_gold([gold])
+    assert parse and parse.words() == ["\u00a0", "\u2003"]
 
 
 def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path):

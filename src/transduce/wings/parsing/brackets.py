@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from transduce.system.errors import UserError
@@ -80,15 +80,9 @@ class BracketScores(NamedTuple):
 
 
 def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
-    """Score parses against gold trees; raises UserError for unequal numbers of lines and for malformed gold trees."""
-    rows = []
-    for number, (one, other) in enumerate(zip_longest(gold, test), start=1):
-        if one is None or other is None:
-            raise UserError(
-                f"The {'gold trees' if one is None else 'parses'} end after {number - 1:,} lines, but the other file "
-                "has more. Line n of the parses must belong to line n of the gold trees."
-            )
-        rows.append(compare(one, other, parameters, number))
+    """Score parses against as many gold trees; raises UserError for a malformed gold tree."""
+    pairs = enumerate(zip(gold, test, strict=True), start=1)
+    rows = [compare(one, other, parameters, number) for number, (one, other) in pairs]
     short = [row for row in rows if row.length <= parameters.cutoff]
     return BracketScores(rows, summarise(rows), summarise(short), parameters.cutoff)
 

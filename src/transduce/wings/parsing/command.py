@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
-from transduce.system.console import log, print_table
+from transduce.system.console import count, log, print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.pairs import are_trees
-from transduce.text.plain import STANDARD_OUTPUT, check_output, read_lines, without_byte_order_mark, write_lines
+from transduce.text.pairs import are_trees, expand_folders
+from transduce.text.plain import (
+    STANDARD_OUTPUT,
+    check_output,
+    display_name,
+    read_lines,
+    without_byte_order_mark,
+    write_lines,
+)
 from transduce.wings.parsing.trees import ROOTS, read_trees
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ def parse(
     from transduce.wings.parsing.parser import Parser
 
     check_output(output, [input])
-    if are_trees([input]):
+    if not Path(input).is_dir() and are_trees([input]):
         command = shlex.join(["transduce", "evaluate", str(model), input])
         raise UserError(f"{input} is a file of trees. `{command}` parses its words and scores the parses.")
     models = load_models([model, *map(Path, ensemble)])
@@ -72,7 +79,7 @@ def evaluate_trees(
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
     parameters = read_parameters(str(evalb)) if evalb else Parameters()
-    files = arguments if hypothesis else arguments[1:]
+    files = expand_folders(arguments[not hypothesis :])
     if not files:
         raise UserError("Give MODEL GOLD.mrg …, or --hypothesis FILE GOLD.mrg ….")
     gold = [tree for file in files for tree, _ in read_trees(file)]
@@ -82,7 +89,11 @@ def evaluate_trees(
     if hypothesis:
         if output or ensemble or assignments:
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
-        scores = score_brackets(map(str, gold), without_byte_order_mark(read_lines(hypothesis)), parameters)
+        lines = list(without_byte_order_mark(read_lines(hypothesis)))
+        if len(lines) != len(gold):
+            parses, golds = count(len(lines), "line"), f"{' '.join(arguments)} has {count(len(gold), 'tree')}"
+            raise UserError(f"{display_name(hypothesis)} has {parses}, but {golds}: write one parse per line.")
+        scores = score_brackets(map(str, gold), lines, parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
         from transduce.wings.parsing.parser import Parser, measure

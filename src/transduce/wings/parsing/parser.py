@@ -115,4 +115,4 @@ def words_of(sentence: str) -> list[str]:
 
 def escaped_words(sentence: str) -> list[str]:
     """Split a sentence into words, and write -LRB- and -RRB- for round brackets, as in treebanks."""
-    return words_of(sentence.replace("(", "-LRB-").replace(")", "-RRB-")) if sentence.strip() else []
+    return words_of(sentence.replace("(", "-LRB-").replace(")", "-RRB-"))
