@@ -226,10 +226,6 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
             "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
         ),
         ({"data.symbols": True, "data.joint": False, "train.sample_target": 0.1}, "target tokens are whole words"),
-        (
-            {"data.symbols": True, "data.joint": False, "data.augment": "default"},
-            "does not support data.augment; leave",
-        ),
         ({"data.tokenizer": "char", "train.sample_source": 0.1}, "Characters can't be sampled"),
         ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
         ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),

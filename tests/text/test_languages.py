@@ -27,6 +27,7 @@ def test_names_are_the_same_for_both_ways_to_write_a_code():
     assert language_name("pt_BR") == language_name("pt-BR") == "Portuguese (Brazil)"
     assert (language_name("zh_Hant"), language_name("qqq")) == ("Chinese (Traditional)", "qqq")
     assert [*map(language_name, ("arb", "zho", "iw", "tl"))] == ["Arabic", "Chinese", "Hebrew", "Filipino"]
+    assert [*map(language_name, ("no", "nb"))] == ["Norwegian", "Norwegian Bokmål"]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,8 @@ def test_a_model_with_longer_codes_is_found():
         ("zh-TW", ["zh_Hans"], None),
         ("sr-Cyrl", ["sr_Latn"], None),
         ("sr", ["sr_Latn"], "sr_Latn"),
+        ("cmn", ["zh_Hant", "zh"], "zh"),
+        ("en_wiki", ["en_news"], "en_news"),
     ],
 )
 def test_no_other_script_is_taken(code, among, found):

@@ -191,8 +191,6 @@ def check(config: RunConfig) -> None:
         raise UserError("model.block_size does not support train.consistency and train.risk_steps; leave them out.")
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
-    if config.data.symbols and config.data.augment != "none":
-        raise UserError("data.symbols does not support data.augment; leave data.augment out.")
     if config.data.symbols and config.train.sample_target:
         raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
     if config.data.tokenizer == "char" and (config.train.sample_source or config.train.sample_target):

@@ -73,6 +73,8 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
     if of_trees and not data.symbols:
         options = "a recipe for parsers, such as craft-parsing, or with data.symbols=true data.joint=false"
         raise UserError(f"{files[0]} holds trees: train with {options}.")
+    if data.symbols and data.augment != "none":
+        raise UserError("data.symbols does not support data.augment; leave data.augment out.")
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 

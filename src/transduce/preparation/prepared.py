@@ -84,10 +84,10 @@ class Prepared:
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
-        train = config.train
+        train, symbols = config.train, self.facts.options["data.symbols"]
         sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
         source, target = (SubwordSampler(side, strength) if strength else None for side, strength in sides)
-        augment = Augmentation(self.tokenizer) if config.data.augment != "none" else None
+        augment = Augmentation(self.tokenizer) if config.data.augment != "none" and not symbols else None
         changes = source, target, augment
         return SampledMixture(self.mixture, *changes) if any(changes) else self.mixture
 

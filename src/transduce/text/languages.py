@@ -29,6 +29,10 @@ SHARE_OF_WRONG_TEXTS = "transduce.wings.rules.identify:share_of_wrong_texts"  # 
 # The code may be followed by a script and a region: pt, pt-BR, es-419, zh_Hans, sr-Latn-RS.
 _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
 LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?")
+SCRIPTS = (  # of ISO 15924, those in common use
+    "adlm arab armn beng cyrl deva ethi geor grek gujr guru hang hani hans hant hebr hira hrkt jpan kana khmr knda "
+    "kore laoo latn mlym mong mtei mymr nkoo olck orya sinh syrc taml telu tfng thaa thai tibt"
+)
 CHINESE_SCRIPTS = {"cn": "hans", "sg": "hans", "my": "hans", "tw": "hant", "hk": "hant", "mo": "hant"}  # by region
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
@@ -84,8 +88,8 @@ def nearest_code(code: str, among: Iterable[str]) -> str | None:
     wanted, script = _subtags(code), script_of(code)
 
     def likeness(other: str) -> tuple[bool, bool, int]:
-        tags = _subtags(other)
-        return tags == wanted, script_of(other) == (script or "hans"), len({*tags} & {*wanted})  # zh: simplified
+        tags, usual = _subtags(other), (script,) if script else ("", "hans")  # plain zh is like zh_Hans
+        return tags == wanted, script_of(other) in usual, len({*tags} & {*wanted})
 
     same = [each for each in among if main_language(each) == main_language(code)]
     return max((each for each in same if not script or script_of(each) in ("", script)), key=likeness, default=None)
@@ -111,7 +115,7 @@ def script_of(code: str) -> str:
     """The script that a language code names, in lower case, or that its region implies for Chinese; or ""."""
     tags = _subtags(code)[1:]
     implied = [CHINESE_SCRIPTS.get(tag, "") for tag in tags if main_language(code) == "zh"]
-    return next(filter(None, [*(tag for tag in tags if len(tag) == 4 and tag.isalpha()), *implied]), "")
+    return next(filter(None, [*(tag for tag in tags if tag in SCRIPTS.split()), *implied]), "")
 
 
 def _subtags(code: str) -> list[str]:
@@ -125,7 +129,8 @@ def language_name(code: str) -> str:
     except ImportError:
         return code
     try:
-        usual = "-".join([main_language(code), *_subtags(code)[1:]])  # else its usual region would be in the name
-        return Locale.parse(usual, sep="-").get_display_name("en") or code
+        first, *others = _subtags(code)
+        first = first if first == "no" else main_language(code)  # else a usual region would be in the name
+        return Locale.parse("-".join([first, *others]), sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):
         return code

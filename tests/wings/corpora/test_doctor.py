@@ -58,7 +58,7 @@ from transduce.wings.export.exporting import export
 from transduce.wings.export.imported_vocabulary import ImportedVocabulary
 from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.phrasebook.examples import examples
-from transduce.wings.rules.identify import identifier
+from transduce.wings.rules.identify import identifier, share_of_wrong_texts
 from transduce.wings.rules.lengths import _sentences
 from transduce.wings.rules.misalignment import (
     LINE_BITS,
@@ -384,6 +384,13 @@ def test_lengths_that_tell_little_are_no_shift(seed):
     lengths = [choice.randint(5, 30) for _ in range(1000)]
     assert find_shifts(["a" * each for each in lengths], ["b" * choice.randint(5, 30) for _ in lengths]) == []
     assert find_shifts(*_names(choice, 500)) == []
+
+
+def test_words_tell_a_shift_of_lines_of_equal_length():
+    sources = [f"Order number {10_000 + i} shipped" for i in range(300)]
+    targets = [f"Bestellung Nummer {10_000 + i} versandt" for i in range(300)]
+    targets.insert(100, targets[7])
+    assert [shift.offset for shift in find_shifts(sources, targets[:300])] == [1]
 
 
 def test_a_list_of_names_among_sentences_is_no_shift(sentences):
@@ -951,3 +958,11 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys, monke
 
     monkeypatch.setattr(folder, "digest", removing)  # as a training does with old checkpoints
     assert run(capsys, "doctor", model)[0] == 0
+
+
+def test_an_unknown_language_does_not_keep_the_others_from_being_checked():
+    pytest.importorskip("py3langid")
+    german = ["Der Hund läuft über das Gras zu dem Haus, in dem die Katze schläft."] * 30
+    for codes in (["en", "de"], ["en", "de", "sr_Latn"], ["en_news", "de_news"]):
+        assert share_of_wrong_texts(german, codes[0], codes) == 1.0
+    assert share_of_wrong_texts(german, "sr_Latn", ["de", "sr_Latn"]) == 0.0

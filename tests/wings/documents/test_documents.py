@@ -735,6 +735,8 @@ def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
     assert document.texts == ["- Yes, here we are now.\n- No."]
     assert written(document, str.lower).endswith(f"\r\n{cue.lower()}\r\n")
     assert document.write(["A\nB\nC\nD"]).decode().endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
+    hebrew = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n\u202bשלום.\u202c\n")
+    assert hebrew.write(["Hello."]).decode().endswith("\nHello.\n")
 
 
 def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:
@@ -830,6 +832,7 @@ def test_blanks_follow_the_script_of_the_translation(text: str, words: dict[str,
         ("en", "“Yes.” She went.  A bird.", ["“好。”", "她走了。", "一只鸟。"], "“好。”她走了。  一只鸟。"),
         ("en", "A child. A bird.", ["เด็ก", "นก"], "เด็ก นก"),  # in Thai and Khmer, a blank may separate sentences
         ("zh", "你好。 世界。", ["你好。", "世界。"], "你好。 世界。"),
+        ("en", "A child. A bird.", ["图１", "２"], "图１ ２"),
         ("ur", "وہ جاتا ہے۔میں ہوں۔", ["He goes.", "I am."], "He goes. I am."),
         ("hi", "“यह है।”मैं हूँ।", ["“It is.”", "I am."], "“It is.” I am."),
         ("am", "ነው።እንዴት ነህ።", ["It is.", "I am."], "It is. I am."),

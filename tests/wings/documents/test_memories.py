@@ -105,6 +105,8 @@ def test_several_texts_in_the_same_language_are_several_pairs(folder: Path) -> N
 def test_an_old_code_is_that_of_the_same_language(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("iw", "a"), ("fil-PH", "b")]]))
     assert [pair[:2] for pair in read_pairs([str(file)], ("he", "tl"))] == [("a", "b")]
+    both = write(folder, "b.tmx", memory([[("en", "a"), ("no", "b"), ("nb", "c")]]))
+    assert [pair[:2] for pair in read_pairs([str(both)], ("en", "nb"))] == [("a", "c")]
 
 
 def test_of_two_regions_the_one_that_was_translated_is_read(folder: Path) -> None:

@@ -294,6 +294,7 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
             ["https://例子.测试/路径", "www.例子.中国", "https://www.例.cn"],
         ),
         ("请看https://a.org.然后", ["https://a.org"]),
+        ("http://日本語.jpのサイトです。www.한국.kr에서", ["http://日本語.jp", "www.한국.kr"]),
         ("请联系a@b.org，谢谢 josé@b.org", ["a@b.org", "josé@b.org"]),
         ("Don&#8217;t, caf&eacute; &amp; bar", ["&amp;"]),
     ],
@@ -457,6 +458,14 @@ def test_placeholders_of_qt_strftime_and_webvtt(word: str) -> None:
 @pytest.mark.parametrize("text", ["20%1", "100%n", "It is 5 %Your", "%yes", "at 5%.", "%50 indirim"])
 def test_percentages_are_text(text: str) -> None:
     assert mask(text).marks == ()
+
+
+def test_repeated_texts_are_planned_once() -> None:
+    plan = Plan(["A {0}.", "B", "A {0}."], kinds=["plain", "plain", "markup"])
+    again = Plan(["A {0}.", "B", "A {0}."])
+    assert len(plan.sentences) > len(again.sentences) and {text for g in again.groups for text in g.texts} == {0, 1}
+    translations = [replace(BLANK_TRANSLATION, text=each.swapcase()) for each in again.sentences]
+    assert [each.text for each in again.assemble(translations)] == ["a {0}.", "b", "a {0}."]
 
 
 @pytest.mark.parametrize(("source", "flags"), [("a@b.de", (TERM,)), ("Write", ()), ("b.de", ())])

@@ -54,7 +54,7 @@ def test_numbers_are_not_cut_at_their_signs() -> None:
     assert {"1,000,000", "10:30"} <= set(" ".join(parts).split())
 
 
-@pytest.mark.parametrize("text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301"])
+@pytest.mark.parametrize("text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301", "กำ"])
 def test_a_text_without_blanks_is_not_cut_inside_a_character(text: str) -> None:
     for repeated in (text * 8, "a" + text * 8):
         parts, _ = cut(repeated, shorten(repeated, (0, len(repeated)), lambda parts: [*map(len, parts)], 5))

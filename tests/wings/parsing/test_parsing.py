@@ -276,6 +276,7 @@ def others(place, tmp_path) -> Path:
         ("--init MODEL --train trees.mrg --valid x.tsv", "x.tsv holds no trees, unlike the corpus of the model."),
         ("--train x.tsv --valid trees.mrg data.symbols=false", "x.tsv holds no trees, unlike trees.mrg."),
         ("--train trees.mrg data.symbols=false", "trees.mrg holds trees: train with a recipe for parsers"),
+        ("--train trees.mrg data.augment=default", "data.symbols does not support data.augment; leave"),
         ("--init MODEL --train new.mrg", "new.mrg, line 2: the label 'QQ' is not in the parser's vocabulary."),
     ],
 )

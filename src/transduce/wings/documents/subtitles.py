@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
+from unicodedata import bidirectional
 
 from transduce.text.formats import DocumentFile
 from transduce.wings.documents.document import Document, Slot, decode
@@ -80,6 +81,10 @@ def _seconds(time: str) -> float:
     return 3600 * hours + 60 * minutes + seconds
 
 
+def is_right_to_left(text: str) -> bool:
+    return any(bidirectional(each) in ("R", "AL") and each not in INVISIBLE for each in text)
+
+
 def _slot(raw: str, line: int, begin: int) -> Slot:
     speakers: list[list[str]] = []  # the lines of each speaker
     edges: list[tuple[str, str]] = []  # invisible characters around each line, such as marks of direction
@@ -99,8 +104,10 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
         lines = [line for line in text.split("\n") if line.strip()]  # a blank line would end the cue
         new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
         wrapped = [part for line, height in zip(lines, new_heights, strict=True) for part in _wrap(line, height)]
-        around = [*edges, *edges[-1:] * len(wrapped)]
-        marked = (f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=False))
+        around = edges if len(edges) == len(wrapped) else [(edges[0][0], edges[-1][1])] * len(wrapped)
+        if is_right_to_left(raw) != is_right_to_left(translation):
+            around = [("", "")] * len(wrapped)
+        marked = (f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=True))
         return (line_end.group() if line_end else "\n").join(marked)
 
     return Slot(text, text, line, begin, begin + len(raw), write)

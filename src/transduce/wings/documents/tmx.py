@@ -171,11 +171,11 @@ def language_code(language: str) -> str:
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """0 for equal codes, 1 for the codes "en-US" and "en", 2 for "en" and "en-US", None for different languages."""
-    code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
+    """0 for equal codes, 1 for "en-US" or "eng" and "en", 2 for "en" and "en-US", None for different languages."""
     if code == wanted:
         return 0
-    if code.startswith(f"{wanted}-"):
+    code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
+    if f"{code}-".startswith(f"{wanted}-"):
         return 1
     return 2 if code and wanted.startswith(f"{code}-") else None
 

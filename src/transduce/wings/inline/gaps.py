@@ -8,9 +8,9 @@ from transduce.wings.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WID
 from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")  # in a sentence after which a blank may be missing
-UNSPACED_BORDER = re.compile(  # the end of a sentence of Chinese or Japanese, and the beginning of the next sentence
-    rf"[{IDEOGRAPHS}{WIDE_SIGNS}][”’…—]{{0,3}}\n[“‘…—]{{0,3}}[{IDEOGRAPHS}{WIDE_SIGNS}]"
-)
+UNSPACED_CHARACTER = rf"(?![０-９Ａ-Ｚａ-ｚ])[{IDEOGRAPHS}{WIDE_SIGNS}]"
+# The end of a sentence of Chinese or Japanese, and the beginning of the next sentence.
+UNSPACED_BORDER = re.compile(rf"{UNSPACED_CHARACTER}[”’…—]{{0,3}}\n[“‘…—]{{0,3}}{UNSPACED_CHARACTER}")
 
 
 def target_gaps(source_gaps: Sequence[str], sources: Sequence[str], translated: Sequence[str]) -> list[str]:

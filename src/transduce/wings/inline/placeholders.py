@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, Event, events
+from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, VOWEL_SIGNS, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
-BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w\u0900-\u0dff{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
+BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
 BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired

@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from transduce.wings.inline.events import VOWEL_SIGNS
 from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, Span, moved, weave
 
 Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
-WORD_PATTERN = re.compile(r"\w+(?:[-'’]\w+)*")
-WITHIN_PUNCTUATION = re.compile(r"\w(?:.*\w)?", re.DOTALL)
+WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")
+WITHIN_PUNCTUATION = re.compile(rf"\w(?:.*[\w{VOWEL_SIGNS}])?", re.DOTALL)
 MIN_LINK_WEIGHT = 0.4  # a word with a weaker link to a tagged word is tagged only between tagged words
 QUOTES = "".join(CLOSING_QUOTES)
 PUNCTUATION = ".,:;!?…。，：；！？"

@@ -85,29 +85,33 @@ class Plan:
         can_align: bool = True,
     ) -> None:
         self.sentences: list[str] = []
-        self.options = options
+        self.options, self._language = options, language or ""
         self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
         self._lengths, self._max_length = lengths, max_length
         terms = ((source.strip(), target.strip()) for source, target in options.glossary)
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
+        self._all = list(zip(texts, kinds, strict=True))
+        self._first = {text: i for i, text in reversed([*enumerate(self._all)])}  # repeated texts are planned once
+        distinct = sorted(self._first, key=self._first.__getitem__)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
-            for text, kind in zip(texts, kinds, strict=True)
+            for text, kind in distinct
         ]
         spans = [split(each.text, language) if language else whole(each.text) for each in masked]
         # Measuring all sentences in one call is faster.
         long = self._too_long(
             [each.text[slice(*span)] for each, its in zip(masked, spans, strict=True) for span in its]
         )
-        self._texts = [self._text(*each, long) for each in zip(texts, kinds, masked, spans, strict=True)]
+        planned = zip(distinct, masked, spans, strict=True)
+        self._texts = {text: self._text(*text, each, its, long) for text, each, its in planned}
 
     @property
     def groups(self) -> list[Group]:
         """The sentences, grouped by their translation options."""
         groups: dict[TranslationOptions, Group] = {}
-        tries = ((i, *each) for i, text in enumerate(self._texts) for part in text.parts for each in part.tries)
-        for i, (_, marks), place in tries:
+        parts = ((self._first[key], part) for key, text in self._texts.items() for part in text.parts)
+        for i, (_, marks), place in ((i, *each) for i, part in parts for each in part.tries):
             options = self.options
             if marks:
                 has_tags = any(mark.kind != "word" for mark in marks)
@@ -122,7 +126,7 @@ class Plan:
         self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
-        numbers = numbers or range(1, len(self._texts) + 1)
+        numbers = numbers or range(1, len(self._all) + 1)
         translations = [BLANK_TRANSLATION] * len(self.sentences)
         for group in self.groups:
             sentences = [self.sentences[place] for place in group.places]
@@ -141,7 +145,8 @@ class Plan:
         """
         if len(translations) != len(self.sentences):
             raise ValueError(f"{len(translations)} translations of {len(self.sentences)} sentences")
-        texts = [self._assembled(text, translations) for text in self._texts]
+        joined = {key: self._assembled(text, translations) for key, text in self._texts.items()}
+        texts = [joined[key] for key in self._all]
         return texts if self.options.align else list(map(_without_links, texts))
 
     def _with_tokens(self, masked: Masked) -> Masked:
@@ -234,7 +239,7 @@ class Plan:
 
     @cached_property
     def _glossary(self) -> Any:
-        return resolve_name(GLOSSARY)(self.options.glossary)
+        return resolve_name(GLOSSARY)(self.options.glossary, self._language)
 
     def _terms(self, masked: Masked) -> list[str]:
         """The translations, by the glossary, of the terms in a text with marks, also in capitals."""

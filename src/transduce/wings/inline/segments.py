@@ -22,6 +22,7 @@ MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), 
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
+TO_THE_LEFT = re.compile("[\u0e33\u0eb3\u1160-\u11ff]")  # letters that belong to the letter before them
 VIRAMA = 9  # the combining class of signs that join two letters, as in Hindi and Khmer
 
 
@@ -114,5 +115,5 @@ def _halves(text: str, begin: int, end: int) -> list[Span]:
 def _is_cuttable(text: str, place: int) -> bool:
     """Whether a text may be cut at a place: not before a mark, behind a virama or beside a zero-width joiner."""
     before, after = text[place - 1], text[place]
-    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk")  # Sk: colours of emojis
+    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(after)  # Sk: colours of emojis
     return not is_mark and combining(before) != VIRAMA and ZERO_WIDTH_JOINER not in (before, after)

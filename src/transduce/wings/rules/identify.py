@@ -60,26 +60,27 @@ def label_of(code: str, known: Collection[str]) -> str:
 
 
 def _has_usual_script(code: str) -> bool:
-    """Whether a code names no script, or the script that Babel expects; py3langid knows Chinese in both scripts."""
+    """Whether a code names no script, or Latin letters if Babel expects these, or other letters if it does not."""
     try:
         from babel.core import get_global
     except ImportError:
         return True
-    usual = get_global("likely_subtags").get(main_language(code), "").casefold()
-    return not usual or script_of(code) in ("", "hans", "hant", *usual.split("_"))
+    usual, script = get_global("likely_subtags").get(main_language(code), ""), script_of(code)
+    return not (usual and script) or (script == "latn") == ("Latn" in usual)
 
 
 def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:
     """The share of the texts, without blank ones, that look more like another language of `codes` than like `code`.
 
-    Returns None if py3langid is not installed, does not know a language, or has no room for its temporary file.
+    Languages that py3langid does not know are left out. Returns None if it is not installed, does not know `code` or
+    any other language, or has no room for its temporary file.
     """
     try:
-        labels = {each: identifier().label(each) for each in codes}
+        labels = {each: label for each in codes if (label := identifier().label(each))}
     except (UserError, OSError):
         return None
     texts = [text for text in texts if text.strip()]
-    if not all(labels.values()) or not texts:
+    if code not in labels or len(labels) < 2 or not texts:
         return None
     return float(np.mean([label != labels[code] for label in identifier().among(texts, labels.values())]))
 

@@ -70,15 +70,13 @@ def _is_evident(offset: int | None, ratios: Floats, words: Floats) -> bool:
     finite = (column[np.isfinite(column)] for column in ratios.T)
     # Lengths are compared with the range's own median ratio: in a corpus of sentences, a list of names has another one.
     misfits = np.array([np.abs(each - np.median(each)).mean() if len(each) else np.nan for each in finite])
-    if np.nanmin(misfits) == misfits[MAX_SHIFT_LINES]:
-        return False
-    if offset is None:
+    here = MAX_SHIFT_LINES + (offset or 0)
+    if (words[:, here] - words[:, MAX_SHIFT_LINES])[: len(ratios)].sum() >= MIN_WORD_GAIN:
         return True
-    here = MAX_SHIFT_LINES + offset
+    if offset is None or np.nanmin(misfits) == misfits[MAX_SHIFT_LINES]:
+        return bool(np.nanmin(misfits) < misfits[MAX_SHIFT_LINES])
     usual, spread = np.nanmean(np.delete(misfits, here)), np.nanstd(np.delete(misfits, here))
-    fits = usual - misfits[here] >= max(MIN_FIT * spread, MIN_BETTER * usual)
-    gain = (words[:, here] - words[:, MAX_SHIFT_LINES])[: len(ratios)].sum()
-    return bool(fits or gain >= MIN_WORD_GAIN)
+    return bool(usual - misfits[here] >= max(MIN_FIT * spread, MIN_BETTER * usual))
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:

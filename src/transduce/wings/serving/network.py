@@ -213,7 +213,9 @@ class _Deadlines(H11Protocol):
     def _expire(self) -> None:
         """Close the connection, with status 408 if a part of a request's body has arrived."""
         if self._client_state is h11.SEND_BODY and self.cycle and not self.cycle.response_started:
-            error = f"The request took longer than {self.limits.body_seconds} seconds to arrive. Send a shorter one."
+            error = f"The request did not arrive within {self.limits.body_seconds} seconds. Send a shorter one."
+            self.cycle.disconnected = True  # else the application could answer, too
+            self.cycle.message_event.set()
             self._refuse(JSONResponse({"error": error}, 408, {"Connection": "close"}))
         else:
             self.transport.close()

@@ -229,7 +229,8 @@ function written() {
 }
 
 input.addEventListener("input", (event) => {
-  if (/^insertFrom(Paste|Drop)/.test(event.inputType)) history.leave();
+  const put = /^insertFrom(Paste|Drop)/.test(event.inputType) && event.data?.replace(/\r\n?/g, "\n");
+  if (put && put === input.value) history.leave();
   written();
   if (!event.isComposing) schedule(input.value.trim() ? PAUSE : 0);
 });

@@ -114,7 +114,8 @@ export function upload(path, form, progress) {
 }
 
 /** Whether another key may help: a server without keys refuses pages of other websites with 403, too. */
-export const wantsKey = ({ status }) => status === 401 || (status === 403 && !element("key-open").hidden);
+export const wantsKey = ({ status }) =>
+  status === 401 || (status === 403 && (!element("key-open").hidden || "Authorization" in authorization()));
 
 function authorization() {
   const key = recall("sessionStorage", KEY) ?? recall("localStorage", KEY);
