@@ -170,6 +170,23 @@ def test_a_server_without_keys_is_not_asked_for_one(page: Page) -> None:
     assert not page.shows("#key") and not page.shows("#notice-action")
 
 
+KNOWS_ONE_KEY = """
+    const sent = new Headers(options.headers).get('Authorization');
+    if (!sent || sent === 'Bearer secret') return next(path, options);
+    return new Response('{"error": "Unknown API key."}', {status: 403});
+"""
+
+
+def test_a_stored_key_that_the_server_no_longer_knows_can_be_replaced(page: Page) -> None:
+    with page.from_the_start(KNOWS_ONE_KEY):
+        page.run("sessionStorage['transduce.key'] = 'revoked'")
+        page.browser.refresh()
+        page.wait(lambda: page.shows("#key"))
+        page.one("#key-value").send_keys("secret", Keys.ENTER)
+        page.type("ka lo mi")
+        page.translates("ka lo mi")
+
+
 @pytest.mark.parametrize("status", [404, 413, 500])
 def test_a_proxys_page_becomes_a_sentence(page: Page, status: int) -> None:
     page.later(f"return new Response('<html>nginx</html>', {{status: {status}}});")
