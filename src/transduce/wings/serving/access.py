@@ -147,7 +147,7 @@ class AccessControl:
             raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
         foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
         if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
-            advice = "If a proxy forwards the requests, start the server with --proxy ADDRESS."
+            advice = "If a proxy forwards the requests, start the server with the address of the proxy."
             raise HTTPException(403, f"This server refuses pages of other websites. {advice}")
         if headers.get("content-encoding", "").strip().lower().removeprefix("x-") in CODINGS:
             raise HTTPException(415, "Compressed bodies are not supported. Send the body without Content-Encoding.")

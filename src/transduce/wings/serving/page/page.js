@@ -229,8 +229,7 @@ function written() {
 }
 
 input.addEventListener("input", (event) => {
-  const put = /^insertFrom(Paste|Drop)/.test(event.inputType) && event.data?.replace(/\r\n?/g, "\n");
-  if (put && put === input.value) history.leave();
+  if (/^insertFrom/.test(event.inputType) && event.data?.replace(/\r\n?/g, "\n") === input.value) history.leave();
   written();
   if (!event.isComposing) schedule(input.value.trim() ? PAUSE : 0);
 });
