@@ -250,7 +250,7 @@ def sentences(data: bytes) -> None:
         edges = [0, *(edge for span in found for edge in span), len(text)]
         expect(edges == sorted(edges) and all(begin < end for begin, end in found), "sentences overlap")
         for left, right in zip(edges[::2], edges[1::2], strict=True):
-            between = text[left:right]
+            between = text[left:right].removeprefix("" if left else "\ufeff")
             marker = BULLET.match(f"{between}x")
             expect(not between[marker.end() if marker else 0 :].strip(), f"{between!r} is in no sentence")
     expect(all(end - begin <= 9 for begin, end in short), "a part is too long")
