@@ -204,9 +204,10 @@ def encode_part(
     For each pair, the result contains the index of its file in `files`.
     """
     numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
-    known = {*tokenizer.target_symbols().values()}
+    symbols = {*tokenizer.target_symbols().values()}
+    known = symbols if are_of_trees(symbols) else set()  # empty: the targets are no trees
     for block in staged.blocks():
-        for row, target in enumerate(block.targets if are_of_trees(known) else ()):
+        for row, target in enumerate(block.targets if known else ()):
             if new := [symbol for symbol in target.split(" ") if symbol not in known and not symbol.startswith(CLOSE)]:
                 why = f"the label '{new[0].removeprefix(OPEN)}' is not in the parser's vocabulary. Train a new parser"
                 place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"

@@ -54,15 +54,15 @@ export class Facing {
   show(source, target, alignment, request) {
     this.request = request;
     const read = readAlignment(alignment, source, target);
-    this.links = read.links;
-    this.target = target;
+    [this.links, this.target, this.current] = [read.links, target, -1];
     this.words = { source: [], target: new Array(read.target.length) };
-    this.current = -1;
     const words = read.target.map((span, word) => ({ span, word }));
     this.passages = passages(source, target, request.source, request.target).map((found) =>
       passage(found, source, target, words),
     );
-    for (const line of Map.groupBy(this.passages, (each) => each.line).values())
+    const lines = {};
+    for (const each of this.passages) (lines[each.line] ??= []).push(each);
+    for (const line of Object.values(lines))
       if (line.length > 1 && this.chosen.has(this.key(whole(line)))) this.join(line); // an alternative of the line
     if (alignment.length && source === this.input.value) this.showSource(source, read.source);
     this.showTarget();
