@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
-from transduce.text.languages import main_language
+from transduce.text.languages import main_language, script_of
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES, Document, Slot
 from transduce.wings.documents.xml import (
@@ -171,11 +171,15 @@ def language_code(language: str) -> str:
 
 
 def language_distance(code: str, wanted: str) -> int | None:
-    """0 for equal codes, 1 for "en-US" or "eng" and "en", 2 for "en" and "en-US", None for different languages."""
+    """0 for equal codes, 1 for "en-US" or "eng" and "en", 2 for "en" and "en-US", None for different languages.
+
+    Codes of a language in the same script, such as "zh-TW" and "zh-Hant", have distance 1, too.
+    """
     if code == wanted:
         return 0
     code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
-    if f"{code}-".startswith(f"{wanted}-"):
+    in_same_script = main_language(code) == main_language(wanted) and script_of(code) == script_of(wanted) != ""
+    if in_same_script or f"{code}-".startswith(f"{wanted}-"):
         return 1
     return 2 if code and wanted.startswith(f"{code}-") else None
 
