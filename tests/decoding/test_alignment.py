@@ -40,7 +40,6 @@ from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.text.pairs import Origin, Pair
-from transduce.tokens.spans import piece_spans
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
@@ -124,10 +123,15 @@ def test_so_do_those_of_whatever_a_model_writes(tokenizer, data):
             assert begin == end
 
 
-def test_a_character_in_bytes_stands_at_its_last_byte():
-    e, kanji = "é".encode(), "漢".encode()
-    assert piece_spans(["a", *e, " b", *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]
-    assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [(0, 1), (1, 2), (2, 3), (3, 4)]  # bytes of no character
+def test_a_character_in_bytes_stands_at_its_last_byte_and_a_tag_nowhere():
+    vocabulary = Tokenizer.train(["a b"], ["a b"], vocab_size=300, languages=["de"]).target
+    a, b, tag = map(vocabulary.processor.piece_to_id, ("\u2581a", "\u2581b", ">>de<<"))
+    e, kanji, no_character = (
+        [vocabulary.processor.piece_to_id(f"<0x{byte:02X}>") for byte in some]
+        for some in ("é".encode(), "漢".encode(), b"\xe2\x96")
+    )
+    assert vocabulary.spans([a, *e, b, *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]
+    assert vocabulary.spans([*no_character, tag, b, *e[:1]]) == [(0, 1), (1, 2), (2, 2), (2, 4), (4, 5)]
 
 
 # -- words ------------------------------------------------------------------------------------------------

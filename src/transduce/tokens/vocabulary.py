@@ -10,7 +10,7 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
-from transduce.tokens.spans import Span, piece_spans
+from transduce.tokens.spans import Span
 
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
@@ -164,15 +164,13 @@ class Vocabulary:
         return [self.processor.decode([int(token) for token in row if token > UNK]).replace("\n", " ") for row in rows]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
-        """The span of each id in the decoded text, or an empty span for PAD, BOS, EOS and UNK."""
+        """The span of each id in the decoded text, or an empty span for PAD, BOS, EOS, UNK and tags.
+
+        If several byte pieces spell a character, the last piece has the character's span.
+        """
         plain = [int(token) for token in ids if token > UNK]
-        surfaces: list[str | int] = [
-            int(piece[3:-1], 16) if self.processor.is_byte(token) else piece
-            for token, piece in zip(plain, self.pieces(plain), strict=True)
-        ]
-        if surfaces and isinstance(first := surfaces[0], str):
-            surfaces[0] = first.removeprefix(SPACE)
-        plain_spans, spans, end = iter(piece_spans(surfaces)), list[Span](), 0
+        plain_spans = iter(self.processor.decode(plain, return_type="offset_mapping")["offsets"])
+        spans, end = list[Span](), 0
         for token in ids:
             spans.append(next(plain_spans) if token > UNK else (end, end))
             end = spans[-1][1]

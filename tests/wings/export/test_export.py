@@ -41,7 +41,7 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
-from transduce.wings.export.imported_vocabulary import ImportedVocabulary
+from transduce.wings.export.imported_vocabulary import ImportedVocabulary, piece_spans
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse, refuse_config
@@ -792,6 +792,12 @@ def test_the_spans_of_a_foreign_vocabulary_are_those_of_what_was_written(text):
     assert [begin for begin, _ in spans] == sorted(begin for begin, _ in spans)
     for piece, (begin, end) in zip(vocabulary.pieces(ids), spans, strict=True):
         assert piece == "<unk>" or piece.strip("\u2581") == text[begin:end].strip(" \u3000")
+
+
+def test_a_character_in_bytes_of_a_foreign_vocabulary_stands_at_its_last_byte():
+    e, kanji = "é".encode(), "漢".encode()
+    assert piece_spans(["a", *e, " b", *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]
+    assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [(0, 1), (1, 2), (2, 3), (3, 4)]  # bytes of no character
 
 
 def make_foreign() -> bytes:
