@@ -1,7 +1,7 @@
 """Hashes of texts, to find repetitions in a corpus that does not fit into memory."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,9 @@ Bits64 = NDArray[np.uint64]
 PARTITIONS = 16  # comparing the hashes of one partition at a time takes a sixteenth of the memory
 
 
-def hash_text(text: str) -> bytes:
-    """An 8-byte hash of a text that is equal in all processes."""
-    return hashlib.blake2b(text.encode(), digest_size=8).digest()
-
-
-def as_numbers(hashes: Sequence[bytes]) -> Bits64:
-    """Convert 8-byte hashes to an array of 64-bit numbers."""
+def hash_texts(texts: Iterable[str]) -> Bits64:
+    """A 64-bit hash of each text that is equal in all processes."""
+    hashes = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts]
     return np.frombuffer(b"".join(hashes), dtype="<u8")
 
 

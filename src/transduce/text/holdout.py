@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.system.errors import UserError
-from transduce.text.hashes import Bits64, alike, as_numbers, hash_text
+from transduce.text.hashes import Bits64, alike, hash_texts
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
@@ -32,8 +32,7 @@ class Part(IntEnum):
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
     """Hash sources and targets, ignoring case and extra white space. Returns an array of shape (pairs, 2)."""
-    texts = (normalised(text) for pair in pairs for text in (pair.source, pair.target))
-    return as_numbers(list(map(hash_text, texts))).reshape(-1, 2)
+    return hash_texts(normalised(text) for pair in pairs for text in (pair.source, pair.target)).reshape(-1, 2)
 
 
 def normalised(text: str) -> str:

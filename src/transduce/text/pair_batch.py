@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.hashes import Bits64, as_numbers, hash_text
+from transduce.text.hashes import Bits64, hash_texts
 
 Ints = NDArray[np.int64]
 
@@ -57,7 +57,7 @@ class TextColumn:
     def hashes(self) -> Bits64:
         """Hash the letters and digits of each text in lower case, or the full text if it has neither."""
         plain = self._reduced("PSZC")
-        return as_numbers([hash_text(short or text) for short, text in zip(plain, self.texts, strict=True)])
+        return hash_texts(short or text for short, text in zip(plain, self.texts, strict=True))
 
     def _reduced(self, categories: str) -> list[str]:
         texts = self.joined.casefold()
@@ -79,16 +79,16 @@ class PairBatch:
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hash the texts of the pairs at the indices `rows`."""
         sources, targets = self.source.texts, self.target.texts
-        return as_numbers([hash_text(f"{sources[row]}\n{targets[row]}") for row in rows])
+        return hash_texts(f"{sources[row]}\n{targets[row]}" for row in rows)
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hash the letters of the pairs at the indices `rows`, or the full texts if one side has no letters."""
         texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
-        hashes = []
+        pairs = []
         for row in rows:
             sources, targets = letters if letters[0][row] and letters[1][row] else texts
-            hashes.append(hash_text(f"{sources[row]}\n{targets[row]}"))
-        return as_numbers(hashes)
+            pairs.append(f"{sources[row]}\n{targets[row]}")
+        return hash_texts(pairs)
 
 
 @cache

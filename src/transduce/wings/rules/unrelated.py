@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.text.hashes import as_numbers, hash_text
+from transduce.text.hashes import hash_texts
 from transduce.text.pair_batch import Ints
 from transduce.wings import ibm_model_1
 from transduce.wings.ibm_model_1 import Row, meet
@@ -139,8 +139,8 @@ class Unrelated:
 
 def _folds(sources: Sequence[str], targets: Sequence[str]) -> Row:
     """The half, 0 or 1, of each pair. Equal pairs are in the same half."""
-    hashes = as_numbers([hash_text(f"{source}\n{target}") for source, target in zip(sources, targets, strict=True)])
-    return hashes % np.uint64(2)
+    pairs = zip(sources, targets, strict=True)
+    return hash_texts(f"{source}\n{target}" for source, target in pairs) % np.uint64(2)
 
 
 def _stems(text: str) -> list[str]:
