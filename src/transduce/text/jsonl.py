@@ -33,7 +33,8 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
         source, target = _pair_keys(record, file.languages, place)
         texts = record[source], record[target]
         if not file.lenient:
-            _check_encodable("".join(texts), place)
+            if half := LONE_SURROGATE.search("".join(texts)):
+                raise UserError(f"{place}: \\u{ord(half[0]):04x} is only half of a surrogate pair. Write both halves.")
         else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
             plain = _pair_object(_parse(readable(line), place), place) if UNDECODED.search(line) else record
             if LONE_SURROGATE.search(plain[source] + plain[target]):
@@ -76,12 +77,3 @@ def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -
     expected = " or ".join(f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *PAIR_KEYS)))
     present = ", ".join(f'"{key}" ({JSON_TYPES.get(type(value), "null")})' for key, value in record.items())
     raise UserError(f"{place}: expected strings under {expected}, found {present or 'no keys'}.")
-
-
-def _check_encodable(text: str, place: str) -> None:
-    """Raise UserError if a text contains a lone surrogate such as "\\ud83d"."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        half = f"\\u{ord(text[error.start]):04x}"
-        raise UserError(f"{place}: {half} is only half of a surrogate pair. Write both halves.") from None
