@@ -24,6 +24,7 @@ WINGS = [  # which wing may use which: one below it
     {"wings.formats", "wings.phrasebook", "wings.inline", "wings.ibm_model_1"},
     {
         *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
+        "wings.augmentation",
         "wings.int8",
         "wings.terms",
     },

@@ -33,8 +33,8 @@ from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
 from transduce.text.pairs import Origin, Pair, mask_pair, read_pairs
-from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import PIECES, Tokenizer
+from transduce.wings.augmentation.subwords import SubwordSampler
 from transduce.wings.cluster import shards, translating
 from transduce.wings.comparing import definition
 from transduce.wings.corpora.fetch import archive, opus

@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from rich.filesize import decimal
 
 from transduce.config.schema import DataConfig, RunConfig
-from transduce.preparation.augmentation import Augmentation
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair, read_lines
-from transduce.tokens.mixture import Mixture, SampledMixture
+from transduce.tokens.mixture import Change, Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
-from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
 
+CHANGE_PAIRS = "transduce.wings.augmentation.pairs:changes"  # config, tokenizer -> the function that changes pairs
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
@@ -84,12 +84,8 @@ class Prepared:
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
-        train, symbols = config.train, self.facts.options["data.symbols"]
-        sides = (self.tokenizer.source, train.sample_source), (self.tokenizer.target, train.sample_target)
-        source, target = (SubwordSampler(side, strength) if strength else None for side, strength in sides)
-        augment = Augmentation(self.tokenizer) if config.data.augment != "none" and not symbols else None
-        changes = source, target, augment
-        return SampledMixture(self.mixture, *changes) if any(changes) else self.mixture
+        change: Change | None = resolve_name(CHANGE_PAIRS)(config, self.tokenizer)
+        return SampledMixture(self.mixture, change) if change else self.mixture
 
     def origin(self, index: int) -> str:
         """The origin of a training pair as "file:line"."""

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from transduce.tokens.batching import Indices, micro_batches
 from transduce.tokens.store import STRIDE, Column, StoreView, TokenStore
-from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.vocabulary import Rows
 
 BLOCK_PAIRS = 1 << 21  # pairs in the largest block; planning it takes about 250 MB and a second
 RUN_PAIRS = 256  # neighbouring pairs that belong to the same block
 SLICE_PAIRS = 1 << 20  # pairs per array operation, to limit its memory
 SAMPLED_PAIRS = 1 << 18  # pairs whose subwords are drawn together
+
+# Draws changed sources and targets of several pairs from their sources and targets.
+Change = Callable[[Sequence[Rows], np.random.Generator], list[Rows]]
 
 
 class Mixture:
@@ -145,16 +147,9 @@ class Mixture:
 class SampledMixture(Mixture):
     """A mixture that changes texts and draws subwords anew when it plans a block. Then this block can be read."""
 
-    def __init__(
-        self,
-        data: Mixture,
-        source: SubwordSampler | None = None,
-        target: SubwordSampler | None = None,
-        augment: Callable[[Sequence[Rows], np.random.Generator], list[Rows]] | None = None,
-    ) -> None:
-        """Without a sampler, a side keeps its segmentation. `augment` changes the sources and targets before that."""
+    def __init__(self, data: Mixture, change: Change) -> None:
         super().__init__(data.stores, data.weights)
-        self._samplers, self._augment = (source, target), augment
+        self._change = change
         self._limit = self.longest()[1] - self._has_tags  # a longer sentence is not used, so that every batch fits
 
     def _sources(self, pairs: Indices) -> list[np.ndarray]:
@@ -172,18 +167,13 @@ class SampledMixture(Mixture):
         random = np.random.default_rng((seed, epoch, block, 2))  # a random stream used nowhere else
         self._pairs = np.unique(chosen)
         slices = np.split(self._pairs, range(SAMPLED_PAIRS, len(self._pairs), SAMPLED_PAIRS))
-        self._columns = [_column(side) for side in zip(*(self._change(some, random) for some in slices), strict=True)]
+        self._columns = [_column(side) for side in zip(*(self._changed(some, random) for some in slices), strict=True)]
         return chosen
 
-    def _change(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
-        """Draw both sides of `pairs`. A side that would become too long stays as it is."""
-        kept = drawn = [_join(super()._sources(pairs)), _join(super().targets(pairs))]
-        if self._augment:
-            drawn = self._augment(drawn, random)
-        drawn = [
-            sampler.sample(rows, random) if sampler else rows
-            for rows, sampler in zip(drawn, self._samplers, strict=True)
-        ]
+    def _changed(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
+        """Draw both sides of `pairs`. A pair with a side that would become too long stays as it is."""
+        kept = [_join(super()._sources(pairs)), _join(super().targets(pairs))]
+        drawn = self._change(kept, random)
         fits = np.all([rows.lengths <= self._limit for rows in drawn], axis=0)
         return [choose(fits, new, old) for new, old in zip(drawn, kept, strict=True)]
 

@@ -1,15 +1,34 @@
-"""Changes the texts of a random share of the training pairs (data.augment)."""
+"""Changes the texts of encoded pairs (data.augment), and draws their subwords (train.sample_source and the like)."""
 
 from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 
-from transduce.config.schema import SYNTHETIC_TAG
-from transduce.text.augment import SHARE, augment
-from transduce.tokens.mixture import choose
+from transduce.config.schema import SYNTHETIC_TAG, RunConfig
+from transduce.tokens.mixture import Change, choose
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
+from transduce.wings.augmentation.subwords import SubwordSampler
+from transduce.wings.augmentation.texts import SHARE, augment
+
+
+def changes(config: RunConfig, tokenizer: Tokenizer) -> Change | None:
+    """A function that changes pairs as the options say, or None if the options leave all pairs as they are."""
+    train = config.train
+    sides = (tokenizer.source, train.sample_source), (tokenizer.target, train.sample_target)
+    samplers = [SubwordSampler(side, strength) if strength else None for side, strength in sides]
+    augments = config.data.augment != "none" and not config.data.symbols  # a prepared corpus may hold trees
+    augmentation = Augmentation(tokenizer) if augments else None
+    if not augmentation and not any(samplers):
+        return None
+
+    def change(pairs: Sequence[Rows], random: np.random.Generator) -> list[Rows]:
+        drawn = augmentation(pairs, random) if augmentation else pairs
+        both = zip(drawn, samplers, strict=True)
+        return [sampler.sample(rows, random) if sampler else rows for rows, sampler in both]
+
+    return change
 
 
 class Augmentation:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from corpora import blocks
 from transduce.config.schema import SYNTHETIC_TAG, RunConfig, TrainConfig
-from transduce.preparation.augmentation import Augmentation
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
-from transduce.tokens.subwords import SubwordSampler
 from transduce.tokens.tokenizer import Tokenizer
+from transduce.wings.augmentation.pairs import Augmentation, changes
+from transduce.wings.augmentation.subwords import SubwordSampler
 
 ENGLISH = ["A dog runs over the grass.", "Two men  are sitting.", " The child's red ball, 3.5 m away!"] * 25
 GERMAN = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "Der rote Ball des Kindes, 3,5 m entfernt!"] * 25
@@ -100,10 +100,10 @@ def mixture(vocabulary, tmp_path_factory):
 
 
 def test_an_epoch_has_its_own_subwords_and_its_batches_fit(vocabulary, mixture):
-    sampler, everything = SubwordSampler(vocabulary, 0.3), np.arange(len(mixture))
-    epochs = []
+    config, everything = RunConfig(train=TrainConfig(sample_target=0.3)), np.arange(len(mixture))
+    change, epochs = changes(config, Tokenizer(vocabulary)), []
     for epoch in (0, 1, 0):
-        data = SampledMixture(mixture, None, sampler)
+        data = SampledMixture(mixture, change)
         plan = data.plan(epoch, 0, budget=120, accumulate=2, seed=1)
         for batch in (batch for batches in plan for batch in batches):
             targets = data.targets(batch)
@@ -123,7 +123,7 @@ def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
     augment, everything = Augmentation(Tokenizer(vocabulary)), np.arange(len(mixture))
     epochs, lines = [], set()
     for epoch in (0, *range(40)):
-        data = SampledMixture(mixture, augment=augment)
+        data = SampledMixture(mixture, augment)
         data.plan(epoch, 0, budget=120, accumulate=2, seed=1)
         sources, targets = (vocabulary.decode(read(everything)) for read in (data.sources, data.targets))
         assert [len(row) for row in data.sources(everything)] == data.lengths(everything)[0].tolist()
