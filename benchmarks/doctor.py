@@ -23,7 +23,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transduce.text.pairs import read_lines, read_pairs
+from transduce.text.pairs import read_pairs
+from transduce.text.plain import read_lines
 
 Texts = tuple[str, str]
 DOCTOR = [sys.executable, "-m", "transduce", "doctor"]

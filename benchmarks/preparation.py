@@ -25,7 +25,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from transduce.text.pairs import read_lines
+from transduce.text.plain import read_lines
 from transduce.tokens.tokenizer import JOINT
 from transduce.wings.phrasebook.examples import examples
 

@@ -27,7 +27,8 @@ from transduce.text.clean import CHUNK, LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out
 from transduce.text.holdout import sentences as hashes_of
-from transduce.text.pairs import Origin, Pair, are_line_aligned, read_lines, read_pairs
+from transduce.text.pairs import Origin, Pair, are_line_aligned, read_pairs
+from transduce.text.plain import read_lines
 from transduce.text.rules import Rules
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

@@ -23,7 +23,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
-from transduce.text.pairs import Origin, Pair, read_lines
+from transduce.text.pairs import Origin, Pair
+from transduce.text.plain import read_lines
 from transduce.tokens.mixture import Change, Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.tokenizer import Tokenizer

@@ -25,8 +25,6 @@ from transduce.text.formats import (
 from transduce.text.languages import Direction, languages_of, main_language
 from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
 
-__all__ = ["TREES", "Origin", "Pair", "read_lines", "read_pairs"]
-
 MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"

@@ -1,4 +1,4 @@
-"""Reads and writes lines of a source text, a TAB and its translation."""
+"""Reads lines of a source text, a TAB and its translation."""
 
 from collections.abc import Iterator
 
@@ -25,13 +25,6 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if number == 1 and _is_numbered(line):
             raise UserError(f"{name}:1: columns 1 and 3 are sentence numbers. Keep the two texts: `cut -f 2,4 {name}`.")
         yield source, rest.partition("\t")[0], number
-
-
-def with_target(text: str, target: str) -> str:
-    """Replace the second column of a TSV line by `target`."""
-    source, _, rest = text.partition("\t")
-    _, tab, more = rest.partition("\t")
-    return f"{source}\t{target}{tab}{more}"
 
 
 def _is_numbered(text: str) -> bool:

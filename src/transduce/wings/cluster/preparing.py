@@ -40,8 +40,8 @@ from transduce.system.errors import UserError
 from transduce.system.files import digest, remove_leftovers, verify, write_folder
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.multilingual import without_labels
-from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_lines, read_pairs
-from transduce.text.plain import display_name, without_byte_order_mark
+from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_pairs
+from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 from transduce.text.rules import Checker
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import FILES, Tokenizer

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import tee, zip_longest
 
 from transduce.system.errors import UserError
-from transduce.text import jsonl, tsv
+from transduce.text import jsonl
 from transduce.text.encoding_errors import readable
-from transduce.text.pairs import Pair, are_line_aligned, read_lines, read_pairs
-from transduce.text.plain import suffixes, without_byte_order_mark
+from transduce.text.pairs import Pair, are_line_aligned, read_pairs
+from transduce.text.plain import read_lines, suffixes, without_byte_order_mark
 from transduce.text.rules import ENCODING, MEANINGS, MISALIGNED
 from transduce.wings.corpora.doctor.audit import Audit, Verdict
 from transduce.wings.corpora.doctor.windows import as_windows
@@ -60,7 +60,7 @@ class RepairedCorpus:
     def _with_texts(self, line: str, pair: Pair) -> str:
         if suffixes(self._files[0])[0] == ".jsonl":
             return jsonl.with_target(line, pair.target, self._languages, pair.source)
-        return tsv.with_target("\t".join([pair.source, *line.split("\t")[1:]]), pair.target)
+        return "\t".join([pair.source, pair.target, *line.split("\t")[2:]])
 
     def objects(self) -> Iterator[str]:
         """The kept pairs as JSON lines."""
