@@ -34,9 +34,9 @@ from transformers.utils import logging
 import transduce
 from transduce import model_folder
 from transduce.decoding.registry import EngineName
-from transduce.system.machine import use_wide_registers
 from transduce.text.plain import read_lines
 from transduce.wings.ct2.convert import convert
+from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]

@@ -29,7 +29,6 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe, load, read_config
 from transduce.preparation.prepared import open_prepared, read_valid
-from transduce.system import machine
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.tokens.tokenizer import Tokenizer
@@ -38,6 +37,7 @@ from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
 from transduce.wings.ct2 import shortlist
 from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss, choice
+from transduce.wings.ct2.registers import AVX512, features
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.int8 import is_exact, quantise
 from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, phrases
@@ -114,7 +114,14 @@ CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
 """
 
 
-@pytest.mark.skipif(not machine.features() >= machine.AVX512, reason="no AVX-512")
+def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
+    assert "avx2" in features(tmp_path / "cpuinfo")
+    assert "avx512f" not in features(tmp_path / "cpuinfo")
+    assert not features(tmp_path / "none")
+
+
+@pytest.mark.skipif(not features() >= AVX512, reason="no AVX-512")
 def test_it_has_the_widest_registers_unless_told_otherwise(tmp_path):
     converted(lively(SMALL), SMALL, tmp_path)
     others = {name: value for name, value in os.environ.items() if not name.startswith("CT2")}

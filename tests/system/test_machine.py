@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from transduce.system.machine import cores, features, free_memory, let_segments_grow
+from transduce.system.machine import cores, free_memory, let_segments_grow
 from transduce.training.autobatch import has_fast_bfloat16
 
 PRODUCTS = """
@@ -61,13 +61,6 @@ def test_a_container_has_no_more_than_it_is_given(tmp_path):
     assert free_memory(tmp_path) > 1000 or much < 1000
     (tmp_path / "memory.max").write_text("1000\n")
     assert free_memory(tmp_path) == 500
-
-
-def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
-    assert "avx2" in features(tmp_path / "cpuinfo")
-    assert "avx512f" not in features(tmp_path / "cpuinfo")
-    assert not features(tmp_path / "none")
 
 
 @pytest.mark.parametrize("theirs", [{}, {"PYTORCH_ALLOC_CONF": "a:b"}, {"PYTORCH_CUDA_ALLOC_CONF": "a:b"}])

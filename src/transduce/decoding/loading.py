@@ -19,9 +19,8 @@ from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UnusableModelError, UserError
-from transduce.system.files import MANIFEST, digest, read_manifest, verify
+from transduce.system.files import MANIFEST, digest, verify
 from transduce.system.machine import cores, keep_memory
-from transduce.text.languages import Direction
 from transduce.text.tree_symbols import are_of_trees
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -64,7 +63,7 @@ def load(
             "model folders."
         )
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
-    model = _describe(paths, options, is_export=bool(export))
+    model = describe_models(paths, options, is_export=bool(export))
     model = model._replace(device=device, threads=threads, required=engine != "auto")
     for name in AUTOMATIC if engine == "auto" else [engine]:
         opened: Engine | Refusal = resolve_name(export or ENGINES[name])(model)
@@ -85,7 +84,7 @@ def load(
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),
         has_tags=bool(data.directions),
-        **(_scores(paths[0])._asdict() if data.directions else {}),
+        **(scores_of(paths[0])._asdict() if data.directions else {}),
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
@@ -118,29 +117,8 @@ class Scores(NamedTuple):
     routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})  # direction -> DIRECT or pivot -> chrF
 
 
-class Summary(NamedTuple):
-    """What is known about a model or an export without loading its weights."""
-
-    directions: list[Direction]
-    scores: Scores  # empty if there is one direction
-    weight_bytes: int  # of the files that hold the weights
-
-
-def summarize(folder: Path) -> Summary:
-    """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
-    model = _describe([folder], {}, is_export=export_engine(folder) is not None)
-    if model.descriptions:
-        verify(
-            model.descriptions[0].weights.parent, hashes=True, remembered=remembered_digest, only=model_folder.WEIGHTS
-        )
-        size = model.descriptions[0].size
-    else:
-        size = sum(entry.size for entry in read_manifest(folder).values())
-    data = model.config.data
-    return Summary(directions_of(data), _scores(folder) if data.directions else Scores(), size)
-
-
-def _scores(folder: Path) -> Scores:
+def scores_of(folder: Path) -> Scores:
+    """The recorded scores of a model's directions. An export and an unfinished model have none."""
     if not (folder / MANIFEST).exists() or not (folder / model_folder.METRICS).exists():
         return Scores()
     metrics = model_folder.read_metrics(folder)
@@ -160,7 +138,7 @@ def _confidence(folder: Path) -> Confidence | None:
         return None
 
 
-def _describe(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
+def describe_models(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if is_export:
         verify(paths[0], hashes=True, remembered=remembered_digest, but=model_folder.NOT_NEEDED)

@@ -77,13 +77,6 @@ def compare(
     return [Comparison(one.name, one, two, p) for (one, two), p in _bootstrap(outputs, references, chosen)]
 
 
-def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it. Raises UserError as `score` does."""
-    _check(hypotheses, references)
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
-
-
 def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
     """Make the metrics BLEU, chrF2 and TER.
 
@@ -120,7 +113,7 @@ def _bootstrap(
 ) -> list[tuple[list[Score], float]]:
     """For each metric, the scores of one or two outputs, and the p-value of their difference."""
     for name, hypotheses in outputs.items():
-        _check(hypotheses, references, name)
+        check_counts(hypotheses, references, name)
     resamples = max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
     test = PairedTest(list(outputs.items()), of_output, [references], test_type="bs", n_samples=resamples, n_jobs=1)
@@ -147,7 +140,8 @@ def _bootstrap(
     return compared
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[str], name: str = "hypotheses") -> None:
+def check_counts(hypotheses: Sequence[str], references: Sequence[str], name: str = "hypotheses") -> None:
+    """Raise UserError if there are more or fewer hypotheses than references, or if there are no references."""
     if len(hypotheses) != len(references):
         raise UserError(
             f"There are {len(hypotheses)} {name} but {len(references)} references. "

@@ -12,8 +12,8 @@ KEPT_BLOCK_BYTES = 1 << 30
 OLD_KEPT_BLOCK_BYTES = 1 << 25  # the maximum before glibc 2.35
 SPIN_COUNT = "3000"  # about ten microseconds
 KERNELS_CACHED = "64"  # per cache; a micro-batch needs 39
-AVX512 = {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}  # required by CTranslate2's AVX-512 kernels
 CGROUP = Path("/sys/fs/cgroup")  # the limits of a container (version 2)
+PROCESSORS = Path("/proc/cpuinfo")
 
 
 def cores(group: Path = CGROUP) -> int:
@@ -29,10 +29,10 @@ def free_memory(group: Path = CGROUP) -> float:
     """The number of bytes that this process can still allocate, or inf on systems other than Linux."""
     free = math.inf
     with contextlib.suppress(OSError, ValueError):
-        free = int(_entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
+        free = int(entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
     with contextlib.suppress(OSError, ValueError):
         limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        cached = int(_entry(group / "memory.stat", "inactive_file "))  # Linux frees cached files when needed
+        cached = int(entry(group / "memory.stat", "inactive_file "))  # Linux frees cached files when needed
         free = min(free, limit - used + cached)
     return free
 
@@ -85,31 +85,15 @@ def keep_few_kernels() -> None:
         os.environ.setdefault(name, KERNELS_CACHED)
 
 
-def features(processors: Path = Path("/proc/cpuinfo")) -> set[str]:
-    """The CPU flags in /proc/cpuinfo, or an empty set if this file can't be read."""
-    with contextlib.suppress(OSError):
-        return set(_entry(processors, "flags").split())
-    return set()
-
-
-def processor(processors: Path = Path("/proc/cpuinfo")) -> str:
+def processor() -> str:
     """The name of the processor."""
     with contextlib.suppress(OSError):
-        if name := _entry(processors, "model name").lstrip("\t :"):
+        if name := entry(PROCESSORS, "model name").lstrip("\t :"):
             return name
     return platform.processor() or platform.machine()
 
 
-def _entry(file: Path, name: str) -> str:
+def entry(file: Path, name: str) -> str:
     """The text after `name` in the first line that starts with `name`, or "" if there is no such line."""
     with file.open(encoding="utf-8") as lines:
         return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
-
-
-def use_wide_registers() -> None:
-    """Make CTranslate2 use AVX-512 if the CPU has it. This must be called before a translator is created.
-
-    By default, CTranslate2 uses AVX-512 on Intel CPUs only. Does nothing if the user has set CT2_FORCE_CPU_ISA.
-    """
-    if features() >= AVX512:
-        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")

@@ -3,9 +3,8 @@
 import pytest
 
 from command_line import run
-from transduce.evaluation.scores import tokenised_bleu
 from transduce.system.errors import UserError
-from transduce.wings.paper.paper_bleu import moses_tokenizer, paper_bleu, split_compounds
+from transduce.wings.paper.paper_bleu import moses_tokenizer, paper_bleu, split_compounds, tokenised_bleu
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from forked import COMMAND
 from models import make_model
 from servers import Echo, Server, serving, store_of
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.loading import Scores, load, summarize
+from transduce.decoding.loading import Scores, load
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UnusableModelError, UserError
@@ -38,7 +38,7 @@ from transduce.wings.serving.api import application
 from transduce.wings.serving.catalogue import Catalogue, Catalogues, named_folders
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits, memory_from
-from transduce.wings.serving.models import Model, State, Version
+from transduce.wings.serving.models import Model, State, Version, summarize
 from transduce.wings.serving.store import ModelStore
 
 ASKED = {"q": "ka lo", "source": "ka", "target": "zu"}

@@ -27,8 +27,9 @@ from transduce.system.cache import cache_folder, remembered_digest
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, verify
-from transduce.system.machine import cores, use_wide_registers
+from transduce.system.machine import cores
 from transduce.system.profiling import phase
+from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.formats import max_positions, refuse_config
 
 if TYPE_CHECKING:

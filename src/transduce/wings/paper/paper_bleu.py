@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from transduce.evaluation.scores import tokenised_bleu
+from sacrebleu.metrics.bleu import BLEU
+
+from transduce.evaluation.scores import check_counts
 from transduce.system.errors import UserError
 
 LANGUAGES = "de", "fr"  # target languages in the paper
@@ -27,6 +29,13 @@ def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]
         return tokenised_bleu(*([split_compounds(tokenizer(text)) for text in side] for side in sides))
 
     return score
+
+
+def tokenised_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Unsmoothed BLEU of tokenised text, as multi-bleu.perl computes it. Raises UserError as `paper_bleu` says."""
+    check_counts(hypotheses, references)
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    return float(metric.corpus_score(list(hypotheses), [list(references)]).score)
 
 
 def split_compounds(text: str) -> str:

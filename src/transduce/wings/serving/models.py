@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
-from transduce.decoding.loading import Scores, export_engine, summarize
+from transduce.decoding.directions import directions_of
+from transduce.decoding.loading import Scores, describe_models, export_engine, scores_of
 from transduce.decoding.translator import Translator
+from transduce.system.cache import remembered_digest
 from transduce.system.errors import UnusableModelError, UserError
-from transduce.system.files import MANIFEST, digest, read_manifest
+from transduce.system.files import MANIFEST, digest, read_manifest, verify
 from transduce.text.languages import Direction
 from transduce.wings.inspection.maps import attention_of
 from transduce.wings.inspection.picture import picture_of
@@ -79,6 +81,28 @@ class Version:
         return picture_of(
             model, attention_of(model, translator.tokenizer, text, translator.config, direction.source)
         ).json()
+
+
+class Summary(NamedTuple):
+    """What is known about a model or an export without loading its weights."""
+
+    directions: list[Direction]
+    scores: Scores  # empty if there is one direction
+    weight_bytes: int  # of the files that hold the weights
+
+
+def summarize(folder: Path) -> Summary:
+    """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
+    model = describe_models([folder], {}, is_export=export_engine(folder) is not None)
+    if model.descriptions:
+        verify(
+            model.descriptions[0].weights.parent, hashes=True, remembered=remembered_digest, only=model_folder.WEIGHTS
+        )
+        size = model.descriptions[0].size
+    else:
+        size = sum(entry.size for entry in read_manifest(folder).values())
+    data = model.config.data
+    return Summary(directions_of(data), scores_of(folder) if data.directions else Scores(), size)
 
 
 @dataclass(eq=False)

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 
-from transduce.decoding.loading import Scores, summarize
+from transduce.decoding.loading import Scores
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.machine import return_memory
 from transduce.wings.serving.catalogue import Catalogues, Route
-from transduce.wings.serving.models import Model, Served, State, Version
+from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
 NICENESS = 5  # of the loading thread: about a third of a normal thread's share
