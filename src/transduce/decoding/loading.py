@@ -63,7 +63,7 @@ def load(
             "model folders."
         )
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
-    model = describe_models(paths, options, is_export=bool(export))
+    model = describe_models(paths, options)
     model = model._replace(device=device, threads=threads, required=engine != "auto")
     for name in AUTOMATIC if engine == "auto" else [engine]:
         opened: Engine | Refusal = resolve_name(export or ENGINES[name])(model)
@@ -138,9 +138,9 @@ def _confidence(folder: Path) -> Confidence | None:
         return None
 
 
-def describe_models(paths: list[Path], options: Mapping[str, Any], *, is_export: bool) -> ModelToOpen:
+def describe_models(paths: list[Path], options: Mapping[str, Any]) -> ModelToOpen:
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
-    if is_export:
+    if export_engine(paths[0]):
         verify(paths[0], hashes=True, remembered=remembered_digest, but=model_folder.NOT_NEEDED)
         config, descriptions = model_folder.read_config(paths[0]), []
     else:

@@ -39,13 +39,13 @@ def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Coll
     if not data.corpora:
         raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
     if data.directions:
-        named = (Direction(*languages_in(data, corpus))._asdict() for corpus in data.corpora)
+        named = (languages_in(data, corpus)._asdict() for corpus in data.corpora)
         corpora = tuple(dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True))
         data = dataclasses.replace(data, corpora=corpora)
         _check_multilingual(data, replayed)
     known = {code for code in (data.source, data.target) if code not in (DataConfig().source, DataConfig().target)}
     for corpus in data.corpora:
-        languages = Direction(*languages_in(data, corpus))
+        languages = languages_in(data, corpus)
         both = zip(languages, (data.source, data.target), strict=True)
         if not data.directions and any(model in known and not nearest_code(code, [model]) for code, model in both):
             raise UserError(
@@ -135,9 +135,9 @@ def data_of(data: DataConfig, corpus: CorpusConfig) -> DataConfig:
     return dataclasses.replace(data, source=source, target=target)
 
 
-def languages_in(data: DataConfig, corpus: CorpusConfig) -> tuple[str, str]:
+def languages_in(data: DataConfig, corpus: CorpusConfig) -> Direction:
     """The language codes of the two texts of each pair of a corpus."""
-    return corpus.source or data.source, corpus.target or data.target
+    return Direction(corpus.source or data.source, corpus.target or data.target)
 
 
 def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:

@@ -30,7 +30,6 @@ from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
-from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
 from transduce.text.rules import CHARACTERS
 from transduce.tokens.store import write_store
@@ -58,7 +57,7 @@ def prepare(
     """
     began = time.monotonic()
     replay = Replay.open(data) if data.replay else None
-    languages = {code for each in data.corpora for code in Direction(*languages_in(data, each)).as_codes}
+    languages = {code for each in data.corpora for code in languages_in(data, each).as_codes}
     if replay and languages <= replay.languages:
         cause = "data.replay is for a corpus with a new language, and this corpus has none."
         raise UserError(f"{cause} Leave data.replay out.", option="data.replay")

@@ -93,7 +93,7 @@ class Summary(NamedTuple):
 
 def summarize(folder: Path) -> Summary:
     """Check a model folder, and describe it without loading the weights. Raises UserError as `load` does."""
-    model = describe_models([folder], {}, is_export=export_engine(folder) is not None)
+    model = describe_models([folder], {})
     if model.descriptions:
         verify(
             model.descriptions[0].weights.parent, hashes=True, remembered=remembered_digest, only=model_folder.WEIGHTS
