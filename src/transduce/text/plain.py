@@ -236,14 +236,6 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
             raise UserError(f"{output} is also the input; name another file.", option=option)
 
 
-def read_bytes(file: str) -> bytes:
-    """The content of a file. Raises UserError if the file can't be read."""
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise UserError(f"{file} can't be read: {error.strerror or error}.") from None
-
-
 def write_lines(output: Path, lines: Iterable[str]) -> None:
     """Write lines to a file, or to standard output for "-". Raises UserError if the file can't be written.
 
@@ -253,15 +245,6 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
         print_lines(lines)
     else:
         write_parts(output, (f"{line}\n".encode() for line in lines))
-
-
-def write_bytes(output: Path, content: bytes) -> None:
-    """Write bytes to a file, or to standard output for "-". Raises UserError if the file can't be written."""
-    if output == STANDARD_OUTPUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-    else:
-        write_parts(output, [content])
 
 
 def write_parts(output: Path, parts: Iterable[bytes]) -> None:

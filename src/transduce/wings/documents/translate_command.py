@@ -1,13 +1,14 @@
 """`transduce translate` for documents."""
 
 import shutil
+import sys
 from itertools import count as count_from
 from pathlib import Path
 
 from transduce.commands.translate import Call, Flags
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
-from transduce.text.plain import STANDARD_OUTPUT, read_bytes, suffixes, write_bytes
+from transduce.text.plain import STANDARD_OUTPUT, suffixes, write_parts
 from transduce.wings.documents.document import translate_document
 
 
@@ -18,7 +19,7 @@ def run(call: Call) -> None:
         raise UserError(f"{call.input} is a compressed document. Decompress it first.")
     if call.format.is_json or call.format.sentences:
         raise UserError(f"{call.input} is a document: leave out --json, --alignment, --n-best and --sentences.")
-    content = read_bytes(call.input)
+    content = _read(call.input)
     with call.translator() as translator:
         document = translate_document(
             translator,
@@ -29,7 +30,7 @@ def run(call: Call) -> None:
             glossary=call.read_glossary(translator),
         )
         _keep_earlier(call.output, document.content)
-        write_bytes(call.output, document.content)
+        _write(call.output, document.content)
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
         log("There is nothing to translate. Fuzzy messages are left out; --redo also translates translated texts.")
@@ -39,6 +40,14 @@ def run(call: Call) -> None:
     flags.log()
 
 
+def _read(file: str) -> bytes:
+    """The content of a file. Raises UserError if the file can't be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} can't be read: {error.strerror or error}.") from None
+
+
 def _keep_earlier(output: Path, content: bytes) -> None:
     """Copy a file with other content that has the output's place: a person may have corrected it."""
     if output != STANDARD_OUTPUT and output.is_file() and output.read_bytes() != content:
@@ -46,3 +55,12 @@ def _keep_earlier(output: Path, content: bytes) -> None:
         kept = next(path for path in map(output.with_name, names) if not path.exists())
         shutil.copy2(output, kept)
         log(f"The earlier {output} is now {kept}.")
+
+
+def _write(output: Path, content: bytes) -> None:
+    """Write bytes to a file, or to standard output for "-". Raises UserError if the file can't be written."""
+    if output == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        write_parts(output, [content])
