@@ -144,7 +144,8 @@ print(int8.open_engine(ModelToOpen([], [], RunConfig(), None, required=True)).re
 def test_it_refuses_processors_whose_8_bit_products_overflow():
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     said = subprocess.run([sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True)
-    assert said.stdout == "this processor has no exact 8-bit products\n"
+    slow = "8-bit products are no faster than 32-bit products on this processor\n"  # oneDNN makes them on Intel's alone
+    assert said.stdout in ("this processor has no exact 8-bit products\n", slow)
 
 
 numbers = st.floats(-100, 100, width=32)

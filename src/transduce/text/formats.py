@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 from typing import Literal, NamedTuple, Protocol, cast
 
 from transduce.system.errors import UserError
+from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
 
 TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup with significant white space
@@ -131,5 +132,6 @@ def reader_of(name: str) -> str:
     reader = FILE_FORMATS.get(suffix, Format()).document
     if not reader:
         reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
-        raise UserError(f"{name} can't be translated: {reason}. Known suffixes: {', '.join(document_suffixes())}.")
+        advice = UNREADABLE.get(suffix, f"Known suffixes: {', '.join(document_suffixes())}.")
+        raise UserError(f"{name} can't be translated: {reason}. {advice}")
     return reader

@@ -44,6 +44,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     number = 1  # of the block's first line
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
+        if number == 1 and suffix == ".ts" and lines[0].startswith("<?xml"):  # but train.ts may be Tsonga
+            raise UserError(f"{display_name(file)} is a file of Qt Linguist. Convert it to .xlf: `lconvert`.")
         if not lines[-1]:
             lines.pop()  # the block ends in a line feed
         number += len(lines)

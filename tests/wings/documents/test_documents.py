@@ -24,7 +24,7 @@ from transduce.text.pairs import read_pairs
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.documents.document import Document, translate_document
 from transduce.wings.documents.plurals import Plurals, plurals
-from transduce.wings.documents.po import read_translated_po
+from transduce.wings.documents.po import CREDITS, read_translated_po
 from transduce.wings.documents.xliff import read_translated_xliff
 from transduce.wings.inline.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.wings.inline.segments import split
@@ -379,7 +379,7 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
     assert [pair[:2] for pair in read_translated_po([text.encode()], "a.po", "de")] == [
         (e.msgid, e.msgstr) for e in clear if e.msgstr
     ]
-    missing = [entry for entry in clear if not entry.msgstr and entry.msgid.strip()]
+    missing = [e for e in clear if not e.msgstr and e.msgid.strip() and e.msgid not in CREDITS]
     assert document.texts == [entry.msgid for entry in missing]
     translations = [data.draw(STRINGS | WRAPPED) for _ in missing]
     filled = polib.pofile(document.write(translations).decode())
@@ -500,12 +500,20 @@ def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None
 
 def test_only_the_header_of_a_template_gets_a_charset() -> None:
     message = 'msgid "Replace charset=CHARSET."\nmsgstr ""\n'
-    for charset in ("UTF-8", "CHARSET"):
+    for charset in ("UTF-8", "CHARSET", "ASCII", "us-ascii"):
         header = f'# charset=CHARSET\nmsgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={charset}\\n"\n\n'
-        written = read("a.po", header + message).write(["Ersetze charset=CHARSET."]).decode()
-        assert written == header.replace("CHARSET\\n", "UTF-8\\n") + message.replace(
-            'r ""', 'r "Ersetze charset=CHARSET."'
+        written = read("a.po", header + message).write(["Ersetze charset=CHARSET: ö."]).decode()
+        assert written == header.replace(f"{charset}\\n", "UTF-8\\n") + message.replace(
+            'r ""', 'r "Ersetze charset=CHARSET: ö."'
         )
+
+
+def test_what_other_programs_write_into_messages() -> None:
+    header = 'msgid ""\nmsgstr "X-Language: {}\\n"\n\n'
+    messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
+    assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
+    with pytest.raises(UserError, match="fr_FR"):
+        read("a.po", header.format("fr_FR") + messages)
 
 
 def test_new_targets_have_codes_with_hyphens() -> None:
@@ -616,6 +624,22 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
     document = XLIFF2.replace("<segment><source>Two", f'<segment state="{state}"><source>Two')
     assert len(read("a2.xliff", document).texts) == 1 + count
     assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
+
+
+def test_what_a_person_approved_stays() -> None:
+    unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
+    states = [(' approved="yes"', "A", ""), ("", "B", ' state="signed-off"'), ("", "C", ' state="translated"')]
+    file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
+    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["C"]
+    newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
+    assert len(read("a2.xliff", newer, redo=True).texts) == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
+
+
+def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
+    unit = '<trans-unit><source> Updated <x id="1"/>\n   now\n  </source></trans-unit>'
+    file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    filled = written(read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt"))
+    assert '<target> Updated <x id="1"/> jetzt\n  </target>' in filled
 
 
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
@@ -1093,9 +1117,12 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     translated.write_text("Corrected again")
     status, _, said = run(capsys, *arguments, "--output", translated)
     assert "Corrected again" in translated.with_name("out.po.bak1").read_text()
+    (tmp_path / "a.ts").write_text('<?xml version="1.0"?>\n')
     for name, why in {
         "a.sdlxliff": "Export it from your translation tool",
         "a.jsonl": "table",
+        "a.json": "Convert it to .po or .xlf",
+        str(tmp_path / "a.ts"): "a file of Qt Linguist",
         "a.csv.gz": "table",
     }.items():
         status, _, refused = run(capsys, "translate", model, "--input", name)

@@ -297,6 +297,7 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("http://日本語.jpのサイトです。www.한국.kr에서", ["http://日本語.jp", "www.한국.kr"]),
         ("请联系a@b.org，谢谢 josé@b.org", ["a@b.org", "josé@b.org"]),
         ("Don&#8217;t, caf&eacute; &amp; bar", ["&amp;"]),
+        ("Click <0>here</0> or <1/>, I <3 you> and 1 <2 3> 2", ["<0>", "</0>", "<1/>"]),
     ],
 )
 def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
@@ -313,9 +314,9 @@ def test_in_xml_an_element_like_an_empty_one_of_html_may_have_text(text: str, ki
 
 
 def test_escaped_tags_are_tags() -> None:
-    masked = mask("Click &lt;b&gt;here&lt;/b&gt; or &lt;br/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", markup=True)
-    assert masked.text == "Click here or <br/> <name> <me@a.org> < 3"
-    assert [mark.opening for mark in masked.marks] == ["&lt;b&gt;", "&lt;br/&gt;", "me@a.org"]
+    masked = mask("Click &lt;b&gt;here&lt;/b&gt; or &lt;1/&gt; &lt;name> &lt;me@a.org&gt; &lt; 3", markup=True)
+    assert masked.text == "Click here or <1/> <name> <me@a.org> < 3"
+    assert [mark.opening for mark in masked.marks] == ["&lt;b&gt;", "&lt;1/&gt;", "me@a.org"]
     assert not intact("a &lt;b&gt;b&lt;/b&gt;", "a &lt;b&gt;b", markup=True)
 
 
@@ -431,6 +432,8 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
         'He <x id="1"/> &amp; she',
         'He <x id="1"/> – she',
         "He <b> </b> said",
+        'the <x id="1"/> <x id="2"/> <x id="3"/> dog',
+        "the <x/> <g>dog</g>",
     ],
 )
 def test_a_blank_behind_a_tag_stays_where_blanks_count(text: str) -> None:

@@ -10,6 +10,7 @@ from transduce.wings.inline.events import (
     ENTITY,
     MARKUP_BLANKS,
     PLACEHOLDER,
+    TAG_NAME,
     Event,
     EventKind,
     text_event,
@@ -25,7 +26,7 @@ MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])
 OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
-ESCAPED_TAG = r"&lt;(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
+ESCAPED_TAG = rf"&lt;(?P<slash>/?){TAG_NAME}(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
 IN_MARKUP = re.compile(f"{ESCAPED_TAG} | {PLACEHOLDER}", re.VERBOSE)
 
 

@@ -13,8 +13,9 @@ from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.inline.placeholders import intact
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
-HEADER_LANGUAGE = re.compile(r"^Language:[ \t]*([\w@-]*)", re.MULTILINE)
-TEMPLATE_CHARSET = b"CHARSET"  # placeholder in templates, which are ASCII
+HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]*)", re.MULTILINE)  # X-Language: by Qt
+OPEN_CHARSETS = (b"CHARSET", b"ASCII", b"US-ASCII")  # of templates and of files that msginit makes from them
+CREDITS = ("translator-credits", "translator_credits")  # stand for the translators' names in GNOME's files
 STRING_LINE = re.compile(
     r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
@@ -57,9 +58,9 @@ def read_po(file: DocumentFile) -> Document:
     """
     text, codec = decode(file.content, file.name, _declared(file.content))
     declared = HEADER_CHARSET.search(file.content, 0, HEADER_BYTES)
-    if declared and declared[1] == TEMPLATE_CHARSET:  # our translations may be in any script
+    if declared and declared[1].upper() in OPEN_CHARSETS:  # our translations may be in any script
         header = declared[0].decode(codec)
-        text = text.replace(header, header.replace(TEMPLATE_CHARSET.decode(), "UTF-8"), 1)
+        text = text.replace(header, header.removesuffix(declared[1].decode()) + "UTF-8", 1)
     newline = "\r\n" if "\r\n" in text else "\n"
     messages = _translatable(text.split("\n"), file.name, file.target)
     slots = (_slots(message, forms, newline, redo=file.redo) for message, forms in messages)
@@ -85,7 +86,7 @@ def read_translated_po(
 
 def _declared(content: bytes) -> str | None:
     match = HEADER_CHARSET.search(content, 0, HEADER_BYTES)
-    return match[1].decode() if match and match[1] != TEMPLATE_CHARSET else None
+    return match[1].decode() if match and match[1].upper() not in OPEN_CHARSETS else None
 
 
 def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
@@ -176,7 +177,7 @@ def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> It
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many
         string = message.translations.get(number)
-        if not text.strip() or (string and string.value and not redo):
+        if not text.strip() or text in CREDITS or (string and string.value and not redo):
             continue
         keyword = f"msgstr[{number}] " if "msgid_plural" in message.strings else "msgstr "
         before = "" if string else newline + keyword

@@ -27,7 +27,9 @@ from transduce.wings.documents.xml import (
     indentation,
     source_text,
 )
+from transduce.wings.inline.blocks import BLOCK_TAG
 from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
@@ -124,20 +126,31 @@ def segment_text(raw: str, name: str, line: int) -> str:
 
 
 def _without_formatting(raw: str) -> str:
-    """Remove the tags of a segment, and the content of formatting elements. Two blanks around such an element join."""
-    parts, depth, done = [""], 0, 0  # parts: the texts between formatting elements; depth: of nested ones
+    """Remove the tags of a segment, and the content of formatting elements.
+
+    Two blanks around such an element join. Words around a line break or the tag of a block get a blank between them.
+    """
+    parts, codes, depth, done = [""], [(0, 0)], 0, 0  # codes: spans of formatting elements, each before its part
     for tag in TAG.finditer(raw):
         parts[-1] += raw[done : tag.start()] if not depth else ""
         done = tag.end()
         if tag["formatting"] and tag["close"]:
             depth -= 1
+            codes[-1] = codes[-1][0], done
         elif tag["formatting"]:
-            parts += [""] * (not depth)
+            if not depth:
+                parts.append("")
+                codes.append(tag.span())
             depth += tag["empty"] is None
     parts[-1] += raw[done:]
-    text = parts[0]
-    for part in parts[1:]:
-        text += part[1:] if text[-1:].isspace() and part[:1].isspace() else part
+    text, is_block = "", False
+    for part, code in zip(parts, codes, strict=True):
+        is_block |= BLOCK_TAG.match(raw, *code) is not None
+        if text[-1:].isspace() and part[:1].isspace():
+            text += part[1:]
+        else:
+            text += " " * bool(is_block and BLANK_BEHIND.match(text[-1:]) and BLANK_BEFORE.match(part)) + part
+        is_block &= not part
     return text
 
 

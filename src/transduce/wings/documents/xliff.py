@@ -18,12 +18,14 @@ from transduce.wings.documents.xml import (
     indentation,
     source_text,
 )
+from transduce.wings.inline.blocks import spaced
 from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
 MAX_LEVELS = 20  # of elements in a unit, around its segments
 UNTRANSLATED_STATES = ("new", "needs-translation", "initial")  # of a target in 1.x, of a segment in 2.x
+APPROVED_STATES = ("final", "signed-off")
 
 
 class _Segment(NamedTuple):
@@ -43,14 +45,19 @@ class _Segment(NamedTuple):
     def is_translated(self) -> bool:
         return has_text(self.translation) and self.states.isdisjoint(UNTRANSLATED_STATES)
 
+    @property
+    def is_approved(self) -> bool:
+        approved = self.unit.attributes.get("approved") == "yes" or not self.states.isdisjoint(APPROVED_STATES)
+        return approved and self.is_translated
+
 
 def read_xliff(file: DocumentFile) -> Document:
-    """The untranslated units, or all units if `file.redo` is true, except for units with translate="no"."""
+    """The untranslated units; if `file.redo` is true, also those translated but not approved. Not translate="no"."""
     text, codec = decode_xml(file.content, file.name)
     slots = [
         _slot(text, segment, file.target)
         for segment in _segments([file.content], file.name, file.source, file.target)
-        if file.redo or not segment.is_translated
+        if not (segment.is_approved if file.redo else segment.is_translated)
     ]
     return Document(file.name, text, codec, tuple(slots))
 
@@ -69,7 +76,7 @@ def read_translated_xliff(content: Iterable[bytes], name: str, source: str, targ
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
-    return mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup").text
+    return spaced(mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup"))
 
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:

@@ -20,11 +20,12 @@ XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
 INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
-    *("srclang", "state", "translate", "xml:space", "restype", "target-language", "trgLang"),
+    *("srclang", "state", "approved", "translate", "xml:space", "restype", "target-language", "trgLang"),
 )
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
+XML_BLANKS = " \t\r\n"
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
@@ -223,7 +224,11 @@ def as_content(translation: str, source: str) -> str:
     if WHOLE_CDATA.fullmatch(source):
         return f"<![CDATA[{ILLEGAL_CHARACTER.sub('', translation).replace(']]>', ']]]]><![CDATA[>')}]]>"
     escaped = HIDDEN_END.sub(lambda end: end[0] if end[0] == "]]>" else "]]&gt;", translation)
-    return ILLEGAL_CHARACTER.sub("", escaped)
+    content = ILLEGAL_CHARACTER.sub("", escaped)
+    if "\n" not in source:
+        return content
+    begin, end = len(source) - len(source.lstrip(XML_BLANKS)), len(source.rstrip(XML_BLANKS))
+    return source[:begin] + content.strip(XML_BLANKS) + source[end:]  # `source_text` has removed these blanks
 
 
 def _declared(content: bytes) -> str | None:

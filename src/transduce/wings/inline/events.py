@@ -53,7 +53,8 @@ LIGHT_MARKUP = r"""
     | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
 """
 IN_CUES = r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>) | (?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)"  # in WebVTT
-PLAIN_TAG = r"""<(?P<slash>/?)(?P<name>[A-Za-z][\w:.-]*+)(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
+TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"  # <0>text</0> is usual in JavaScript
+PLAIN_TAG = rf"""<(?P<slash>/?){TAG_NAME}(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
 LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
 STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 from transduce.config.schema import PLACEHOLDER_TOKENS
+from transduce.wings.inline.blocks import spaced
 from transduce.wings.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
@@ -39,7 +40,7 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
         tokens.get(mark.opening) for mark in target_words
     ):
         return None
-    return _replaced(masked_source, tokens).text, _replaced(masked_target, tokens).text
+    return spaced(_replaced(masked_source, tokens)), spaced(_replaced(masked_target, tokens))
 
 
 def have_same_tokens(source: str, target: str) -> bool:

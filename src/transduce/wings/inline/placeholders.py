@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from transduce.tokens.spans import Span
 from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, VOWEL_SIGNS, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
@@ -22,8 +23,6 @@ BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STO
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
-
-Span = tuple[int, int]
 
 
 class Mark(NamedTuple):
@@ -222,7 +221,8 @@ class _Builder:
         if text[0] == " " and self.parts[-1][-1:].isspace():
             if is_behind_point:
                 self.marks[-1] = last._replace(after=True)
-            text = text[1:] if self.collapse or (is_behind_point and BLANK_BEFORE.match(text, 1)) else text
+            is_restored = BLANK_BEFORE.match(text, 1) or (text == " " and self.text.startswith("<", self.done))
+            text = text[1:] if self.collapse or (is_behind_point and is_restored) else text
         elif is_behind_point and re.match(rf"[{NO_BLANK}{'.,:;!?' * last.before}]", text):  # a word may come there
             self.marks[-1] = last._replace(after=True)
         self._add(text)

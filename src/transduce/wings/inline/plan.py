@@ -14,6 +14,7 @@ from transduce.decoding.registry import GLOSSARY
 from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, TERM, Group, Link, Translation, TranslationOptions
 from transduce.text.formats import TextKind
 from transduce.tokens.spans import Span
+from transduce.wings.inline.blocks import cut_at_blocks
 from transduce.wings.inline.events import speller
 from transduce.wings.inline.gaps import target_gaps
 from transduce.wings.inline.numbers import same_numbers
@@ -98,7 +99,7 @@ class Plan:
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
             for text, kind in distinct
         ]
-        spans = [split(each.text, language) if language else whole(each.text) for each in masked]
+        spans = [cut_at_blocks(each, split(each.text, language)) if language else whole(each.text) for each in masked]
         # Measuring all sentences in one call is faster.
         long = self._too_long(
             [each.text[slice(*span)] for each, its in zip(masked, spans, strict=True) for span in its]

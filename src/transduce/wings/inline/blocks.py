@@ -1,0 +1,50 @@
+"""Finds the tags of blocks and line breaks, such as `<li>` and `<br>`, in masked texts.
+
+The words before and behind such a tag belong to different sentences.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+
+from transduce.tokens.spans import Span
+from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND, Masked, Patch, weave
+
+NAMES = r"(?:p|div|[bht]r|li|[uod]l|d[dt]|t[dh]|table|thead|tbody|caption|h[1-6]|blockquote|section|note)(?![\w.:-])"
+# In XLIFF and TMX, elements can also stand for tags: <x ctype="lb"/>, <ph>&lt;br/&gt;</ph>.
+BLOCK_TAG = re.compile(
+    rf"""(?:<|&lt;)/?{NAMES}
+    | <(?:\w+:)?(?:x|g|ph|it|ut|bpt|ept|bx|ex|pc|sc|ec)\b
+        [^\n]*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+BREAK = re.compile("(?:<|&lt;)/?[bh]r", re.IGNORECASE)  # "<table>" in plain text may also be a placeholder
+
+
+def edges(masked: Masked) -> list[int]:
+    """The places in a masked text that the tags of blocks separate, in order."""
+    blocks = [
+        mark
+        for mark in masked.marks
+        if BLOCK_TAG.match(mark.opening) and (mark.kind != "word" or BREAK.match(mark.opening))
+    ]
+    return sorted({edge for mark in blocks for edge in (mark.begin, mark.end)})
+
+
+def cut_at_blocks(masked: Masked, spans: Sequence[Span]) -> list[Span]:
+    """Cut the spans of sentences at the tags of blocks."""
+    found, parts = edges(masked), list[Span]()
+    for begin, end in spans:
+        inside = found[bisect_right(found, begin) : bisect_left(found, end)]
+        for first, last in pairwise([begin, *inside, end]):
+            part = masked.text[first:last]
+            if part.strip():
+                parts.append((first + len(part) - len(part.lstrip()), first + len(part.rstrip())))
+    return parts
+
+
+def spaced(masked: Masked) -> str:
+    """The masked text, with a blank where the tag of a block was all that separated two words."""
+    places = (edge for edge in edges(masked) if BLANK_BEHIND.match(masked.text[edge - 1 : edge]))
+    return weave(masked.text, [Patch(edge, edge, " ") for edge in places if BLANK_BEFORE.match(masked.text, edge)])

@@ -1,0 +1,83 @@
+"""The tags of blocks and line breaks separate texts, whatever the file."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.decoding.types import Link, Translation, TranslationOptions
+from transduce.text.formats import TextKind
+from transduce.text.pairs import read_pairs
+from transduce.wings.inline.blocks import spaced
+from transduce.wings.inline.placeholders import mask
+from transduce.wings.inline.plan import Plan
+
+BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags around a text
+    "HTML in a message": ("plain", "<li>", "</li>"),
+    "HTML in XML": ("markup", "<td class='a'>", "</td>"),
+    "escaped HTML": ("preserved", "&lt;p&gt;", "&lt;/p&gt;"),
+    "a line break in a message": ("plain", "", "<br>"),
+    "an escaped line break": ("markup", "", "&lt;br/&gt;"),
+    "the type of an element": ("markup", '<x id="1" ctype="lb"/>', ""),
+    "the type of a pair": ("preserved", '<g id="1" ctype="x-li">', "</g>"),
+    "code in an element": ("markup", '<bpt id="1">&lt;li&gt;</bpt>', '<ept id="1">&lt;/li&gt;</ept>'),
+    "what an element shows": ("markup", '<x id="START_ITEM" equiv-text="&lt;li&gt;"/>', ""),
+    "XLIFF 2": ("markup", '<ph id="1" type="fmt" subType="xlf:lb"/>', ""),
+}
+
+
+def in_capitals(sentences: Sequence[str], *_: object) -> list[Translation]:
+    """An engine that translates each word into two words, and aligns none."""
+    doubled = (re.sub("[a-z]+", lambda word: f"{word[0]} {word[0]}".upper(), sentence) for sentence in sentences)
+    return [Translation(text, 0.0, ()) for text in doubled]
+
+
+@given(st.sampled_from([*BLOCKS]), st.lists(st.sampled_from(["one dog", "two", "a cat runs"]), min_size=1, max_size=5))
+def test_the_text_of_a_block_stays_in_it(name: str, texts: list[str]) -> None:
+    kind, before, behind = BLOCKS[name]
+    plan = Plan(["".join(f"{before}{text}{behind}" for text in texts)], "en", kinds=[kind])
+    assert plan.sentences == texts
+    (translation,) = plan.assemble(plan.translate(in_capitals))
+    words = (" ".join(f"{word} {word}" for word in text.upper().split()) for text in texts)
+    assert translation.text == "".join(f"{before}{text}{behind}" for text in words)
+    assert translation.flags == ()
+
+
+@pytest.mark.parametrize("text", ["Join <table> to <b>a table</b>", "A<sup>p</sup> and <pre>x</pre>", "a <path/> b"])
+def test_other_tags_stay_in_their_sentence(text: str) -> None:
+    assert Plan([text], "en").sentences[0] == mask(text).text
+
+
+@pytest.mark.parametrize(
+    ("segment", "said"),
+    [
+        ("One dog<ph>&lt;br/&gt;</ph>two", "One dog two"),
+        ('<bpt i="1">&lt;li&gt;</bpt>One<ept i="1"/><it>&lt;b&gt;</it><ph>&lt;/li&gt;</ph>two', "One two"),
+        ("One, <ph>&lt;br/&gt;</ph>two<ph>&lt;br/&gt;</ph>.", "One, two."),
+        ("One<ph>&lt;i&gt;</ph>s", "Ones"),
+        ("一。<ph>&lt;br/&gt;</ph>二", "一。二"),
+    ],
+)
+def test_a_corpus_has_a_blank_for_a_block(segment: str, said: str, tmp_path: Path) -> None:
+    memory, xliff = tmp_path / "a.tmx", tmp_path / "a.xlf"
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>{segment}</seg></tuv>' for code in ("en", "de"))
+    memory.write_text(f'<tmx version="1.4"><header srclang="en"/><body><tu>{variants}</tu></body></tmx>')
+    unit = f"<trans-unit><source>{segment}</source><target>{segment}</target></trans-unit>".replace(" i=", " id=")
+    xliff.write_text(f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>')
+    for file in (memory, xliff):
+        assert [pair[:2] for pair in read_pairs([str(file)], ("en", "de"))] == [(said, said)]
+
+
+def test_masked_texts_of_a_corpus_have_a_blank_for_a_block() -> None:
+    assert spaced(mask("<li>One dog</li><li>two cats</li>")) == "One dog two cats"
+    assert spaced(mask("<b>O</b>ne <p> dog</p>")) == "One  dog"
+
+
+def test_a_link_in_a_block_is_moved_with_it() -> None:
+    plan = Plan(["<p>One</p><p>dog</p>"], "en", options=TranslationOptions(align=True))
+    translations = [Translation(text.upper(), 0.0, (), links=(Link((0, 3), (0, 3), 1.0),)) for text in plan.sentences]
+    (whole,) = plan.assemble(translations)
+    assert [whole.text[slice(*link.target)] for link in whole.links] == ["ONE", "DOG"]
