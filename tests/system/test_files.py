@@ -143,6 +143,16 @@ def test_publishing_replaces_what_it_names_and_nothing_else(tmp_path):
     assert not remove_leftovers(tmp_path)
 
 
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path):
+    name = "\U0001f600" * 63
+    for write in write_folder, publish:
+        with write(tmp_path / name) as aside:
+            fill(aside, NEW)
+        assert content(tmp_path / name) == NEW
+    write_text(tmp_path / name / name, "a")
+    assert not remove_leftovers(tmp_path) and not remove_leftovers(tmp_path / name, name)
+
+
 DEATHS = ["os._exit(9)", "os.kill(os.getpid(), signal.SIGKILL)"]
 
 

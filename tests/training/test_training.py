@@ -26,7 +26,7 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import checkpoints_in, step_of
 from transduce.system.errors import UserError
-from transduce.system.files import verify
+from transduce.system.files import verify, write_folder
 from transduce.system.journal import Journal, read_events
 from transduce.tokens import mixture as tokens_mixture
 from transduce.training import loop
@@ -336,6 +336,14 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
     assert (tmp_path / "damaged-step-00000002").is_dir()
     (again,) = written(tmp_path, range(2, 3), float)  # by the training that went on
     (again / file).unlink()
+    assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
+
+
+def test_a_folder_of_something_else_is_no_checkpoint(tmp_path):
+    written(tmp_path, range(1, 2))
+    with write_folder(tmp_path / "step-00000099") as aside:  # as a model in the folder of checkpoints
+        (aside / "model.safetensors").write_bytes(b"x")
+    model = build(MODEL)
     assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
 
 

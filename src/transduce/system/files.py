@@ -27,6 +27,7 @@ from transduce.system.write_errors import is_full, write_error
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
+MAX_STEM = 48  # characters of a name in the names of its temporary versions: file systems allow 255 bytes
 ASIDE = ".aside-"
 
 
@@ -201,7 +202,7 @@ def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = 
     says that no other process writes to `parent`. A `name` restricts this to temporary versions of that file or folder.
     """
     removed = []
-    paths = sorted(Path(parent).glob(f".{glob.escape(name) or '*'}{ASIDE}*"))
+    paths = sorted(Path(parent).glob(f".{glob.escape(name[:MAX_STEM]) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
         with suppress(OSError, UserError), _lock(path, path) as is_held:  # another process may remove it or write to it
             if is_held or sole_writer:
@@ -251,7 +252,7 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
 
 
 def _aside(parent: Path, name: str) -> Path:
-    return parent / f".{name}{ASIDE}{secrets.token_hex(4)}"
+    return parent / f".{name[:MAX_STEM]}{ASIDE}{secrets.token_hex(4)}"
 
 
 def _lock(aside: Path, path: Path) -> AbstractContextManager[bool]:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from transduce.model.build import load_weights
 from transduce.model_folder import WEIGHTS, checkpoints_in, step_of
-from transduce.system.files import verify, write_folder
+from transduce.system.errors import DamagedError
+from transduce.system.files import read_manifest, verify, write_folder
 from transduce.training.distributed import ALONE, Ranks, full_tensor, shard_like
 from transduce.training.update import AVERAGE
 
@@ -64,6 +65,8 @@ def save_checkpoint(
 def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainState:
     """Restore weights, optimizer state and progress. Raises UserError if a file is damaged."""
     verify(path, hashes=True)
+    if missing := {WEIGHTS, OPTIMIZER, STATE} - read_manifest(path).keys():
+        raise DamagedError(f"{path} is no checkpoint: it has no {min(missing)}.")
     load_weights(model, path / WEIGHTS)
     _restore_optimizer(model, optimizer, load_file(path / OPTIMIZER))
     return TrainState(**json.loads((path / STATE).read_text(encoding="utf-8")))

@@ -169,8 +169,14 @@ def _text(data: DataConfig, name: str) -> Any:
     """The value of the option `name`, with absolute paths for comparison."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
-        return [(*map(os.path.abspath, corpus.files), *dataclasses.astuple(corpus)[1:]) for corpus in value]
+        return [(*map(_place, map(os.path.abspath, each.files)), *dataclasses.astuple(each)[1:]) for each in value]
     return [*map(os.path.abspath, value)] if name == "data.valid" else value
+
+
+def _place(file: str) -> Path:
+    """The path of a corpus, but only its end for back-translations, which move with the training."""
+    path = Path(file)
+    return Path(*path.parts[-2:]) if path.parent.name == model_folder.BACK_TRANSLATION else path
 
 
 def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> Prepared:

@@ -8,7 +8,7 @@ import torch
 
 from transduce import model_folder
 from transduce.config.parse import configure, read_recipe, to_toml
-from transduce.config.schema import RunConfig
+from transduce.config.schema import DataConfig, RunConfig
 from transduce.config.settings import Settings
 from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
@@ -27,7 +27,7 @@ from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
 from transduce.training.run_card import add_session, current_session, warn_of_changed_test, warn_of_changed_text
-from transduce.training.start import Fit, start, with_known_languages
+from transduce.training.start import Fit, leftovers, start, with_known_languages
 
 REASON_LINES: dict[Reason, str] = {
     "steps": "Training is finished: all updates are made (train.steps)",
@@ -117,6 +117,7 @@ def lead(
             warn_of_changed_test(out)
         routes = read_routes(config)
         if not is_begun:
+            _check_start(config.data, out)
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
     assert going
@@ -135,6 +136,17 @@ def lead(
             metrics = finish(training, prepared, test, routes, out, reason)
     ranks.agree(None)
     return Result(out, reason, metrics)
+
+
+def _check_start(data: DataConfig, out: Path) -> None:
+    """Raise UserError if the corpora are missing that an interrupted start of this training had."""
+    leftovers(out)  # raises UserError if `out` is no training run
+    translated = out / model_folder.BACK_TRANSLATION
+    if not data.corpora and out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
+        raise UserError(f"{out} has no checkpoint yet. Repeat the whole command that started this training.")
+    if translated.exists() and not any(Path(file).parent == translated for each in data.corpora for file in each.files):
+        cause = f"{translated} was made for this training, which needs the same monolingual text."
+        raise UserError(f"{cause} Name this text again, or choose another output folder.", option="monolingual")
 
 
 def _continued(settings: Settings, out: Path) -> Continued:

@@ -198,6 +198,29 @@ def test_another_corpus_is_refused_where_a_reverse_model_was_trained(place, stra
     assert status and "reversed-0.jsonl was made from other pairs than" in said and not (out / "data").exists()
 
 
+def test_what_an_interrupted_start_needs_is_named(place, straight, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(straight / FOLDER, out / FOLDER)
+    whole = arguments(place, out)
+    for command, why in {
+        ("train", "--out", str(out)): "out has no checkpoint yet. Repeat the whole command that started this training",
+        (*whole[:7], *whole[9:]): "Name this text again, or choose another output folder (--monolingual)",
+    }.items():
+        status, _, said = run(capsys, *command)
+        assert status == 2 and why in said
+    shutil.rmtree(out / FOLDER / "reverse")
+    status, _, said = run(capsys, *whole)
+    assert status == 2 and "was made with a model that is no longer there. Name this model (--reverse)" in said
+    assert not (out / FOLDER / "reverse").exists()
+
+
+def test_a_training_with_back_translations_may_be_moved(place, straight, tmp_path, capsys):
+    moved = tmp_path / "moved"
+    shutil.copytree(straight, moved)
+    status, _, said = run(capsys, *arguments(place, moved))
+    assert status == 0 and "finished" in said, said
+
+
 def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     reverse, out = straight / FOLDER / "reverse", tmp_path / "out"
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse)))
