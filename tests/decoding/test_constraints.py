@@ -254,6 +254,8 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file = tmp_path / "terms.tsv"
     file.write_text("dog\tHund\n\ncat\tKatze\tnoun\n", encoding="utf-8")
     assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund"), Term("cat", "Katze")]
+    file.write_text("# Glossary in tab-separated format -*- coding: utf-8 -*-\ndog\tHund\t\n", encoding="utf-8")
+    assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund")]  # OmegaT's
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
         read_glossary(str(file), ("en", "de"))

@@ -20,6 +20,7 @@ from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
+from transduce.text.file_kinds import PROGRAM_FILES
 from transduce.text.formats import DOCUMENT_SUFFIXES, SPREADSHEET_SUFFIXES, format_of
 from transduce.text.languages import SHARE_OF_WRONG_TEXTS
 from transduce.text.plain import (
@@ -166,7 +167,7 @@ def translate(
             is faster, for Transformers on a CPU; `blockwise` is greedy search with a model.block_size above 1; `auto`
             is ctranslate2 if it translates as well as torch, else torch.
         sentences: Translate each sentence of a line separately; tags and placeholders are preserved.
-        redo: In a bilingual document, also translate texts that already have a translation.
+        redo: In a bilingual document, also translate texts that already have a translation that nobody has approved.
         json: Write a JSON object per line: text, score, tokens, alternatives, flags (reasons to check it) and
             confidence (the probability that the translation is good).
         alignment: Write JSON with word alignments; each links the character spans of a source word and a target word.
@@ -204,6 +205,8 @@ def _job(call: Call) -> Callable[[Call], None]:
     is_document = suffix in DOCUMENT_SUFFIXES
     if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
         raise UserError(f"{call.input} is a table. Save the texts to translate as a text file, with a text per line.")
+    if suffix in PROGRAM_FILES and not is_document:
+        raise UserError(f"{call.input} is a file of a program. Convert it to .po or .xlf, for example with po4a.")
     if call.redo and not is_document:
         raise UserError("--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx.")
     if call.workers is not None and not call.on:

@@ -1,13 +1,14 @@
 """Recognises files that are no text in UTF-8, and says what to do with them."""
 
+import re
+
 SAMPLE_BYTES, MIN_ZEROS = 1024, 16
 OFFICE = "Save the text as .txt, or as .html to keep the formatting."
 TOOLS = "Export it from your translation tool as .xlf or .tmx."
-STRINGS = "Convert it to .po or .xlf, for example with translate-toolkit or po4a."
 UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)
 UNREADABLE |= dict.fromkeys((".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS)
-_STRINGS = (".json", ".xml", ".yml", ".yaml", ".strings", ".stringsdict", ".properties", ".resx", ".tbx")
-UNREADABLE |= dict.fromkeys(_STRINGS, STRINGS)
+PROGRAM_FILES = (".json", ".xml", ".yml", ".yaml", ".strings", ".stringsdict", ".properties", ".resx", ".tbx")
+QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
     b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
     b"\xfd7zXZ": "xz data. Add .xz to the name of the file",

@@ -21,7 +21,7 @@ from typing import IO, Any, NoReturn, cast
 
 from transduce.system.errors import UserError
 from transduce.system.files import write_file
-from transduce.text.file_kinds import UNREADABLE, kind_of, utf_16
+from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
 COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
@@ -44,7 +44,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     number = 1  # of the block's first line
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
-        if number == 1 and suffix == ".ts" and lines[0].startswith("<?xml"):  # but train.ts may be Tsonga
+        if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):  # but train.ts may be Tsonga
             raise UserError(f"{display_name(file)} is a file of Qt Linguist. Convert it to .xlf: `lconvert`.")
         if not lines[-1]:
             lines.pop()  # the block ends in a line feed

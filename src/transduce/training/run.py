@@ -15,7 +15,7 @@ from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, check_utf8, remove_leftovers
+from transduce.system.files import ASIDE, MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
 from transduce.system.machine import keep_few_kernels, keep_memory
 from transduce.system.profiling import phase
@@ -140,9 +140,8 @@ def lead(
 
 def _check_start(data: DataConfig, out: Path) -> None:
     """Raise UserError if the corpora are missing that an interrupted start of this training had."""
-    leftovers(out)  # raises UserError if `out` is no training run
     translated = out / model_folder.BACK_TRANSLATION
-    if not data.corpora and out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
+    if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
         raise UserError(f"{out} has no checkpoint yet. Repeat the whole command that started this training.")
     if translated.exists() and not any(Path(file).parent == translated for each in data.corpora for file in each.files):
         cause = f"{translated} was made for this training, which needs the same monolingual text."

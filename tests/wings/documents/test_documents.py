@@ -509,7 +509,7 @@ def test_only_the_header_of_a_template_gets_a_charset() -> None:
 
 
 def test_what_other_programs_write_into_messages() -> None:
-    header = 'msgid ""\nmsgstr "X-Language: {}\\n"\n\n'
+    header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
     messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
     assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
     with pytest.raises(UserError, match="fr_FR"):
@@ -628,18 +628,23 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
 
 def test_what_a_person_approved_stays() -> None:
     unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
-    states = [(' approved="yes"', "A", ""), ("", "B", ' state="signed-off"'), ("", "C", ' state="translated"')]
+    states = [
+        (' approved="yes"', "A", ""),
+        (' approved="yes"', "D", ' state="needs-translation"'),
+        ("", "B", ' state="signed-off"'),
+        ("", "C", ' state="translated"'),
+    ]
     file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
-    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["C"]
+    assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
     newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
     assert len(read("a2.xliff", newer, redo=True).texts) == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
 
 
 def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
-    unit = '<trans-unit><source> Updated <x id="1"/>\n   now\n  </source></trans-unit>'
+    unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
     file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
     filled = written(read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt"))
-    assert '<target> Updated <x id="1"/> jetzt\n  </target>' in filled
+    assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
 
 
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
@@ -1121,7 +1126,7 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     for name, why in {
         "a.sdlxliff": "Export it from your translation tool",
         "a.jsonl": "table",
-        "a.json": "Convert it to .po or .xlf",
+        "a.json": "is a file of a program. Convert it to .po or .xlf",
         str(tmp_path / "a.ts"): "a file of Qt Linguist",
         "a.csv.gz": "table",
     }.items():

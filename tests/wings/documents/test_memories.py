@@ -111,8 +111,10 @@ def test_an_old_code_is_that_of_the_same_language(folder: Path) -> None:
 
 def test_a_region_of_chinese_says_its_script(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("en", "a"), ("zh-CN", "b"), ("zh-TW", "c")]]))
-    for code, target in (("zh_Hans", "b"), ("zh-Hant-HK", "c"), ("zh_Hant", "c"), ("zh-TW", "c")):
+    for code, target in (("zh_Hans", "b"), ("zh-Hant-TW", "c"), ("zh_Hant", "c"), ("zh-TW", "c")):
         assert [pair[:2] for pair in read_pairs([str(file)], ("en", code))] == [("a", target)]
+    with pytest.raises(UserError, match="no unit"):
+        list(read_pairs([str(file)], ("en", "zh-HK")))
 
 
 def test_of_two_regions_the_one_that_was_translated_is_read(folder: Path) -> None:

@@ -20,7 +20,8 @@ BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags aro
     "HTML in XML": ("markup", "<td class='a'>", "</td>"),
     "escaped HTML": ("preserved", "&lt;p&gt;", "&lt;/p&gt;"),
     "a line break in a message": ("plain", "", "<br>"),
-    "an escaped line break": ("markup", "", "&lt;br/&gt;"),
+    "an escaped line break": ("markup", "", "&lt;BR/&gt;"),
+    "an element on two lines": ("markup", '<x id="1"\n ctype="lb"/>', ""),
     "the type of an element": ("markup", '<x id="1" ctype="lb"/>', ""),
     "the type of a pair": ("preserved", '<g id="1" ctype="x-li">', "</g>"),
     "code in an element": ("markup", '<bpt id="1">&lt;li&gt;</bpt>', '<ept id="1">&lt;/li&gt;</ept>'),
@@ -74,6 +75,14 @@ def test_a_corpus_has_a_blank_for_a_block(segment: str, said: str, tmp_path: Pat
 def test_masked_texts_of_a_corpus_have_a_blank_for_a_block() -> None:
     assert spaced(mask("<li>One dog</li><li>two cats</li>")) == "One dog two cats"
     assert spaced(mask("<b>O</b>ne <p> dog</p>")) == "One  dog"
+    assert spaced(mask("One<br>two")) == "One<br>two"  # a placeholder
+
+
+def test_a_line_break_of_chinese_gets_no_blank() -> None:
+    plan = Plan(["一<br>二。三<br/>"], "zh")
+    words = dict(zip("一二三", ("One", "two.", "Three"), strict=True))
+    (whole,) = plan.assemble([Translation(words.get(text.strip("。"), text), 0.0, ()) for text in plan.sentences])
+    assert whole.text == "One<br>two. Three<br/>"
 
 
 def test_a_link_in_a_block_is_moved_with_it() -> None:

@@ -210,7 +210,7 @@ def test_what_an_interrupted_start_needs_is_named(place, straight, tmp_path, cap
         assert status == 2 and why in said
     shutil.rmtree(out / FOLDER / "reverse")
     status, _, said = run(capsys, *whole)
-    assert status == 2 and "was made with a model that is no longer there. Name this model (--reverse)" in said
+    assert status == 2 and "was made with a model in another folder. Name this model (--reverse)" in said
     assert not (out / FOLDER / "reverse").exists()
 
 

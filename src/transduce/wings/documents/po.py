@@ -13,7 +13,7 @@ from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.inline.placeholders import intact
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
-HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]*)", re.MULTILINE)  # X-Language: by Qt
+HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt
 OPEN_CHARSETS = (b"CHARSET", b"ASCII", b"US-ASCII")  # of templates and of files that msginit makes from them
 CREDITS = ("translator-credits", "translator_credits")  # stand for the translators' names in GNOME's files
 STRING_LINE = re.compile(

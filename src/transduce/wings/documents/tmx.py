@@ -35,6 +35,7 @@ MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
 FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
 TAG = re.compile(rf"<(?P<close>/?+)(?P<formatting>{FORMATTING})?{XML_ATTRIBUTES}(?P<empty>(?<=/))?>")
+REGION = re.compile(r"-(?:[a-z]{2}|\d{3})\b")
 NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 
 
@@ -186,13 +187,14 @@ def language_code(language: str) -> str:
 def language_distance(code: str, wanted: str) -> int | None:
     """0 for equal codes, 1 for "en-US" or "eng" and "en", 2 for "en" and "en-US", None for different languages.
 
-    Codes of a language in the same script, such as "zh-TW" and "zh-Hant", have distance 1, too.
+    "zh-TW" and "zh-Hant" have distance 1, too, because the region implies the script.
     """
     if code == wanted:
         return 0
     code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
-    in_same_script = main_language(code) == main_language(wanted) and script_of(code) == script_of(wanted) != ""
-    if in_same_script or f"{code}-".startswith(f"{wanted}-"):
+    same_script = main_language(code) == main_language(wanted) and script_of(code) == script_of(wanted) != ""
+    regions = {*REGION.findall(code), *REGION.findall(wanted)}
+    if (same_script and len(regions) < 2) or f"{code}-".startswith(f"{wanted}-"):
         return 1
     return 2 if code and wanted.startswith(f"{code}-") else None
 

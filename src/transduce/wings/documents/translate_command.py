@@ -33,7 +33,8 @@ def run(call: Call) -> None:
         _write(call.output, document.content)
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
-        log("There is nothing to translate. Fuzzy messages are left out; --redo also translates translated texts.")
+        left_out = "Fuzzy messages and approved texts are left out"
+        log(f"There is nothing to translate. {left_out}; --redo also translates other translated texts.")
     flags = Flags()
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)

@@ -25,7 +25,6 @@ INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 TAG_BYTES = re.compile(rb"<" + XML_ATTRIBUTES.encode() + rb">")
-XML_BLANKS = " \t\r\n"
 INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
@@ -227,8 +226,8 @@ def as_content(translation: str, source: str) -> str:
     content = ILLEGAL_CHARACTER.sub("", escaped)
     if "\n" not in source:
         return content
-    begin, end = len(source) - len(source.lstrip(XML_BLANKS)), len(source.rstrip(XML_BLANKS))
-    return source[:begin] + content.strip(XML_BLANKS) + source[end:]  # `source_text` has removed these blanks
+    begin, end = len(source) - len(source.lstrip()), len(source.rstrip())
+    return source[:begin] + content.strip() + source[end:]  # `source_text` has removed these blanks
 
 
 def _declared(content: bytes) -> str | None:

@@ -16,25 +16,25 @@ NAMES = r"(?:p|div|[bht]r|li|[uod]l|d[dt]|t[dh]|table|thead|tbody|caption|h[1-6]
 BLOCK_TAG = re.compile(
     rf"""(?:<|&lt;)/?{NAMES}
     | <(?:\w+:)?(?:x|g|ph|it|ut|bpt|ept|bx|ex|pc|sc|ec)\b
-        [^\n]*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
-    re.VERBOSE | re.IGNORECASE,
+        .*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 BREAK = re.compile("(?:<|&lt;)/?[bh]r", re.IGNORECASE)  # "<table>" in plain text may also be a placeholder
 
 
-def edges(masked: Masked) -> list[int]:
-    """The places in a masked text that the tags of blocks separate, in order."""
-    blocks = [
-        mark
-        for mark in masked.marks
-        if BLOCK_TAG.match(mark.opening) and (mark.kind != "word" or BREAK.match(mark.opening))
-    ]
-    return sorted({edge for mark in blocks for edge in (mark.begin, mark.end)})
+def edges(masked: Masked, *, with_words: bool) -> list[int]:
+    """The places in a masked text that the tags of blocks separate, in order.
+
+    `with_words` tells whether line breaks count that are placeholders, since they have no closing tag.
+    """
+    blocks = (mark for mark in masked.marks if BLOCK_TAG.match(mark.opening))
+    counted = (mark for mark in blocks if mark.kind != "word" or (with_words and BREAK.match(mark.opening)))
+    return sorted({edge for mark in counted for edge in (mark.begin, mark.end)})
 
 
 def cut_at_blocks(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     """Cut the spans of sentences at the tags of blocks."""
-    found, parts = edges(masked), list[Span]()
+    found, parts = edges(masked, with_words=True), list[Span]()
     for begin, end in spans:
         inside = found[bisect_right(found, begin) : bisect_left(found, end)]
         for first, last in pairwise([begin, *inside, end]):
@@ -46,5 +46,6 @@ def cut_at_blocks(masked: Masked, spans: Sequence[Span]) -> list[Span]:
 
 def spaced(masked: Masked) -> str:
     """The masked text, with a blank where the tag of a block was all that separated two words."""
-    places = (edge for edge in edges(masked) if BLANK_BEHIND.match(masked.text[edge - 1 : edge]))
+    found = edges(masked, with_words=False)
+    places = (edge for edge in found if BLANK_BEHIND.match(masked.text[edge - 1 : edge]))
     return weave(masked.text, [Patch(edge, edge, " ") for edge in places if BLANK_BEFORE.match(masked.text, edge)])

@@ -8,6 +8,7 @@ from transduce.wings.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WID
 from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")  # in a sentence after which a blank may be missing
+TAG_ALONE = re.compile("(?:<|&lt;)/?[a-z]", re.IGNORECASE)  # the beginning of a copied part such as <br>
 UNSPACED_CHARACTER = rf"(?![０-９Ａ-Ｚａ-ｚ])[{IDEOGRAPHS}{WIDE_SIGNS}]"
 # The end of a sentence of Chinese or Japanese, and the beginning of the next sentence.
 UNSPACED_BORDER = re.compile(rf"{UNSPACED_CHARACTER}[”’…—]{{0,3}}\n[“‘…—]{{0,3}}{UNSPACED_CHARACTER}")
@@ -19,7 +20,8 @@ def target_gaps(source_gaps: Sequence[str], sources: Sequence[str], translated: 
     for place, (before, after) in enumerate(zip(pairwise(sources), pairwise(translated), strict=True), start=1):
         one, other = after
         is_needed = (BLANK_BEHIND.match(one[-1:]) or one[-1:] in ("'", '"')) and BLANK_BEFORE.match(other)
-        if not gaps[place] and is_needed and BLANKLESS.search(before[0]) and before != after:
+        is_changed = before != after and not any(text in before and TAG_ALONE.match(text) for text in after)
+        if not gaps[place] and is_needed and BLANKLESS.search(before[0]) and is_changed:
             gaps[place] = " "
         elif gaps[place] == " " and _are_joined(*after) and not _are_joined(*before):
             gaps[place] = ""

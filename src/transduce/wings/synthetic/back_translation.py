@@ -88,7 +88,7 @@ def with_back_translations(
     if reverse:
         _check_reverse(reverse, data)
     elif any((folder / name).exists() for name in (MADE, TRANSLATIONS)) and not (folder / REVERSE).exists():
-        raise UserError(f"{folder} was made with a model that is no longer there. Name this model.", option="reverse")
+        raise UserError(f"{folder} was made with a model in another folder. Name this model.", option="reverse")
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
