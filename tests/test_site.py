@@ -145,6 +145,7 @@ def browser() -> Iterator[object]:
     options.binary_location = BROWSER["chromium"]
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
         options.add_argument(argument)
+    options.add_argument("--window-size=1280,900")  # the search is a button in narrow windows
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(BROWSER["chromedriver"]))
     yield driver
