@@ -41,8 +41,9 @@ from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
 from transduce.wings.export import marian, marian_reader
 from transduce.wings.inline.events import NO_BLANK
+from transduce.wings.inline.placeholder_removal import is_text
 from transduce.wings.inline.placeholder_tokens import with_tokens
-from transduce.wings.inline.placeholders import Masked, cut, is_text, mask, original
+from transduce.wings.inline.placeholders import Masked, cut, mask, original
 from transduce.wings.inline.plan import Plan
 from transduce.wings.inline.segments import BULLET, shorten, split, whole_words
 from transduce.wings.parsing.brackets import compare

@@ -4,22 +4,23 @@ import re
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import chain
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from lxml import etree
 
-from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
 from transduce.text.formats import read_document
 from transduce.wings.documents.markup import attribute, pieces, speller
 from transduce.wings.inline.events import IN_ALL, IN_PLAIN_TEXT, events
 from transduce.wings.inline.numbers import same_numbers
-from transduce.wings.inline.placeholder_removal import without_words
+from transduce.wings.inline.placeholder_removal import is_text, without_words
 from transduce.wings.inline.placeholders import (
     Masked,
     cut,
     intact,
-    is_text,
     mask,
     original,
 )
@@ -311,6 +312,21 @@ def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
 )
 def test_in_xml_an_element_like_an_empty_one_of_html_may_have_text(text: str, kinds: list[str]) -> None:
     assert [mark.kind for mark in mask(text, markup=True).marks] == kinds
+
+
+CROSSING = (('<sc id="1"/>', '<ec startRef="1"/>'), ("&lt;b&gt;", "&lt;/b&gt;"), ("<bx rid='2'/>", "<ex rid='2'/>"))
+
+
+@given(st.sampled_from(CROSSING), st.lists(st.sampled_from(["one ", "{} ", "b.", "<u>x</u>"]), min_size=5, max_size=5))
+def test_an_element_stays_a_pair_whatever_crosses_it(tags: tuple[str, str], texts: list[str]) -> None:
+    for order in ((tags[0], "<g>", tags[1], "</g>"), ("<g>", tags[0], "</g>", tags[1])):
+        text = "".join(chain.from_iterable(zip(texts, [*order, ""], strict=True)))
+        marks = mask(text, markup=True, preserve=True).marks
+        assert [mark.kind for mark in marks if mark.opening == "<g>"] in (["pair"], ["word"]), text
+        plan = Plan([text], "en", kinds=["preserved"])
+        said = (" ".join(reversed(sentence.split())) for sentence in plan.sentences)
+        (translation,) = plan.assemble([Translation(each, 0.0, ()) for each in said])
+        etree.fromstring(f"<x>{translation.text}</x>")  # raises an error unless it is well-formed
 
 
 def test_escaped_tags_are_tags() -> None:

@@ -11,6 +11,11 @@ Spell = Callable[[str], str]
 NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")  # beside a placeholder: a word may come there instead
 
 
+def is_text(masked: Masked) -> bool:
+    """Whether a masked text contains letters outside its placeholders."""
+    return any(map(str.isalpha, masked.rest))
+
+
 def without_words(masked: Masked, spell: Spell = str) -> Masked:
     """Remove placeholders, and quotes around them, from a masked text. Marks of kind "point" hold the removed text.
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
 from transduce.tokens.spans import Span
@@ -20,6 +20,7 @@ CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", st
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
 BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
 BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w")
+ELEMENT = re.compile("[^< ]+")  # the name of an XML element, not of an escaped tag or of a pair of empty elements
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
@@ -71,11 +72,6 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
     for order, event in enumerate(events(text, markup=markup)):
         builder.add(order, event)
     return Masked("".join(builder.parts), in_order(builder.marks))
-
-
-def is_text(masked: Masked) -> bool:
-    """Whether a masked text contains letters outside its placeholders."""
-    return any(map(str.isalpha, masked.rest))
 
 
 def weave(
@@ -187,7 +183,8 @@ class _Builder:
         self.names = Counter[str]()  # counts of the open tags
 
     def add(self, order: int, event: Event) -> None:
-        mark = Mark("point", self.length, self.length, event.raw, before=self._may_need(), order=(order, order))
+        may_need = bool(re.match(rf"[\s{NO_BLANK}]", self.parts[-1][-1:]))
+        mark = Mark("point", self.length, self.length, event.raw, before=may_need, order=(order, order))
         self.done += len(event.raw)
         if event.kind == "text":
             self._append(order, event.raw)
@@ -229,7 +226,10 @@ class _Builder:
 
     def _close(self, name: str, mark: Mark) -> None:
         """Pair a closing tag with the last open tag of the same name. Tags between these two stay unpaired."""
-        if not self.names[name]:
+        # What crosses an XML element, such as XLIFF's <sc/> and <ec/>, is no pair, since the element must stay one.
+        later = takewhile(lambda each: each.name != name, reversed(self.opened))
+        crosses = not ELEMENT.fullmatch(name) and any(ELEMENT.fullmatch(each.name) for each in later)
+        if crosses or not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
         while (opened := self.opened.pop()).name != name:
@@ -256,9 +256,6 @@ class _Builder:
         before, after = self.parts[opened.parts - 1][-1:], self.text[self.done : self.done + 1]
         has_text = any(c.isalpha() or c.isspace() for c in content)
         return bool(before.isalnum() or BLANK_BEHIND.match(before)) and not after.isalnum() and not has_text
-
-    def _may_need(self) -> bool:
-        return bool(re.match(rf"[\s{NO_BLANK}]", self.parts[-1][-1:]))
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:

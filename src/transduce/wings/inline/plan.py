@@ -18,7 +18,7 @@ from transduce.wings.inline.blocks import cut_at_blocks
 from transduce.wings.inline.events import speller
 from transduce.wings.inline.gaps import target_gaps
 from transduce.wings.inline.numbers import same_numbers
-from transduce.wings.inline.placeholder_removal import without_words
+from transduce.wings.inline.placeholder_removal import is_text, without_words
 from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
 from transduce.wings.inline.placeholders import (
     Masked,
@@ -26,7 +26,6 @@ from transduce.wings.inline.placeholders import (
     cut,
     in_place,
     intact,
-    is_text,
     mask,
     moved,
     original,

@@ -33,7 +33,8 @@ from transduce.text.rules import (
     Rules,
 )
 from transduce.wings.inline.numbers import numbers_disagree
-from transduce.wings.inline.placeholders import intact, is_text, mask
+from transduce.wings.inline.placeholder_removal import is_text
+from transduce.wings.inline.placeholders import intact, mask
 from transduce.wings.rules.identify import identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
