@@ -144,14 +144,15 @@ def _without_formatting(raw: str) -> str:
                 codes.append(tag.span())
             depth += tag["empty"] is None
     parts[-1] += raw[done:]
-    text, is_block = "", False
+    text, between = "", list[tuple[int, int]]()  # between: the formatting elements behind the text so far
     for part, code in zip(parts, codes, strict=True):
-        is_block |= BLOCK_TAG.match(raw, *code) is not None
+        between.append(code)
         if text[-1:].isspace() and part[:1].isspace():
-            text += part[1:]
-        else:
-            text += " " * bool(is_block and BLANK_BEHIND.match(text[-1:]) and BLANK_BEFORE.match(part)) + part
-        is_block &= not part
+            part = part[1:]
+        elif BLANK_BEHIND.match(text[-1:]) and BLANK_BEFORE.match(part):
+            text += " " * any(BLOCK_TAG.match(raw, *each) for each in between)
+        text += part
+        between = between if not part else []
     return text
 
 
