@@ -452,28 +452,29 @@ def test_who_sends_a_body_too_slowly_is_told(model: Path) -> None:
 
 
 def test_who_leaves_frees_the_place(server: Server) -> None:
-    long = request(
-        "POST", "/translate", json.dumps({"q": ["ka lo mi\n" * 200] * 40, "source": "ka", "target": "zu"}).encode()
-    )
+    texts = ["\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)]  # seconds of work: no line twice
+    long = request("POST", "/translate", json.dumps({"q": texts, "source": "ka", "target": "zu"}).encode())
+    before = metric(server, "sentences_total")
     with server.connect() as connection:
         connection.sendall(long)
-        wait_for(lambda: queued(server) >= 1)
+        wait_for(lambda: metric(server, "queue_requests") >= 1)
         assert ask(server, "ka lo")  # does not wait for it
         with server.connect() as other:
             other.sendall(
                 request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150]
             )  # leaves in the middle of its body
-    wait_for(lambda: queued(server) == 0)
+    wait_for(lambda: metric(server, "queue_requests") == 0)
     with server.connect() as connection:
         connection.sendall(long)
-        wait_for(lambda: queued(server) >= 1)
+        wait_for(lambda: metric(server, "queue_requests") >= 1)
         connection.shutdown(socket.SHUT_WR)  # closes only its sending side
-        wait_for(lambda: queued(server) == 0)
+        wait_for(lambda: metric(server, "queue_requests") == 0)
+    assert metric(server, "sentences_total") - before < 8000  # not even one of the two was translated to its end
 
 
-def queued(server: Server) -> float:
-    """How many requests are in the queue."""
-    found = re.search(r"^transduce_queue_requests (.*)$", server.get("/metrics").body.decode(), re.M)
+def metric(server: Server, name: str) -> float:
+    """The value of a metric without labels."""
+    found = re.search(rf"^transduce_{name} (.*)$", server.get("/metrics").body.decode(), re.M)
     assert found
     return float(found[1])
 
@@ -533,14 +534,15 @@ def is_accepting(server: Server) -> bool:
 def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(model: Path) -> None:
     unhurried = [f"--limit=limits.{name}_seconds={PATIENCE:.0f}" for name in ("header", "body", "answer", "drain")]
     with serving(model, model.parent / "ended.log", *unhurried) as server, contextlib.ExitStack() as open_ones:
-        texts = [["ka lo mi\n" * 100] * 10, *([text] * 5 for text in SENTENCES[:8])]
+        long = ["\n".join(f"ka lo {i} {j}" for j in range(100)) for i in range(10)]
+        texts = [long, *([text] * 5 for text in SENTENCES[:8])]
         connections = [open_ones.enter_context(server.connect()) for _ in texts]
         for connection, text in zip(connections, texts, strict=True):
             body = json.dumps({"q": text, "source": "ka", "target": "zu"}).encode()
             connection.sendall(request("POST", "/translate", body))
         begun = open_ones.enter_context(server.connect())
         begun.sendall(FINE[:-10])
-        wait_for(lambda: queued(server) >= 1)
+        wait_for(lambda: metric(server, "queue_requests") >= 1)
         server.process.send_signal(signal.SIGTERM)
         with pytest.raises(ConnectionError):
             while True:
@@ -600,7 +602,7 @@ def test_the_end_does_not_wait_for_the_engine(model: Path) -> None:
         server.connect() as connection,
     ):
         connection.sendall(FINE)
-        wait_for(lambda: queued(server) == 1)
+        wait_for(lambda: metric(server, "queue_requests") == 1)
         server.process.send_signal(signal.SIGTERM)
         assert receive(connection).status == 503 and server.process.wait(PATIENCE) == 0
 
