@@ -1,13 +1,14 @@
 """Texts of sentences and paragraphs: taken apart, nothing is lost."""
 
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce.tokens.spans import Span
-from transduce.wings.inline.segments import shorten, split
+from transduce.wings.inline.segments import WINDOW, shorten, split
 
 ABBREVIATED = ("Dr. Smith came. ", "z. B. so. ", "1. ", "- item", "Was?", "Ja!", "…", "»Nein.« ", "你好。", "मैं हूँ। ")
 ODD = (" ", "\n", "\r\n", "\t", "\u00a0", "\u2028", "\x85", "\x0b", "\x1c", "\u200b", "\ud83d", "😀")
@@ -23,9 +24,10 @@ def cut(text: str, spans: list[Span]) -> tuple[list[str], list[str]]:
     return [text[slice(*span)] for span in spans], [text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-@given(TEXTS, LANGUAGES)
-def test_nothing_is_lost(text: str, language: str) -> None:
-    sentences, separators = cut(text, split(text, language))
+@given(TEXTS, LANGUAGES, st.sampled_from([1, 7, WINDOW]))
+def test_nothing_is_lost(text: str, language: str, window: int) -> None:
+    with mock.patch("transduce.wings.inline.segments.WINDOW", window):
+        sentences, separators = cut(text, split(text, language))
     assert all(sentence.strip() == sentence != "" for sentence in sentences)
     assert all(re.fullmatch(r"\s*((?:[-*+•‣–—·]|\d+[.)]|\w\))\s+)?", separator) for separator in separators)
     assert not any(re.search("[\t\n\r\x85\u2028]", sentence) for sentence in sentences)
@@ -91,6 +93,18 @@ def test_a_part_that_is_never_short_enough_stays() -> None:
 )
 def test_examples(language: str, text: str, sentences: list[str]) -> None:
     assert cut(text, split(text, language))[0] == sentences
+
+
+def test_a_long_paragraph_has_the_sentences_of_short_ones() -> None:
+    sentences = [f"{i} dogs came to {'the very ' * (i % 40)}old house." for i in range(200)]
+    sentences[7] += WINDOW * "x" + "."
+    assert cut(" ".join(sentences), split(" ".join(sentences), "en"))[0] == sentences
+
+
+@pytest.mark.parametrize(("opening", "closing"), ["«»", "“”", "()"])
+def test_a_mark_that_is_closed_far_away_hides_few_sentences(opening: str, closing: str) -> None:
+    text = f"Il dit : {opening} oui. {'Il pleut encore. ' * 1000}Non {closing} !"
+    assert len(split(text, "fr")) > 800
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2009", "\u3000", " \u00a0 "])

@@ -20,6 +20,7 @@ MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), 
     r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
 )
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
+WINDOW = 2000  # characters that sentencex reads at once: a quote without an end costs quadratic time, and hides ends
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
 TO_THE_LEFT = re.compile("[\u0e33\u0eb3\u1160-\u11ff]")  # letters that belong to the letter before them
@@ -83,17 +84,29 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
 
 def _cut(paragraph: str, language: str) -> list[str]:
     """Split a paragraph into sentences that keep the blanks around them."""
+    ends, begin = [0], 0
+    while begin < len(paragraph):
+        found = _ends(paragraph[begin : begin + WINDOW], language)
+        if begin + WINDOW < len(paragraph):
+            found = [end for end in found if end < WINDOW]  # the last sentence can continue behind the window
+        ends += [begin + end for end in found]
+        begin = ends[-1] if found else begin + WINDOW
+    return [paragraph[begin:end] for begin, end in pairwise(ends)]
+
+
+def _ends(text: str, language: str) -> list[int]:
+    """The positions where the sentences of a text end; the last one is the end of the text."""
     try:
         from sentencex import segment
     except ImportError:
         raise UserError("Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'.") from None
-    pieces, done = list[str](), 0
-    readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", paragraph))
-    for piece in segment(language, readable):
-        ends = [match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
-        pieces += [paragraph[done + begin : done + end] for begin, end in pairwise([0, *ends, len(piece)])]
+    ends, done = list[int](), 0
+    readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", text))
+    for piece in filter(None, segment(language, readable)):
+        ends += [done + match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
         done += len(piece)
-    return pieces if done == len(paragraph) else [paragraph]
+        ends.append(done)
+    return ends if done == len(text) else [len(text)]
 
 
 def _halves(text: str, begin: int, end: int) -> list[Span]:
