@@ -204,7 +204,7 @@ def test_without_the_old_corpus_or_a_joint_vocabulary_nothing_is_added(place, tm
     shutil.rmtree(tmp_path / "old" / "data")
     files = [place / "new.en", place / "new.fr"]
     status, _, said = run(capsys, "train", "--init", tmp_path / "old", "--out", tmp_path / "out", "--train", *files)
-    assert status and f"{tmp_path / 'old' / 'data'} is missing" in said and "Traceback" not in said
+    assert status and f"The prepared corpus of {tmp_path / 'old'} is missing" in said and "Traceback" not in said
     status, _, said = run(
         capsys,
         "train",
@@ -385,6 +385,15 @@ def test_a_prepared_corpus_without_tags_is_refused(place, added, capsys):
     command = "train", "--init", added, "--train", place / "untagged", "--out", place / "of-untagged", *spelt(STEPS)
     status, _, said = run(capsys, *command)
     assert status == 2 and "The model reads language tags" in said and "name text files instead" in said
+
+
+def test_a_prepared_corpus_replaces_no_language_unasked(place, tmp_path, capsys):
+    data, files = tmp_path / "data", (place / "new.en", place / "new.fr")
+    prepared = "prepare", "--train", *files, "--vocabulary", place / "old", "--out", data, "data.holdout=20"
+    assert run(capsys, *prepared)[0] == 0
+    command = "train", "--init", place / "old", "--train", data, "--out", tmp_path / "out", *spelt(STEPS)
+    status, _, said = run(capsys, *command)
+    assert status == 2 and f"{data} has data.target = fr, the model de. To add a language, name text files." in said
 
 
 def test_an_average_keeps_the_scores_that_choose_routes(place, added, capsys):

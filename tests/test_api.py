@@ -1,10 +1,15 @@
 """The Python interface: the names that `transduce` offers, and what they do."""
 
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 import transduce
 from corpora import reverse_texts, write_texts
@@ -58,6 +63,52 @@ def test_training_returns_what_it_left(result):
     assert isinstance(result, transduce.Result)
     assert (result.folder / "model.safetensors").is_file()
     assert result.reason == "steps" and result.metrics["training"]["steps"] == 20
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_training_changes_nothing_of_the_process(result, tmp_path):
+    before = torch.random.get_rng_state()
+    files = write_texts(tmp_path, "train", 200, seed=0)
+    transduce.train(tmp_path / "out", train=files, options=SIZES | {"train.steps": 1, "train.warmup": 1})
+    transduce.load(result.folder, engine="torch")
+    assert torch.get_num_threads() == 2 and torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(torch.get_num_threads) == 1
+
+
+def test_a_process_trains_one_model_at_a_time(tmp_path):
+    files = write_texts(tmp_path, "train", 200, seed=0)
+
+    def other() -> bool:
+        with pytest.raises(transduce.UserError, match="This process trains another model already"):
+            transduce.train(tmp_path / "other", train=files, options=SIZES)
+        return True
+
+    assert transduce.train(tmp_path / "one", train=files, options=SIZES, stop=other).reason == "interrupted"
+
+
+def test_a_signal_saves_the_training_and_ends_the_program(tmp_path):
+    files = write_texts(tmp_path, "train", 200, seed=0)
+
+    def send() -> bool:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        transduce.train(tmp_path / "out", train=files, options=SIZES, stop=send)
+    assert transduce.train(tmp_path / "out").reason == "steps"
 
 
 def test_a_loaded_model_translates_lists_of_texts(result):
@@ -125,6 +176,8 @@ def test_mistakes_are_user_errors(tmp_path):
         transduce.load([])
     with pytest.raises(transduce.UserError, match="There is nothing to train on"):
         transduce.train(tmp_path / "out")
+    with pytest.raises(transduce.UserError, match="The name of a corpus file is empty"):
+        transduce.train(tmp_path / "out", train=["", ""])
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def train(
 
     The arguments are those of the command. `options` maps names such as "train.steps" to values. `stop` is called
     before every update, and returns True to save and end the training; it is not called while a reverse model is
-    trained. Raises UserError for invalid options or files.
+    trained. A process trains one model at a time. Other threads must not draw random numbers from torch meanwhile: they
+    would change the weights. Raises UserError for invalid options or files, and KeyboardInterrupt if Ctrl-C or SIGTERM
+    ended the training; both save it first.
     """
     files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
     out, first, back = Path(out), Path(init) if init else None, Path(reverse) if reverse else None
@@ -47,7 +49,17 @@ def train(
         keep_optimizer=keep_optimizer,
         options=options,
     )
-    return run(settings, out, init=first, keep_optimizer=keep_optimizer, tensorboard=tensorboard, stop=stop)
+    is_stopped = False
+
+    def check() -> bool:
+        nonlocal is_stopped
+        is_stopped = stop is not None and stop()
+        return is_stopped
+
+    result = run(settings, out, init=first, keep_optimizer=keep_optimizer, tensorboard=tensorboard, stop=check)
+    if result.reason == "interrupted" and not is_stopped:
+        raise KeyboardInterrupt
+    return result
 
 
 def _names(paths: Paths) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ def gather(
     chosen_by, chosen = COMMAND_LINE if options is None else CALLER, dict(options or parse_assignments(assignments))
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
+        if not file:
+            raise UserError("The name of a corpus file is empty.")
         if file.endswith(".toml"):
             raise UserError(f"{file} is a recipe, not a corpus file. Name the recipe before all options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
@@ -162,11 +164,11 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
-    places = prepared_corpora(own_data := init / model_folder.DATA, trained)
+    places = prepared_corpora(init / model_folder.DATA, trained)
     if not places:
         raise UserError(
-            f"{own_data} is missing. The prepared corpus of the model is repeated when a language is added "
-            f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose the folder of its training.",
+            f"The prepared corpus of {init} is missing. It is repeated when a language is added "
+            f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose a model that has its corpus.",
             option="init",
         )
     log(f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}.")

@@ -235,7 +235,7 @@ class Translator(Searcher):
         return self.tokenizer.encode_source(texts)
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
-        """Compute the probability of each target given its source by forced decoding.
+        """Compute the probability of each target by forced decoding, with this engine (`transduce score`: torch).
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
         the target from other pieces, or translated a sentence in capitals by way of lower case. A pair of blank texts

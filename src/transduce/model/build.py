@@ -1,6 +1,7 @@
 """Build, initialise and load models, and count their parameters."""
 
 import math
+import os
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,6 +20,9 @@ from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
 from transduce.system.files import check_utf8
 
+if hasattr(os, "register_at_fork"):  # OpenMP's threads don't survive a fork: the child would wait for them for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
 
 def model_class(kind: str) -> type[Seq2Seq]:
     """Import and return the class of a model family."""
@@ -28,7 +32,8 @@ def model_class(kind: str) -> type[Seq2Seq]:
 
 def build(config: ModelConfig, seed: int = 1) -> Seq2Seq:
     """Build a model, and draw its initial weights by the method config.init with the random seed `seed`."""
-    model = model_class(config.kind)(config)
+    with torch.random.fork_rng(devices=()):  # PyTorch's layers draw weights of their own first
+        model = model_class(config.kind)(config)
     initialise(model, seed, config.init)
     return model
 

@@ -111,7 +111,7 @@ def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[
 def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     """Add and print the scores of the model `init`, to which languages were added, on the same validation pairs."""
     try:
-        metrics, trained = model_folder.read_metrics(init), model_folder.read_config(init).data
+        trained, metrics = model_folder.read_config(init).data, model_folder.read_metrics(init)
     except UserError as error:  # the folder may have been removed since
         log(f"The scores before languages were added are unknown. {error}")
         return

@@ -1,6 +1,8 @@
 """Runs the training, from its first start or its newest checkpoint, to a finished model folder."""
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +39,9 @@ REASON_LINES: dict[Reason, str] = {
 }
 
 
+_training = threading.Lock()  # held during a training
+
+
 class Result(NamedTuple):
     """The result of a training run."""
 
@@ -68,12 +73,26 @@ def train(
     keep_few_kernels()
     settings, out, init = Settings.of(options), Path(out), Path(init) if init else None
     check_utf8(out)
-    with init_distributed() as ranks:
+    with _alone(), init_distributed() as ranks:
         device = device or ranks.device()
         if not ranks.first:
             return follow(settings, out, device, ranks, stop)
         with file_lock(out / LOCK, f"Another process trains in {out}; wait until it ends, or choose another folder."):
             return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop, fit)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Restore torch's threads and random numbers after a training; raises UserError if another one would use them."""
+    if not _training.acquire(blocking=False):
+        raise UserError("This process trains another model already. Train in another process, or wait until it ends.")
+    threads = torch.get_num_threads()
+    try:
+        with torch.random.fork_rng(devices=()):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        _training.release()
 
 
 def lead(
@@ -101,11 +120,11 @@ def lead(
     for folder in (out, out / model_folder.CHECKPOINTS) if is_begun else ():
         remove_leftovers(folder, sole_writer=True)
     going = _continued(settings, out) if is_begun else None
+    if going and (init or keep_optimizer):
+        log(f"{out} has its own checkpoints, so the model to continue from is ignored.")
     if going and metrics and (result := finished_result(going, metrics, out)):
         ranks.agree("")
         return result
-    if going and (init or keep_optimizer):
-        log(f"The training in {out} resumes from its own checkpoints; the model to continue from is ignored.")
     config = going.config if going else with_known_languages(settings, init).config()
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."

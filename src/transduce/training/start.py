@@ -11,7 +11,7 @@ import torch
 from transduce import model_folder
 from transduce.config import size_table
 from transduce.config.parse import configure
-from transduce.config.schema import RunConfig, differences, flatten
+from transduce.config.schema import DataConfig, RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -33,8 +33,8 @@ from transduce.training.update import check_risk, make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
-    *("model.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
-    *VOCABULARY_OPTIONS,
+    *("model.", "decode.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
+    *("data.max_length", *VOCABULARY_OPTIONS),
 )
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 
@@ -76,8 +76,7 @@ def start(
         machine["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
     settings = settings.over(MACHINE, machine)
     sizes = size_table.model_options(prepared.facts.pairs, settings.config().model.activation)
-    settings = settings.under(FROM_SIZES, sizes)
-    config = settings.config()
+    config = (settings := settings.under(FROM_SIZES, sizes)).config()
     _check_positions(prepared, config)
     if not (config.train.shard and ranks.world > 1):
         check_memory(config, device)
@@ -215,6 +214,9 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
             raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
+        is_known = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
+        if tokenizer and name in ("data.source", "data.target") and is_known and not config.data.directions:
+            raise UserError(f"{folder} has {name} = {was}, the model {now}. To add a language, name text files.")
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if config.data.corpora[0].weight != 1 or config.data.corpora[0].synthetic:
         raise UserError(f"{folder} is prepared already: leave out the weight of this corpus, and synthetic.")
@@ -239,8 +241,7 @@ def _with_corpus(settings: Settings, prepared: Prepared, out: Path, *, has_origi
         "model.vocab_size": tokenizer.target.size,
         "model.source_vocab_size": 0 if tokenizer.joint else tokenizer.source.size,
     }
-    from_sizes = is_own and not settings.is_chosen("data.vocab_size")
-    source = MODEL if has_origin else FROM_SIZES if from_sizes else CORPUS
+    source = MODEL if has_origin else FROM_SIZES if is_own and not settings.is_chosen("data.vocab_size") else CORPUS
     return settings.over(CORPUS, values).over(source, sizes)
 
 

@@ -151,6 +151,10 @@ def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
     assert per_target_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
 
 
+def test_the_arithmetic_needs_no_memory():
+    assert per_target_token(ModelConfig(vocab_size=10**12), 7, 7) > 3 * 2 * 512 * 10**12
+
+
 def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
     n, v, d, k, layers = 10, 50, 64, 3, 2
     shape = {"vocab_size": v, "d_model": d, "d_ff": 4 * d, "num_encoder_layers": layers, "num_decoder_layers": layers}
