@@ -27,6 +27,7 @@ from transduce.wings.inline.placeholders import (
 from transduce.wings.inline.placing import copied, restore
 from transduce.wings.inline.plan import Plan
 from transduce.wings.inline.segments import split, whole_words
+from transduce.wings.serving.languages import without_markup
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]
 PLACEHOLDERS = ["%(name)s", "{0}", "{{ limit }}", "%s", "%1$d", "%%", "${HOME}", "{% url %}", "%name%", "``code``"]
@@ -347,6 +348,15 @@ def test_words_are_taken_out_with_their_quotes_and_a_blank() -> None:
     assert without_words(mask('Method "{method}" not allowed.')).text == "Method not allowed."
     assert without_words(mask("{0} items, at most {1}.")).text == "items, at most."
     assert without_words(mask("From {a}/{b}: {c}, {d}")).text == "From:,"
+
+
+@pytest.mark.parametrize("form", ["{0}", "{{{0}}}", "%({0})s", '<a title="{0}">', "[a]({0})"])
+def test_a_number_with_thousands_of_digits_is_no_character(form: str) -> None:
+    text = form.format(f"&#{'1' * 5000};")
+    for markup in (True, False):
+        masked = mask(text, markup=markup)
+        assert restore(masked, masked.text, ()).text == text
+    assert without_markup(f"ka {text}")
 
 
 def test_a_blank_after_a_tag_between_sentences_stays() -> None:

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from html import unescape
 
 from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
 from transduce.wings.inline.events import (
@@ -14,6 +13,7 @@ from transduce.wings.inline.events import (
     Event,
     EventKind,
     text_event,
+    unescape,
     with_unpaired_words,
 )
 

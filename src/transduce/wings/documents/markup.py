@@ -5,10 +5,9 @@ Joining these pieces gives the input, even for invalid markup. Possessive quanti
 
 import re
 from collections.abc import Callable, Iterator
-from html import unescape
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.events import ENTITY, unescape
 
 PieceKind = Literal["open", "close", "empty", "text", "other"]
 

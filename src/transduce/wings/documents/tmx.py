@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from html import escape, unescape
+from html import escape
 from itertools import product
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from transduce.wings.documents.xml import (
     source_text,
 )
 from transduce.wings.inline.blocks import BLOCK_TAG
-from transduce.wings.inline.events import ENTITY
+from transduce.wings.inline.events import ENTITY, unescape
 from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 MAX_SEGMENT_CHARACTERS = 1_000_000

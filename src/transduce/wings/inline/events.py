@@ -1,9 +1,9 @@
 """Splits a text into plain text, tags and placeholders."""
 
+import html
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from html import unescape
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple, cast
 
@@ -12,6 +12,7 @@ MARKUP_EVENTS = "transduce.wings.documents.inline_markup:markup_events"
 MARKUP_SPELLER = "transduce.wings.documents.markup:speller"
 # Every pattern takes linear time, since its quantifiers are possessive or bounded.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
+LONG_NUMBER = re.compile("&#[0-9]{4000,}+")  # int() refuses more than 4300 digits
 ENTITIES = ENTITY.pattern.replace("#", r"\#")  # "#" begins a comment in a verbose pattern
 PRINTF = r"[-+\#0]*+(?:\d++|\*)?(?:\.(?:\d++|\*))?[hlLqjzt]{0,2}[diouxXeEfFgGcrsa@]"
 UNNUMBERED = re.compile(f"%{PRINTF}")
@@ -133,6 +134,11 @@ def _plain_tokens(text: str) -> Iterator[Event]:
         if match and match.start() < done:
             match = IN_PLAIN_TEXT.search(text, done)
     yield from text_event(text[done:])
+
+
+def unescape(text: str) -> str:
+    """Replace entities by their characters, as HTML does."""
+    return html.unescape(LONG_NUMBER.sub("&#9999999", text))  # a number that is as invalid
 
 
 def text_event(text: str) -> Iterator[Event]:

@@ -1,13 +1,13 @@
 """Lists the languages of a server's models, and detects the language of a text."""
 
 from collections.abc import Iterable, Sequence
-from html import unescape
 from itertools import chain
 from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, language_name
 from transduce.wings.documents.markup import pieces
+from transduce.wings.inline.events import unescape
 from transduce.wings.rules.identify import label_of
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
