@@ -396,6 +396,16 @@ def test_a_prepared_corpus_replaces_no_language_unasked(place, tmp_path, capsys)
     assert status == 2 and f"{data} has data.target = fr, the model de. To add a language, name text files." in said
 
 
+def test_a_prepared_corpus_may_have_a_similar_code(place, tmp_path, capsys):
+    for code in ("en", "de"):
+        shutil.copy(place / f"old.{code}", tmp_path / f"more.{code.upper()}")
+    files = tmp_path / "more.EN", tmp_path / "more.DE"
+    prepared = "prepare", "--train", *files, "--vocabulary", place / "old", "--out", tmp_path / "data"
+    assert run(capsys, *prepared, "--from", "en-GB", "--to", "de_DE", "data.holdout=20")[0] == 0
+    command = "train", "--init", place / "old", "--train", tmp_path / "data", "--out", tmp_path / "out", *spelt(STEPS)
+    assert run(capsys, *command)[0] == 0
+
+
 def test_an_average_keeps_the_scores_that_choose_routes(place, added, capsys):
     assert run(capsys, "average", added, "--out", place / "averaged", "--last", 1)[0] == 0
     metrics, before = (model_folder.read_metrics(folder) for folder in (place / "averaged", added))

@@ -14,6 +14,7 @@ import torch
 import transduce
 from corpora import reverse_texts, write_texts
 from transduce import model_folder
+from transduce.model.device import set_threads
 
 SIZES = {
     "data.vocab_size": 300,
@@ -85,6 +86,8 @@ def test_a_training_changes_nothing_of_the_process(result, tmp_path):
 @pytest.mark.usefixtures("two_threads")
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
     with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(torch.get_num_threads) == 1
+        pool.apply(set_threads, [2])
         assert pool.apply(torch.get_num_threads) == 1
 
 

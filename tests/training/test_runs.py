@@ -151,12 +151,12 @@ def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
     assert sources["model.vocab_size"] == "inherited from the model"
 
 
-def test_fine_tuning_keeps_the_search_and_the_longest_sentence(place, tmp_path):
-    search = {"decode.beam_size": 6, "decode.length_penalty": 0.3, "data.max_length": 300, "train.steps": 2}
-    train(options(place) | search, tmp_path / "first")
+def test_fine_tuning_keeps_the_search(place, tmp_path):
+    search = {"decode.beam_size": 6, "decode.length_penalty": 0.3, "decode.shortlist": True}
+    train(options(place) | search | {"train.steps": 2}, tmp_path / "first")
     train(options(place) | {"decode.beam_size": 2, "train.steps": 2}, tmp_path / "second", init=tmp_path / "first")
-    config = model_folder.read_config(tmp_path / "second")
-    assert (config.decode.beam_size, config.decode.length_penalty, config.data.max_length) == (2, 0.3, 300)
+    found = model_folder.read_config(tmp_path / "second").decode
+    assert (found.beam_size, found.length_penalty, found.shortlist) == (2, 0.3, False)
 
 
 def test_what_fits_the_pace_of_the_machine_is_decided_once(place, tmp_path):

@@ -33,9 +33,9 @@ def train(
 
     The arguments are those of the command. `options` maps names such as "train.steps" to values. `stop` is called
     before every update, and returns True to save and end the training; it is not called while a reverse model is
-    trained. A process trains one model at a time. Other threads must not draw random numbers from torch meanwhile: they
-    would change the weights. Raises UserError for invalid options or files, and KeyboardInterrupt if Ctrl-C or SIGTERM
-    ended the training; both save it first.
+    trained. A process trains one model at a time. Meanwhile, other threads must not load models or draw random numbers
+    from torch: they would change the weights. Raises UserError for invalid options or files, and KeyboardInterrupt if
+    Ctrl-C or SIGTERM ended the training; both save it first.
     """
     files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
     out, first, back = Path(out), Path(init) if init else None, Path(reverse) if reverse else None

@@ -39,8 +39,6 @@ def gather(
     chosen_by, chosen = COMMAND_LINE if options is None else CALLER, dict(options or parse_assignments(assignments))
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
-        if not file:
-            raise UserError("The name of a corpus file is empty.")
         if file.endswith(".toml"):
             raise UserError(f"{file} is a recipe, not a corpus file. Name the recipe before all options.")
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}

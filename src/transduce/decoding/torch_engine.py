@@ -15,7 +15,7 @@ from transduce.decoding.alignment_layer import alignment_layer, guess_layer, sou
 from transduce.decoding.beam import Watcher, beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request, TokenFilter
-from transduce.model.device import choose_device
+from transduce.model.device import choose_device, set_threads
 from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import Bundle, load_network
 from transduce.system.machine import keep_memory
@@ -140,7 +140,7 @@ def open_engine(
     device = model.device or choose_device()
     keep_memory()
     if model.threads:
-        torch.set_num_threads(model.threads)
+        set_threads(model.threads)
     bundles = []
     for folder, description in zip(model.folders, model.descriptions, strict=True):
         network = load_network(description, device)

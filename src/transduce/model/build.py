@@ -1,7 +1,6 @@
 """Build, initialise and load models, and count their parameters."""
 
 import math
-import os
 from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
@@ -19,9 +18,6 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
 from transduce.system.files import check_utf8
-
-if hasattr(os, "register_at_fork"):  # OpenMP's threads don't survive a fork: the child would wait for them for ever
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def model_class(kind: str) -> type[Seq2Seq]:

@@ -1,6 +1,25 @@
-"""The device on which models compute."""
+"""The device on which models compute, and the threads of a CPU."""
+
+import os
+import threading
 
 import torch
+
+_is_forked = threading.Event()
+
+
+def set_threads(count: int) -> None:
+    """Set PyTorch's number of CPU threads; always 1 in a forked process, which would wait for the lost others."""
+    torch.set_num_threads(1 if _is_forked.is_set() else count)
+
+
+def _begin_fork() -> None:
+    _is_forked.set()
+    set_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_fork)
 
 
 def choose_device() -> torch.device:

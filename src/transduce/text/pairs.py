@@ -145,10 +145,12 @@ def are_line_aligned(files: Sequence[str]) -> bool:
 def expand_folders(files: Sequence[str]) -> list[str]:
     """Replace each folder by the bilingual files in it, without hidden files and the doctor's lists, sorted by name.
 
-    Raises UserError for a folder without bilingual files, and for a file name that is not UTF-8.
+    Raises UserError for a folder without bilingual files, and for a file name that is empty or not UTF-8.
     """
     expanded: list[str] = []
     for file in files:
+        if not file:
+            raise UserError("The name of a corpus file is empty.")
         if not Path(file).is_dir():
             expanded.append(file)
             continue

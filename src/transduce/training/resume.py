@@ -16,6 +16,7 @@ from transduce.config.settings import Settings
 from transduce.evaluation.evaluate import validations
 from transduce.evaluation.perplexity import mean_validation
 from transduce.model.build import build, count_parameters
+from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
@@ -89,7 +90,7 @@ def resume(
     """
     config = going.config
     _log_changes(going)
-    torch.set_num_threads(ranks.threads(config.train.threads))
+    set_threads(ranks.threads(config.train.threads))
     prepared = open_data(config.data, going.text, out, hashes=hashes)
     check_shared(prepared.folder, ranks)
     sharded = config.train.shard and ranks.world > 1

@@ -14,6 +14,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, RunConfig, differences, flatten
 from transduce.config.settings import CORPUS, FROM_SIZES, MACHINE, MODEL, TRIAL, Settings
 from transduce.model.build import build
+from transduce.model.device import set_threads
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepare import prepare
@@ -21,7 +22,7 @@ from transduce.preparation.prepared import Prepared, is_prepared, open_prepared,
 from transduce.system.console import count, log
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, remove_leftovers
-from transduce.text.languages import target_of
+from transduce.text.languages import nearest_code, target_of
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET, Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.announce import announcement, updates_in_budget
@@ -34,7 +35,7 @@ from transduce.training.update import check_risk, make_optimizer
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
     *("model.", "decode.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
-    *("data.max_length", *VOCABULARY_OPTIONS),
+    *VOCABULARY_OPTIONS,
 )
 Fit = Callable[[float], Mapping[str, Any]]  # measured seconds per update -> options
 
@@ -47,9 +48,8 @@ def with_known_languages(settings: Settings, init: Path | None) -> Settings:
             languages = {"data.source": facts.source, "data.target": facts.target}
             settings = settings.under(CORPUS, languages | {"data.directions": facts.options["data.directions"]})
     if init and (init / model_folder.CONFIG).is_file():
-        inherited = flatten(model_folder.read_config(init), ("data",))
-        names = "data.source", "data.target", "data.directions"
-        settings = settings.under(MODEL, {name: inherited[name] for name in names})
+        data, names = model_folder.read_config(init).data, ("source", "target", "directions")
+        settings = settings.under(MODEL, {f"data.{name}": getattr(data, name) for name in names})
     return settings
 
 
@@ -65,8 +65,7 @@ def start(
     """Write the initial files of a training run to `out`, and print the chosen options. Only rank 0 may call this."""
     clear(out)
     given, (settings, origin) = settings, with_origin(settings, init, keep_optimizer)
-    threads = ranks.threads(wanted := settings.config().train.threads)
-    torch.set_num_threads(threads)
+    set_threads(threads := ranks.threads(wanted := settings.config().train.threads))
     prepared = prepare_corpus(settings, out, origin.tokenizer if origin else None, threads)
     if not origin:
         check_size(settings, prepared.facts.pairs)
@@ -117,7 +116,7 @@ def with_origin(
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
     inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
-    values = flatten(origin.config)
+    values = {**flatten(origin.config), "decode.shortlist": False}  # it would lack the words of the first corpus
     settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
     risk = settings.get("train.risk_steps")
     only_risk = {"train.steps": risk} if risk and not settings.get("data.replay") else {}
@@ -214,8 +213,9 @@ def _check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
             raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
-        is_known = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
-        if tokenizer and name in ("data.source", "data.target") and is_known and not config.data.directions:
+        is_new = name in ("data.source", "data.target") and nearest_code(was, [now]) is None
+        is_named = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
+        if tokenizer and is_new and is_named and not config.data.directions:
             raise UserError(f"{folder} has {name} = {was}, the model {now}. To add a language, name text files.")
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if config.data.corpora[0].weight != 1 or config.data.corpora[0].synthetic:

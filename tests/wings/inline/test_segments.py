@@ -101,6 +101,14 @@ def test_a_long_paragraph_has_the_sentences_of_short_ones() -> None:
     assert cut(" ".join(sentences), split(" ".join(sentences), "en"))[0] == sentences
 
 
+@pytest.mark.parametrize("end", ["Am 3. Januar kam er.", "Er sagte: „Halt. Genug.“"])
+@pytest.mark.parametrize("offset", range(0, 40, 3))
+def test_what_follows_a_window_decides_too(end: str, offset: int) -> None:
+    begin = "Es regnet. " * 170
+    text = f"{'x' * (WINDOW - len(begin) - offset)}. {begin}{end}{' Und dann.' * 99}"
+    assert end in cut(text, split(text, "de"))[0]
+
+
 @pytest.mark.parametrize(("opening", "closing"), ["«»", "“”", "()"])
 def test_a_mark_that_is_closed_far_away_hides_few_sentences(opening: str, closing: str) -> None:
     text = f"Il dit : {opening} oui. {'Il pleut encore. ' * 1000}Non {closing} !"

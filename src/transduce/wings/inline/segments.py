@@ -21,6 +21,7 @@ MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), 
 )
 CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
 WINDOW = 2000  # characters that sentencex reads at once: a quote without an end costs quadratic time, and hides ends
+MARGIN = 100  # characters at the end of a window: what follows can show that a sentence does not end there
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
 TO_THE_LEFT = re.compile("[\u0e33\u0eb3\u1160-\u11ff]")  # letters that belong to the letter before them
@@ -88,7 +89,8 @@ def _cut(paragraph: str, language: str) -> list[str]:
     while begin < len(paragraph):
         found = _ends(paragraph[begin : begin + WINDOW], language)
         if begin + WINDOW < len(paragraph):
-            found = [end for end in found if end < WINDOW]  # the last sentence can continue behind the window
+            inner = [end for end in found if end < WINDOW]  # the last sentence can continue behind the window
+            found = [end for end in inner if end <= WINDOW - MARGIN] or inner[-1:]
         ends += [begin + end for end in found]
         begin = ends[-1] if found else begin + WINDOW
     return [paragraph[begin:end] for begin, end in pairwise(ends)]
