@@ -49,8 +49,7 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
     source_length, target_length = (
         round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
     )
-    each = per_target_token(config.model, source_length, target_length)
-    each *= 1 if config.train.consistency == "none" else 2  # passes
+    each = per_target_token(config.model, source_length, target_length) * config.train.passes
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
     log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")

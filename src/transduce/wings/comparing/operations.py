@@ -24,10 +24,14 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     if options.get("train.risk_steps"):
         raise UserError("A budget in operations can't count minimum-risk training. Set updates or minutes instead.")
     # Dropout has no operations; without it, the points of a grid are counted once.
-    shape = {name: value for name, value in options.items() if name.startswith("model.") and "dropout" not in name}
-    model = configure(shape, {"model.vocab_size": options["data.vocab_size"]}).model
-    flops = per_target_token(model, SENTENCE_TOKENS, SENTENCE_TOKENS) * options["data.max_tokens"]
-    flops *= _passes(options.get("train.consistency", "none"))
+    relevant = {
+        name: value
+        for name, value in options.items()
+        if name == "train.consistency" or (name.startswith("model.") and "dropout" not in name)
+    }
+    config = configure(relevant, {"model.vocab_size": options["data.vocab_size"]})
+    tokens = options["data.max_tokens"] * config.train.passes
+    flops = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS) * tokens
     if operations < flops:
         raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
     return max(1, round(operations / flops))
@@ -39,9 +43,4 @@ def flops(run: Result) -> float:
     if config.train.risk_steps:
         return math.nan  # samples are not counted
     each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
-    return run.target_tokens * _passes(config.train.consistency) * each
-
-
-def _passes(consistency: str) -> int:
-    """The number of passes over a batch in an update with the option train.consistency."""
-    return 1 if consistency == "none" else 2
+    return run.target_tokens * config.train.passes * each
