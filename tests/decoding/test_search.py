@@ -219,12 +219,6 @@ def test_a_longer_translation_is_waited_for_while_it_can_win():
     assert texts(beam_search(table, [3], beam_size=2, length_penalty=4.0, n_best=1)) == [[[B, C, D]]]
 
 
-def test_a_negative_length_penalty_still_waits_for_the_next_token():
-    table = Table({BOS: {EOS: 0.3, A: 0.7}, A: {EOS: 1.0}}, 7)
-    found = beam_search(table, [20], beam_size=2, length_penalty=-1.0, n_best=1)
-    assert found == [[(pytest.approx(math.log(0.7) * 7 / 6), [A])]]
-
-
 def test_the_limit_counts_tokens_without_the_end_and_forces_one():
     endless = {BOS: {A: 0.9, EOS: 0.1}, A: {A: 0.9, EOS: 0.1}}
     found = beam_search(Table(endless, 7), [3, 0], beam_size=1, length_penalty=0.0)

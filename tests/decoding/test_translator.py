@@ -20,7 +20,7 @@ from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import is_loop
 from transduce.decoding.torch_engine import TorchEngine
-from transduce.decoding.translator import Translator
+from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     CUT,
@@ -37,6 +37,7 @@ from transduce.evaluation.calibration import calibrate
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq, make_batch, target_log_probs
 from transduce.system.errors import UserError
+from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair
 from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
@@ -185,6 +186,7 @@ lines = st.one_of(
 
 @settings(max_examples=25)
 @given(texts=st.lists(lines, max_size=6))
+@example(["\xad"])  # a soft hyphen
 @example(["0\U00010000", "0eno"])  # of which one may be longer, and the other goes on to its limit
 def test_lines_in_are_lines_out_in_order(translator, texts):
     together = translator.translate(texts, n_best=2)
@@ -195,7 +197,7 @@ def test_lines_in_are_lines_out_in_order(translator, texts):
         assert translation.score == pytest.approx(alone.score, abs=1e-4)
         assert "\n" not in translation.text
         assert translation.text not in [other.text for other in translation.alternatives]
-        assert (translation == BLANK_TRANSLATION) == (not text.strip())
+        assert (translation == BLANK_TRANSLATION) == (not VISIBLE.search(text))
     assert list(translator.translate_lines(iter(texts), TranslationOptions(n_best=2))) == together
 
 
@@ -407,6 +409,12 @@ def test_a_sentence_in_capitals(model, tokenizer):
     assert short.plan([upper], TranslationOptions(sentences=True)).sentences == [upper], "it is not too long"
     unchanged = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, capitals=False))
     assert unchanged.translate([upper])[0].text != capital.text
+
+
+def test_texts_are_read_by_the_rules_of_the_source_language(model, tokenizer):
+    turkish = Translator(TorchEngine([model]), tokenizer, CONFIG, directions=[Direction("tr", "en")])
+    assert turkish.language == "tr"
+    assert Translator(TorchEngine([model]), tokenizer, CONFIG).language == "en"
 
 
 def test_the_translation_that_minimum_risk_prefers_is_checked_for_loops(model, tokenizer):

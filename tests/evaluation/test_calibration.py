@@ -50,7 +50,7 @@ def test_it_finds_the_probabilities_that_the_pairs_were_drawn_from():
     assert 40 < confidence.min_chrf <= 100 and confidence.pairs == 3000
     assert confidence.calibration_error < 0.03
     assert confidence.area == pytest.approx(area_under_curve(expected[balanced], GOOD[balanced]), abs=0.01)
-    detached = np.mean([confidence.is_detached(each) for each in VALUES[balanced]])
+    detached = np.mean([each[0] < confidence.min_log_prob for each in VALUES[balanced]])
     assert detached == pytest.approx(DETACHED_SHARE, abs=0.002)
 
 

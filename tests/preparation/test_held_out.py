@@ -1,5 +1,6 @@
 """No sentence is in both the training set and the validation set, whatever changes a corpus before it is learnt."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def shared(found: Prepared) -> set[str]:
     targets = tokenizer.target.decode([row.tolist() for row in found.mixture.targets(pairs)])
     learnt = {normalised(text.removeprefix(SYNTHETIC_TAG)) for text in (*sources, *targets)}
     return learnt & {normalised(text) for pair in found.valid() for text in (pair.source, pair.target)}
+
+
+def test_validation_pairs_with_a_blank_side_or_a_line_break_are_left_out(tmp_path):
+    valid = tmp_path / "valid.jsonl"
+    texts = ["one line", "", "two\nlines", "another"]
+    valid.write_text("".join(json.dumps({"source": "a", "target": text}) + "\n" for text in texts))
+    corpus = write(tmp_path / "real.tsv", list(zip(*reverse_texts(300, seed=1), strict=True)))
+    data = DataConfig(source="xx", target="yy", valid=(str(valid),), corpora=(corpus,))
+    found = prepare(data, tmp_path / "data", vocab_size=lambda _: 300)
+    assert [pair.target for pair in found.valid()] == ["one line", "another"]
+    assert found.facts.held_out == 2
 
 
 def test_a_held_out_source_is_not_learnt_from_a_synthetic_corpus(tmp_path):

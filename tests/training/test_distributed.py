@@ -284,8 +284,9 @@ def test_any_number_of_ranks_learns_the_same_and_goes_on_as_another(corpus, tmp_
 
 @pytest.mark.slow
 def test_three_ranks_go_on_with_the_same_bits(corpus, tmp_path):
+    drawn = {"data__augment": "default", "train__sample_source": 0.1}
     for name, steps in (("again", 20), ("again", 40), ("whole", 40)):
-        succeed(3, *command(corpus, tmp_path / name, train__steps=steps))
+        succeed(3, *command(corpus, tmp_path / name, train__steps=steps, **drawn))
     weights = "checkpoints/step-00000040/model.safetensors"
     assert (tmp_path / "again" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
 

@@ -382,10 +382,12 @@ def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last_or_the_bes
     assert averages == [True, False], "a test in which one of them always wins shows little"
 
 
-def test_validation_files_without_pairs_are_refused(place, tmp_path):
-    (tmp_path / "empty").write_text("\n \n")
-    with pytest.raises(UserError, match=r"The validation files .* contain no pairs"):
-        train(options(place, data__valid=(str(tmp_path / "empty"),) * 2), tmp_path / "out")
+@pytest.mark.parametrize("text", ["", " ", "two\nlines"])
+def test_validation_files_without_usable_pairs_are_refused(place, tmp_path, text):
+    valid = tmp_path / "valid.jsonl"
+    valid.write_text(json.dumps({"source": "one line", "target": text}))
+    with pytest.raises(UserError, match=r"No pair of .*valid\.jsonl has one line of text on each side"):
+        train(options(place, data__valid=(str(valid),)), tmp_path / "out")
 
 
 def test_without_averaging_the_best_checkpoint_is_the_model(place, tmp_path):

@@ -38,18 +38,19 @@ def _synchronize() -> None:
 
 
 def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the speed of a training run; print nothing if the training made no updates."""
+    """Print the speed of a training run; print nothing if it made no updates, or drew samples, which aren't counted."""
     counts = profile.counts
-    if not counts["pairs"]:
+    if not counts["pairs"] or config.train.risk_steps:
         return
     import torch
 
     from transduce.model.arithmetic import per_target_token
+    from transduce.training.consistency import num_passes
 
     source_length, target_length = (
         round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
     )
-    each = per_target_token(config.model, source_length, target_length) * config.train.passes
+    each = per_target_token(config.model, source_length, target_length) * num_passes(config.train)
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
     log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")

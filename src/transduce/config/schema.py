@@ -213,11 +213,6 @@ class TrainConfig:
     threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
     shard: bool = option(False, "split the model into shards, one per process (FSDP)")
 
-    @property
-    def passes(self) -> int:
-        """The number of passes over a batch in an update."""
-        return 1 if self.consistency == "none" else 2
-
 
 @dataclass(frozen=True)
 class DecodeConfig:

@@ -161,13 +161,11 @@ def _forbid_repeats(tokens: Tensor, log_probs: Tensor, size: int) -> None:
 def _done(beam: Beam, length: int, beam_size: int, alpha: float) -> Tensor:
     """Whether each sentence's search is done (b,), because no open hypothesis can enter the n_best translations.
 
-    The final score of an open hypothesis is at most its log-probability divided by the largest possible length penalty.
-    The penalty is largest at the maximum length or, for alpha < 0, at the next length.
+    The final score of an open hypothesis is at most its log-probability divided by the penalty of the maximum length.
     """
     if beam_size == 1:  # greedy: one complete hypothesis is enough
         return beam.scores[:, 0] > -torch.inf
-    longest = ((beam.limits + 6) / 6) ** alpha
-    attainable = beam.log_probs[:, 0] / longest.clamp(min=penalty(length + 1, alpha))
+    attainable = beam.log_probs[:, 0] / ((beam.limits + 6) / 6) ** alpha
     return (beam.scores[:, -1] >= attainable) | (beam.limits < length)
 
 

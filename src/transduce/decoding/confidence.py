@@ -82,10 +82,6 @@ class Confidence(Regression):
         """The content of CONFIDENCE."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
-    def is_detached(self, values: Sequence[float]) -> bool:
-        """Whether a translation with these features has hardly anything to do with its source."""
-        return values[0] < self.min_log_prob
-
 
 def _tuples(values: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(each) if isinstance(each, list) else each for name, each in values.items()}
@@ -98,7 +94,7 @@ def estimate(
     if not confidence:
         return None, False
     values = features(log_prob, source_tokens, target_tokens)
-    return confidence.probability(values), confidence.is_detached(values)
+    return confidence.probability(values), values[0] < confidence.min_log_prob
 
 
 def scored_translation(

@@ -79,7 +79,6 @@ def load(
         model.tokenizer,
         decode,
         fallback=_fallback(model) if is_converted else None,
-        language=data.source,
         max_length=data.max_length,
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),

@@ -58,7 +58,6 @@ class Translator(Searcher):
         config: DecodeConfig | None = None,
         *,
         fallback: Callable[[], Engine] | None = None,
-        language: str = "en",
         max_length: int | None = None,
         confidence: Confidence | None = None,
         directions: Sequence[Direction] = (),
@@ -71,11 +70,11 @@ class Translator(Searcher):
         `directions` are those of the model. If there are several, one must be chosen, by `toward` or in `translate`.
         `quality` holds scores of directions, such as "en-de", and `routes` those of their routes, to choose pivots by.
 
-        `language` is the code of the source language, for splitting texts into sentences. Sentences of more than
-        `max_length` source tokens are split again. `confidence` estimates the quality of each translation.
+        Sentences of more than `max_length` source tokens are split. `confidence` rates each translation.
         """
         super().__init__(engine, tokenizer, config or DecodeConfig(), fallback)
-        self.language, self.max_length, self.confidence = language, max_length, confidence
+        self.max_length, self.confidence = max_length, confidence
+        self.language = directions[0].source if directions else "en"  # for capitals and the ends of sentences
         self.directions, self._has_tags, self.quality, self.routes = directions, has_tags, quality, routes
         self.direction = None if has_tags or not directions else directions[0]  # the chosen one
 
@@ -196,12 +195,13 @@ class Translator(Searcher):
         plan = self.plan(texts, options, kinds=kinds)
         return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
-    def _too_long(self, texts: list[str]) -> list[int]:
-        """The indices of the texts that have too many tokens for the engine."""
+    def _too_long(self, texts: list[str]) -> dict[int, None]:
+        """The indices of the texts that have too many tokens for the engine, in order."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
         long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
-        return [i for i, length in zip(long, self.lengths([texts[i] for i in long]), strict=True) if length > limit]
+        lengths = self.lengths([texts[i] for i in long])
+        return dict.fromkeys(i for i, length in zip(long, lengths, strict=True) if length > limit)
 
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None

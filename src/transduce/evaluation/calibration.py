@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 
 def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
     """Translate held-out pairs, and fit the model's confidence. Returns None for fewer than MIN_FITTED_PAIRS pairs."""
-    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     pairs = first_of_each_direction(pairs, MAX_FITTED_PAIRS)
     if len(pairs) < MIN_FITTED_PAIRS:
         return None

@@ -89,15 +89,12 @@ def _validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, sentences: int
 ) -> Callable[[Seq2Seq], Validation | None]:
     """Make a function that validates a model in one direction. `sentences` of the pairs are translated."""
-    pairs = [pair for pair in pairs if pair.source.strip() and pair.target.strip() and "\n" not in "".join(pair[:2])]
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
     some = [pairs[place * len(pairs) // count] for place in range(count)]  # evenly from all corpora, which are in order
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
-        if not pairs:
-            return None
         direction = _direction(pairs, config.data)
         translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)

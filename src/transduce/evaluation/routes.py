@@ -14,7 +14,7 @@ from transduce.decoding.types import PLAIN_SEARCH
 from transduce.evaluation.scores import Comparison, compare, metrics
 from transduce.model_folder import Bundle
 from transduce.text.languages import Direction
-from transduce.text.pairs import Pair, by_direction
+from transduce.text.pairs import Pair, by_direction, usable
 
 ROUTE_SENTENCES = 200  # validation sentences of each direction, for choosing a route
 MIN_ROUTE_SENTENCES = 100  # fewer can't tell whether a pivot is better than a trained direction
@@ -39,7 +39,7 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
     for name, its in by_direction(pairs).items():
         direction = Direction.parse(name)
         pivot = find_pivot(translator.directions, direction, quality)
-        some = [pair for pair in its if all(text.strip() and "\n" not in text for text in pair[:2])][:ROUTE_SENTENCES]
+        some = usable(its)[:ROUTE_SENTENCES]
         if pivot and some and (direction not in translator.directions or len(some) >= MIN_ROUTE_SENTENCES):
             texts = {route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)}
             references = [[pair.target for pair in some]]

@@ -26,10 +26,14 @@ class Operations(NamedTuple):
 @cache
 def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
     """Count the operations of a forward pass for a sentence pair with these lengths in tokens."""
-    try:
-        return _count(model, source_length, target_length, "meta")  # tensors without values, which need no memory
-    except RuntimeError:  # the other families and experts compute with values
-        return _count(model, source_length, target_length, "cpu")
+    if model.kind != "transformer" or model.experts:
+        return _count(model, source_length, target_length, "cpu")  # they compute with values
+    for side in ("num_encoder_layers", "num_decoder_layers"):
+        if (layers := getattr(model, side)) > 2:  # all layers of a side have the same operations
+            shallow = [ModelConfig(**(vars(model) | {side: few})) for few in (1, 2)]
+            one, two = (operations(each, source_length, target_length) for each in shallow)
+            return Operations(*(first + (layers - 1) * (more - first) for first, more in zip(one, two, strict=True)))
+    return _count(model, source_length, target_length, "meta")  # tensors without values, which need no memory
 
 
 def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:

@@ -19,7 +19,7 @@ from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
 from transduce.text.languages import Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
-from transduce.text.pairs import Pair, are_trees, mask_pair, read_pairs
+from transduce.text.pairs import Pair, are_trees, mask_pair, read_pairs, usable
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
@@ -184,9 +184,10 @@ def _hold_out(
             part.parts[pairs[np.concatenate([np.empty(0, bool), *shares])]] = Part.DROPPED
         dropped += sum(part.count(Part.DROPPED) for part in parts)
     if data.valid:
-        held_out = list(masked_pairs(read_directed(data.valid, data), data, cleaning))
-        if not any(pair.source.strip() and pair.target.strip() for pair in held_out):
-            raise UserError(f"The validation files {' and '.join(data.valid)} contain no pairs.", option="data.valid")
+        held_out = usable(masked_pairs(read_directed(data.valid, data), data, cleaning))
+        if not held_out:
+            names = " and ".join(data.valid)
+            raise UserError(f"No pair of {names} has one line of text on each side.", option="data.valid")
     return held_out, dropped
 
 

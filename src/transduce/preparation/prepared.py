@@ -23,7 +23,7 @@ from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
-from transduce.text.pairs import Origin, Pair
+from transduce.text.pairs import Origin, Pair, usable
 from transduce.text.plain import read_lines
 from transduce.tokens.mixture import Change, Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
@@ -159,10 +159,10 @@ def read_valid(folder: Path) -> list[Pair]:
     file = str(folder / VALID_FILE)
     try:
         records = list(map(json.loads, read_lines(file)))
-        return [
+        return usable(
             Pair(record["source"], record["target"], Origin(file, line), record.get("direction", ""))
             for line, record in enumerate(records, 1)
-        ]
+        )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise UserError(f"{file} is damaged; prepare the corpus again.") from None
 

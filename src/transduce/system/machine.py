@@ -69,12 +69,6 @@ def keep_memory() -> None:
             libc.mallopt(M_MMAP_THRESHOLD, OLD_KEPT_BLOCK_BYTES)
 
 
-def return_memory() -> None:
-    """Return freed memory to Linux, in spite of `keep_memory`."""
-    if platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 def keep_few_kernels() -> None:
     """Limit the kernel caches of oneDNN and torch. This must be called before any matrix product.
 

@@ -65,6 +65,11 @@ def first_of_each_direction(pairs: Sequence[Pair], count: int) -> list[Pair]:
     return [pair for its in directions.values() for pair in its[:each]]
 
 
+def usable(pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs of two texts that have one line each and are not blank."""
+    return [pair for pair in pairs if all(text.strip() and "\n" not in text for text in pair[:2])]
+
+
 def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """The pairs; raises UserError for a text with a line break, which can't be translated as a sentence."""
     for pair in pairs:

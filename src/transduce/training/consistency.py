@@ -5,7 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transduce.config.schema import EOS, PAD, UNK
+from transduce.config.schema import EOS, PAD, UNK, TrainConfig
+
+
+def num_passes(train: TrainConfig) -> int:
+    """The number of passes over a batch in an update."""
+    return 1 if train.consistency == "none" else 2
 
 
 def omit(tokens: Tensor, share: float) -> Tensor:

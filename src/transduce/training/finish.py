@@ -117,7 +117,7 @@ def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
         return
     old = {name: its["validation"] for name, its in metrics.get("directions", {}).items()}
     if not old and (its := metrics.get("validation")):
-        old = {str(directions_of(trained)[0].as_codes): {**its, "bleu": its.get("bleu_greedy")}}
+        old = {str(directions_of(trained)[0]): {**its, "bleu": its.get("bleu_greedy")}}
     for name, its in directions.items():
         if (before := old.get(name)) and None not in (its["validation"]["bleu"], before["bleu"], before["perplexity"]):
             its["before"] = {score: before[score] for score in ("perplexity", "bleu")}

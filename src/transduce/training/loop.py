@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import nn
 
-from transduce.config.schema import RunConfig
+from transduce.config.schema import UNK, RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
@@ -63,7 +62,8 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     """
     state, config = training.state, training.config.train
     if training.ranks.world > 1 and not is_sharded(training.wrapped_model):
-        settle_buckets(training.wrapped_model, assemble(training, np.arange(1)), config)
+        one_pair = make_batch([[UNK]], [[UNK]])
+        settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:

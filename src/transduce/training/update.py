@@ -212,7 +212,7 @@ def forward(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool
             risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
         else:
             logits = model(*inputs(batch, train))
-    first, *others = logits.chunk(1 if is_risk else train.passes)
+    first, *others = logits.split(len(batch.tgt_out))
     sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
     for second in others:
         penalty = divergence(first, second, batch.tgt_out, rows_per_pass(logits))

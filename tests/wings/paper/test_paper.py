@@ -144,10 +144,10 @@ def test_the_papers_training_flops():
 @pytest.mark.parametrize("d", [64, 128])
 def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
     n, v = 7, 50
-    config = ModelConfig(vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=2, num_decoder_layers=3)
+    config = ModelConfig(vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=5, num_decoder_layers=4)
     encoder_layer, decoder_layer = 4 * d * d + 8 * d * d, 8 * d * d + 8 * d * d
-    products = n * (2 * encoder_layer + 3 * decoder_layer + v * d)
-    attention = (2 + 3 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
+    products = n * (5 * encoder_layer + 4 * decoder_layer + v * d)
+    attention = (5 + 4 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
     assert per_target_token(config, n, n) == pytest.approx(3 * 2 * (products + attention) / n)
 
 

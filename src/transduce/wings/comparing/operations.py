@@ -1,6 +1,7 @@
 """Counts the floating-point operations of training runs: their budget, and their cost."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,9 +9,11 @@ from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.model.arithmetic import per_target_token
 from transduce.system.errors import UserError
+from transduce.training.consistency import num_passes
 from transduce.wings.comparing.runs import Result
 
 SENTENCE_TOKENS = 17  # assumed length of a sentence
+RELEVANT = re.compile(r"model\.(?!\w*dropout)|train\.consistency$")
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
 
 
@@ -24,13 +27,9 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     if options.get("train.risk_steps"):
         raise UserError("A budget in operations can't count minimum-risk training. Set updates or minutes instead.")
     # Dropout has no operations; without it, the points of a grid are counted once.
-    relevant = {
-        name: value
-        for name, value in options.items()
-        if name == "train.consistency" or (name.startswith("model.") and "dropout" not in name)
-    }
+    relevant = {name: options[name] for name in filter(RELEVANT.match, options)}
     config = configure(relevant, {"model.vocab_size": options["data.vocab_size"]})
-    tokens = options["data.max_tokens"] * config.train.passes
+    tokens = options["data.max_tokens"] * num_passes(config.train)
     flops = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS) * tokens
     if operations < flops:
         raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
@@ -43,4 +42,4 @@ def flops(run: Result) -> float:
     if config.train.risk_steps:
         return math.nan  # samples are not counted
     each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
-    return run.target_tokens * config.train.passes * each
+    return run.target_tokens * num_passes(config.train) * each

@@ -6,6 +6,7 @@ them stays the same version until the request is answered.
 
 import asyncio
 import contextlib
+import ctypes
 import itertools
 import math
 import os
@@ -21,7 +22,6 @@ from transduce.decoding.loading import Scores
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.system.machine import return_memory
 from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
@@ -143,7 +143,7 @@ class ModelStore:
         if idle:
             oldest = min(idle, key=lambda model: model.last_used)
             oldest.version = None
-            self._threads.submit(return_memory)
+            self._threads.submit(_return_memory)
         return bool(idle)
 
     def _shrink(self) -> None:
@@ -236,7 +236,7 @@ class ModelStore:
             self._refuse(model, state, reason)
         else:
             log(f"{model.folder} was replaced; requests now use the new version.")
-            self._threads.submit(return_memory)
+            self._threads.submit(_return_memory)
         return True
 
     def _refuse(self, model: Model, state: State, reason: str) -> None:
@@ -251,3 +251,9 @@ def _lower_priority() -> None:
     if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def _return_memory() -> None:
+    """Return freed memory to Linux, in spite of `keep_memory`."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
