@@ -92,7 +92,7 @@ targets = st.one_of(
 def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenizer, asked, spare, beam_size, sharpness):
     constraints = [[segment(tokenizer, target) for target in row] for row in asked]
     limits = [sum(len(each.segmentations[0]) for each in row) + spare for row in constraints]
-    boundaries = word_boundaries(tokenizer)
+    boundaries = word_boundaries(tokenizer.target)
 
     def search(places: list[int]) -> list[list[Hypothesis]]:
         return beam_search(
@@ -119,7 +119,7 @@ def test_many_terms_have_few_hypotheses(tokenizer):
     wanted = [f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 5)]
     constraints = [segment(tokenizer, target) for target in wanted]
     limit = sum(len(each.segmentations[0]) for each in constraints) + 3
-    selector = ConstraintSelector([constraints], word_boundaries(tokenizer), [limit], 4)
+    selector = ConstraintSelector([constraints], word_boundaries(tokenizer.target), [limit], 4)
     assert selector.beam_size == MAX_HYPOTHESES < 4 * len(wanted)
     [found] = beam_search(Chance([1], tokenizer.target.size), [limit], beam_size=4, selector=selector)
     assert found and all(contains(text, target) for text in tokenizer.decode([found[0].tokens]) for target in wanted)
@@ -127,7 +127,7 @@ def test_many_terms_have_few_hypotheses(tokenizer):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size):
-    boundaries, limits = word_boundaries(tokenizer), [6, 9, 4]
+    boundaries, limits = word_boundaries(tokenizer.target), [6, 9, 4]
     free = beam_search(Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size)
     selector = ConstraintSelector([[], [], []], boundaries, limits, beam_size)
     assert selector.beam_size == beam_size

@@ -152,7 +152,7 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
     from transduce.decoding.directions import directions_of
     from transduce.preparation.prepared import prepared_corpora
 
-    known = [direction.as_codes for direction in directions_of(trained)]
+    known = directions_of(trained)
     languages = {code for direction in known for code in direction}
     unnamed = {DataConfig().source, DataConfig().target} & languages
     first = _languages(settings, train)

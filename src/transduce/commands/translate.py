@@ -40,7 +40,7 @@ TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
 TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {  # what is counted, and what it is
     "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
-    "loop": ("translation", "searched again without repeated tokens, because of repetitions"),
+    "loop": ("translation", "with repetitions, or searched again because of repetitions"),
     "detached": ("translation", "with hardly anything to do with the source"),
     "empty": ("translation", "empty: the model translates the text to nothing (documents keep the text)"),
     "untranslated": ("translation", "equal to the source"),

@@ -16,7 +16,7 @@ def directions_of(data: DataConfig) -> list[Direction]:
     """All directions of a model."""
     if data.directions:
         return [Direction.parse(direction) for direction in data.directions]
-    return [Direction(data.source, data.target)]
+    return [Direction(data.source, data.target).as_codes]
 
 
 def with_known_codes(directions: Sequence[Direction], source: str, target: str) -> Direction:

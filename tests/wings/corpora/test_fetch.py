@@ -637,7 +637,6 @@ ZEROS = bytes(archive.MIN_LIMIT_BYTES + 1)
 DE = {"data/train.de": GERMAN}
 SPARSE = odd("data/train.en", size=3)
 SPARSE.pax_headers = {"GNU.sparse.map": "x"}
-PAX = b"30000000 comment=" + bytes(29_999_982) + b"\n"
 REFUSED = {
     "symlink": (tar(DE, also=(odd("data/train.en", tarfile.SYMTYPE, "/etc/passwd"),)), "is a link or a device"),
     "hard link": (tar(DE, also=(odd("data/train.en", tarfile.LNKTYPE, "data/train.de"),)), "is a link or a device"),

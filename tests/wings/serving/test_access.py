@@ -384,6 +384,20 @@ def test_the_languages_of_the_server_are_detected_first() -> None:
     assert detector.detect("Bonjour")[0].language == "fr" and Detector(["tlh"]).detect("Bonjour")[0].language == "fr"
 
 
+@pytest.mark.parametrize("code", ["a1b2c3d4e5f6", "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12", "AB12 CD34 EF56"])
+def test_serial_numbers_have_no_language(code: str) -> None:
+    detector = Detector(["en", "de"])
+    assert detector.detect(code) == [("und", 0.0)]
+    assert detector.choose(f"The serial number is {code}.", ["en"]).language == "en"
+    assert detector.choose(f"Die Seriennummer ist {code}.", ["en", "de"]).language == "de"
+
+
+def test_variants_of_a_language_share_its_confidence() -> None:
+    text = "Bom dia! Como você está hoje?"
+    one = Detector(["pt", "en"]).choose(text, ["pt", "en"])
+    assert Detector(["pt_BR", "pt_PT", "en"]).choose(text, ["pt_BR", "pt_PT", "en"]).confidence == one.confidence
+
+
 def test_a_byte_order_mark_is_no_part_of_a_text(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         for form in ("text", "html"):

@@ -1,5 +1,6 @@
 """Language identification with py3langid."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import islice
@@ -11,6 +12,7 @@ from transduce.system.errors import UserError
 from transduce.text.languages import main_language, script_of
 
 SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
+CODES = re.compile(r"\b\w*\d\w*", re.ASCII)  # serial numbers and the like, whose letters belong to no language
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
 SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = 20, 20, 500, 0.9  # of `share_of_wrong_texts`
 

@@ -35,7 +35,7 @@ from transduce.text.rules import (
 from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.inline.placeholder_removal import is_text
 from transduce.wings.inline.placeholders import intact, mask
-from transduce.wings.rules.identify import identifier
+from transduce.wings.rules.identify import CODES, identifier
 from transduce.wings.rules.lengths import MILD, OUTLIER, Scale, deviations, faults_at_ends, scale_of
 from transduce.wings.rules.misalignment import alignment, find_shifts
 from transduce.wings.rules.unrelated import Unrelated
@@ -151,8 +151,8 @@ class MoreRules:
 
 
 def _words(text: str) -> str:
-    """A text without its placeholders, or the text itself if it has none."""
-    return mask(text).rest if MAY_BE_PLACEHOLDER.search(text) else text
+    """A text without its placeholders and codes."""
+    return CODES.sub("", mask(text).rest if MAY_BE_PLACEHOLDER.search(text) else text)
 
 
 def _is_translatable(column: TextColumn, row: int) -> bool:

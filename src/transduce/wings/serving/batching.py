@@ -49,10 +49,7 @@ class Part(NamedTuple):
 class Job:
     """A `Part` in the queue, and the finished translations of its sentences."""
 
-    key: BatchKey
-    sentences: Sequence[str]
-    tokens: Sequence[int]
-    numbers: Sequence[int]
+    part: Part
     done: asyncio.Future[list[Translation]]
     translations: dict[int, Translation] = field(default_factory=dict)  # by the index of their sentence
     begun: int = 0  # number of sentences that are translated or being translated
@@ -118,8 +115,8 @@ class Batcher:
         If the call is cancelled, its sentences leave the queue. Raises QueueFullError or the translator's UserError.
         """
         loop = asyncio.get_running_loop()
-        jobs = [Job(*part, loop.create_future()) for part in parts if part.sentences]
-        size = sum(sum(job.tokens) for job in jobs)
+        jobs = [Job(part, loop.create_future()) for part in parts if part.sentences]
+        size = sum(sum(job.part.tokens) for job in jobs)
         self.check_room(size)
         self._sizes.append(size)
         self._waiting.extend(jobs)
@@ -145,7 +142,7 @@ class Batcher:
                 self._wake.clear()
                 await self._wake.wait()
             began, batch = loop.time(), self._compose()
-            tokens = sum(job.tokens[i] for job, i in batch)
+            tokens = sum(job.part.tokens[i] for job, i in batch)
             results = await loop.run_in_executor(self._threads, _translate, batch)
             self._pace = max(PACE_DECAY * self._pace, tokens / max(loop.time() - began, 1e-3))
             self._observe(len(batch), tokens)
@@ -156,17 +153,17 @@ class Batcher:
 
     def _compose(self) -> list[tuple[Job, int]]:
         """Take the next batch from the queue, with one sentence from each request in turn."""
-        key = self._waiting[0].key
-        jobs = deque(job for job in self._waiting if job.key == key)
-        others = [job for job in self._waiting if job.key != key]
+        key = self._waiting[0].part.key
+        jobs = deque(job for job in self._waiting if job.part.key == key)
+        others = [job for job in self._waiting if job.part.key != key]
         batch: list[tuple[Job, int]] = []
         tokens = 0
         while jobs and (not batch or tokens < self.batch_tokens):
             job = jobs.popleft()
             batch.append((job, job.begun))
-            tokens += job.tokens[job.begun]
+            tokens += job.part.tokens[job.begun]
             job.begun += 1
-            if job.begun < len(job.sentences):
+            if job.begun < len(job.part.sentences):
                 jobs.append(job)
         self._waiting = deque([*others, *jobs])  # other keys first, then the requests that waited longest
         return batch
@@ -178,9 +175,10 @@ class Batcher:
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Translate a batch. Returns a translation or an exception for each sentence."""
-    key, sentences = batch[0][0].key, [job.sentences[i] for job, i in batch]
+    key, sentences = batch[0][0].part.key, [job.part.sentences[i] for job, i in batch]
+    numbers = [job.part.numbers[i] for job, i in batch]
     try:
-        return list(key.translator.translate_sentences(sentences, key.options, [job.numbers[i] for job, i in batch]))
+        return list(key.translator.translate_sentences(sentences, key.options, numbers))
     except Exception as error:
         return [error] if len(batch) == 1 else [_translate([sentence])[0] for sentence in batch]
 
@@ -198,5 +196,5 @@ def _deliver(job: Job, i: int, result: Translation | Exception) -> None:
         job.done.set_exception(result if isinstance(result, UserError) else wrapped)
         return
     job.translations[i] = result
-    if len(job.translations) == len(job.sentences):
-        job.done.set_result([job.translations[i] for i in range(len(job.sentences))])
+    if len(job.translations) == len(job.part.sentences):
+        job.done.set_result([job.translations[i] for i in range(len(job.part.sentences))])

@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.decoding.directions import choose_pivot, find_pivot
+from transduce.decoding.directions import choose_pivot, find_pivot, with_known_codes
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.languages import UNDETERMINED, codes
@@ -77,10 +77,11 @@ class Catalogue:
         if source.replace("_", "-").casefold() == target.replace("_", "-").casefold():
             return ()
         hops: list[Direction] = []
+        known = with_known_codes(self.directions, source, target).source
         if source == UNDETERMINED:  # no letters: every model copies them
-            known = nearest_code(target, [each.target for each in self._models])
-            hops = [each for each in self._models if each.target == known][:1]
-        elif (known := self._source(source, target)) is not None:
+            into = nearest_code(target, [each.target for each in self._models])
+            hops = [each for each in self._models if each.target == into][:1]
+        elif known in [each.source for each in self._models]:
             direct = nearest_code(target, [each.target for each in self._models if each.source == known])
             through = nearest_code(target, [each.target for each in self._pivots if each.source == known])
             if nearest_code(target, [known]) and not direct and not through:
@@ -91,11 +92,6 @@ class Catalogue:
         if not hops:
             raise self._error(f"translates {source!r} to {target!r}", "language pairs")
         return tuple(Hop(self._models[each], each) for each in hops)
-
-    def _source(self, source: str, target: str) -> str | None:
-        """The nearest source code, if possible one that is translated into the target."""
-        fitting = [each.source for each in self.directions if nearest_code(target, [each.target])]
-        return nearest_code(source, fitting) or nearest_code(source, [each.source for each in self._models])
 
     def _error(self, what: str, listed: str) -> UserError:
         if self._name:
@@ -150,7 +146,7 @@ def named_folders(arguments: Iterable[str]) -> list[tuple[str, Path]]:
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or Path(argument).exists():
-            name, folder = Path(argument).absolute().name, argument
+            name, folder = Path(argument).absolute().name[:MAX_NAME_CHARACTERS], argument
         elif not NAME.fullmatch(name) or not folder:
             cause = f"'{argument}' is neither a folder nor NAME=FOLDER."
             raise UserError(f"{cause} A name has letters from a to z, digits, and . _ -")

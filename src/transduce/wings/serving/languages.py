@@ -8,7 +8,7 @@ from transduce.system.errors import UserError
 from transduce.text.languages import Direction, language_name
 from transduce.wings.documents.markup import pieces
 from transduce.wings.inline.events import unescape
-from transduce.wings.rules.identify import label_of
+from transduce.wings.rules.identify import CODES, label_of
 
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
@@ -82,7 +82,7 @@ class Detector:
         code = max(by_code, key=lambda code: by_code[code])
         if usual in by_code and not _much_likelier(by_code[code], by_code[usual]):
             code = usual
-        offered = set(map(self._labels.get, known))
+        offered = {self._labels[each] for each in known}
         other, value = next((each for each in probabilities.items() if each[0] not in offered), ("", 0.0))
         if other and other == self._labels.get(kept) and _much_likelier(value, by_code[code]):
             return Detected(kept, round(100 * value, 1))
@@ -93,11 +93,12 @@ class Detector:
                 f"The text looks like {language_name(other)} ({100 * value:.0f} %), but this server translates "
                 f"{', '.join(map(language_name, among))}. If this is wrong, choose the source language."
             )
-        return Detected(code, round(100 * by_code[code] / (sum(by_code.values()) + value or 1.0), 1))
+        total = sum(probabilities.get(label, 0.0) for label in offered) + value
+        return Detected(code, round(100 * by_code[code] / (total or 1.0), 1))
 
     def _rank(self, text: str) -> dict[str, float]:
-        """The probability of each language that py3langid knows, likeliest first; empty if the text has no letters."""
-        text = text[:DETECTION_CHARACTERS]
+        """The probability of each language that py3langid knows, likeliest first; empty if only codes have letters."""
+        text = CODES.sub("", text[:DETECTION_CHARACTERS])
         if not any(map(str.isalpha, text)):
             return {}
         return {label: float(value) for label, value in self._identifier.rank(text)}

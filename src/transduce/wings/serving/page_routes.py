@@ -12,7 +12,7 @@ PAGE_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+CONTENT_TYPES = {"js": "text/javascript", "css": "text/css"}
 
 
 def add_page(app: FastAPI) -> list[str]:

@@ -18,7 +18,7 @@ from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
 from transduce.wings.serving.catalogue import Catalogue, Catalogues
-from transduce.wings.serving.languages import DETECTION_MARKUP_CHARACTERS, Detected, Detector, without_markup
+from transduce.wings.serving.languages import Detected, Detector, without_markup
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.models import Served
 from transduce.wings.serving.store import ModelStore
@@ -98,7 +98,7 @@ class Service:
 
         def read() -> str:
             texts = read_document(content, name, UNSPECIFIED_LANGUAGES[0], target).texts
-            return without_markup("\n".join(texts)[:DETECTION_MARKUP_CHARACTERS])
+            return without_markup("\n".join(texts))
 
         return await self._run(len(content), read)
 

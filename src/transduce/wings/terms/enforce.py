@@ -51,7 +51,7 @@ def enforce(
     changed = {i: n_best_lists[i][0] for i in lacking if n_best_lists[i][0] not in complete[i]}
     missed: set[int] = set()
     if changed and "attention" in engine.supports:
-        added = _added(translator, engine, sentences, matches, changed, found)
+        added = _added(translator, engine, sentences, matches, changed, merged)
         banned = {i: forbidden(tokenizer, rivals, constraints[i]) for i, rivals in added.items()}
         wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
         again = {i: b for i, b in _search(translator, engine, sentences, wanted, banned, n_best).items() if b}
@@ -100,7 +100,7 @@ def _search(
     n_best: int,
 ) -> dict[int, list[Hypothesis]]:
     """Search the sentences that have constraints, with these and without the banned token sequences."""
-    boundaries, chosen = word_boundaries(translator.tokenizer), list(constraints)
+    boundaries, chosen = word_boundaries(translator.tokenizer.target), list(constraints)
     # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
     most = max(1, MAX_HYPOTHESES // translator.config.beam_size)
     beams = [min(most, 1 + sum(len(term.segmentations[0]) for term in each)) for each in constraints.values()]

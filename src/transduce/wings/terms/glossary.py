@@ -14,7 +14,7 @@ from transduce.text.pairs import read_pairs
 from transduce.text.plain import display_name
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.tokens.vocabulary import SPACE
+from transduce.tokens.vocabulary import SPACE, Vocabulary
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
@@ -139,10 +139,10 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))
 
 
-@lru_cache(maxsize=8)
-def word_boundaries(tokenizer: Tokenizer) -> WordBoundaries:
-    """The word boundaries of all pieces of a tokenizer's target vocabulary."""
-    pieces = tokenizer.target.pieces(range(tokenizer.target.size))
+@lru_cache(maxsize=2)  # it keeps the vocabularies of dropped models in memory
+def word_boundaries(vocabulary: Vocabulary) -> WordBoundaries:
+    """The word boundaries of all pieces of a target vocabulary."""
+    pieces = vocabulary.pieces(range(vocabulary.size))
     return WordBoundaries(*zip(*(_boundaries(piece) for piece in pieces), strict=True))
 
 

@@ -23,9 +23,9 @@ export class Languages {
     this.target.addEventListener("change", () => this.changed());
   }
 
-  changed() {
+  changed(target = this.target.value) {
     this.detected = null;
-    this.fillTargets([this.target.value]);
+    this.fillTargets([target, this.target.value]);
     remember("localStorage", REMEMBERED, JSON.stringify({ source: this.source.value, target: this.target.value }));
     this.onChange();
   }
@@ -33,8 +33,7 @@ export class Languages {
   /** Choose these languages, as far as the server offers them. */
   choose({ source, target }) {
     pick(this.source, [source, this.source.value]);
-    this.fillTargets([target, this.target.value]);
-    this.changed();
+    this.changed(target);
   }
 
   /** Offer the languages that the source can be translated into, and select the first of `wished` among them. */
@@ -86,11 +85,7 @@ export class Languages {
   }
 
   swap() {
-    const swapped = this.swapped;
-    if (!swapped) return;
-    this.source.value = swapped.source;
-    this.fillTargets([swapped.target]);
-    this.changed();
+    if (this.swapped) this.choose(this.swapped);
   }
 }
 

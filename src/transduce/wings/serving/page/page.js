@@ -101,7 +101,7 @@ function show(asked, answer, isStored = false, isPicked = false) {
   notice();
   glossary.check("");
   languages.detect(answer.detectedLanguage);
-  const { source, target } = languages.ofTexts;
+  const [{ source }, { target }] = [languages.ofTexts, asked];
   [input.lang, output.lang] = [source, target];
   alternatives.close();
   const request = { source: source || "auto", target, glossary: asked.glossary };
@@ -114,7 +114,7 @@ function show(asked, answer, isStored = false, isPicked = false) {
 
 /** Note the translation as shown, with the chosen alternatives. The estimate is only of the server's own translation. */
 function taken(pause = SETTLED, isPicked = false) {
-  const { source, target } = languages.ofTexts;
+  const [{ source }, { target }] = [languages.ofTexts, shown.asked];
   const [translation, isChosen] = [facing.text, isPicked || facing.text !== shown.answer.translatedText];
   showQuality(translation === shown.answer.translatedText ? shown.answer : {});
   history.note({ q: shown.asked.q, source: source || shown.asked.source, target, translation, isChosen });

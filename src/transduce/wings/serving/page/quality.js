@@ -8,7 +8,7 @@ const LEVELS = [
   [0, "Probably needs changes"],
 ];
 const FLAGS = {
-  loop: ["repeats itself", "The first translation repeated itself and was replaced. Look for repeated or missing words."],
+  loop: ["repeats itself", "It repeats itself, or replaces one that did. Look for repeated or missing words."],
   detached: ["may be unrelated", "The translation may have little to do with the text. Compare every sentence."],
   empty: ["not translated", "The model translates a sentence to nothing. The sentence was copied."],
   untranslated: ["copied", "The translation is a copy of the text. It may not be translated."],
