@@ -212,7 +212,7 @@ def test_jsonl_keys(folder, record):
 @pytest.mark.parametrize("key", ["pt-BR", "pt_BR"])
 @pytest.mark.parametrize("code", ["pt-BR", "pt_BR"])
 def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
-    file = write(folder, "keys.jsonl", json.dumps({"en": "a", key: "b"}) + "\n")
+    file = write(folder, "keys.jsonl", json.dumps({"en": "a", key: "b", "source": "c", "target": "d"}) + "\n")
     assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from transduce.system.errors import UserError
@@ -71,7 +70,7 @@ def _pair_object(record: Any, place: str) -> dict[str, Any]:
 
 def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
     respelt = ((languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_"))  # pt_BR and pt-BR
-    for keys in chain((languages, *PAIR_KEYS), respelt):
+    for keys in (languages, *respelt, *PAIR_KEYS):
         if all(isinstance(record.get(key), str) for key in keys):
             return keys
     expected = " or ".join(f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *PAIR_KEYS)))

@@ -246,6 +246,9 @@ def test_languages_and_which_side_they_are_on():
         assert wrong(*short) == set()
     assert wrong(french, "Le train est en retard.") == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
     assert wrong(french, french) == set()  # copied, as names are
+    serial = "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"
+    numbered = f"{serial} is the checksum of the file.", f"{serial} ist die Prüfsumme der Datei."
+    assert wrong(*numbered) == set() and wrong(*reversed(numbered)) == {SWAPPED}
     for name in ("Bulgaria", "Bulgarien"), ("Afrikaans", "Afrikaans"), ("Burkina Faso", "Obervolta"):
         assert wrong(*name) == set()
     for code, label in (

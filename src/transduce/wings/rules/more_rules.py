@@ -143,7 +143,7 @@ class MoreRules:
             wrong.append(gaps > np.where(is_name, WRONG_NAME_NATS, WRONG_LANGUAGE_NATS))
         swapped = wrong[0] & wrong[1]
         for place in np.flatnonzero(swapped):
-            labels = identifier().likeliest([column.texts[rows[place]] for column in batch.columns])
+            labels = identifier().likeliest([_words(column.texts[rows[place]]) for column in batch.columns])
             swapped[place] = labels == [self._labels[1], self._labels[0]]
         for rule, is_broken in zip(LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True):
             if rule in self._asked:

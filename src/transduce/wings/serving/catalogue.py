@@ -78,7 +78,7 @@ class Catalogue:
             return ()
         hops: list[Direction] = []
         known = with_known_codes(self.directions, source, target).source
-        if source == UNDETERMINED:  # no letters: every model copies them
+        if source == UNDETERMINED:  # no words: every model copies them, or nearly
             into = nearest_code(target, [each.target for each in self._models])
             hops = [each for each in self._models if each.target == into][:1]
         elif known in [each.source for each in self._models]:

@@ -51,7 +51,7 @@ class Detector:
         self._labels = {code: label for code, label in labels.items() if label}
 
     def detect(self, text: str) -> list[Detected]:
-        """Rank the likeliest languages of a text. A text without letters is UNDETERMINED.
+        """Rank the likeliest languages of a text. A text without words is UNDETERMINED.
 
         Languages that the server does not translate are left out, unless they are much likelier than those it does.
         """
@@ -65,14 +65,14 @@ class Detector:
     def choose(self, text: str, among: Sequence[str], usual: str = "", kept: str = "") -> Detected:
         """Choose the language of a text from the codes `among`, or `kept` if that is much likelier.
 
-        A text without letters is UNDETERMINED. `usual` is chosen unless another language is much likelier. Raises
+        A text without words is UNDETERMINED. `usual` is chosen unless another language is much likelier. Raises
         UserError if a language that is not in `among` is much likelier; with `usual`, such languages are ignored. A
         single language of `among` that py3langid does not know is chosen instead.
         """
         probabilities, known = self._rank(text), [code for code in among if code in self._labels]
         unknown = [code for code in among if code not in self._labels]
         if not probabilities:
-            return Detected(UNDETERMINED, 0.0)
+            return Detected(usual if usual and any(map(str.isalpha, text)) else UNDETERMINED, 0.0)
         if not known and len(unknown) == 1:
             return Detected(unknown[0], 0.0)
         if not known:

@@ -114,10 +114,10 @@ function show(asked, answer, isStored = false, isPicked = false) {
 
 /** Note the translation as shown, with the chosen alternatives. The estimate is only of the server's own translation. */
 function taken(pause = SETTLED, isPicked = false) {
-  const [{ source }, { target }] = [languages.ofTexts, shown.asked];
+  const { source, target } = facing.request;
   const [translation, isChosen] = [facing.text, isPicked || facing.text !== shown.answer.translatedText];
   showQuality(translation === shown.answer.translatedText ? shown.answer : {});
-  history.note({ q: shown.asked.q, source: source || shown.asked.source, target, translation, isChosen });
+  history.note({ q: shown.asked.q, source, target, translation, isChosen });
   announce(facing.text, pause);
 }
 
