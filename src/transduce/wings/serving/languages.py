@@ -13,7 +13,7 @@ from transduce.wings.rules.identify import CODES, label_of
 DETECTION_CHARACTERS = 10_000  # read from the start of a text, in some milliseconds
 DETECTION_MARKUP_CHARACTERS = 1 << 16  # read from the start of a text with markup
 # When a language is much likelier than another. With these values, none of 4,000 sentences of Tatoeba (English, German)
-# and Multi30k (Czech, French) is taken for another language, and 99 % of the German ones are not taken for English.
+# and Multi30k (Czech, French) is taken for another language, and 98 % of the German ones are not taken for English.
 MIN_LIKELIEST, MIN_RATIO = 0.2, 5
 MIN_LISTED = 0.01  # probability of a language that /detect lists
 UNDETERMINED = "und"  # the language code of BCP 47 for texts without a language
