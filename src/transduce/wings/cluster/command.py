@@ -39,7 +39,7 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
         return
-    check_output(output, [])
+    check_output(output, [each.file for each in plan.inputs])
     joined = join_translations(shards, output)
     log(f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}")
     joined.flags.log()
