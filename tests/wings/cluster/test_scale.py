@@ -160,6 +160,8 @@ def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whol
     for number in np.random.default_rng(count).permutation(count) + 1:
         said = translate(capsys, model, text, shards, "--shard", f"{number}/{count}")
     assert f"Shard {number}/{count} is complete" in said
+    before = text.read_bytes()
+    assert "is also the input" in run(capsys, "join", shards, "--output", text)[2] and text.read_bytes() == before
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
     assert (tmp_path / "joined.txt").read_bytes() == whole
     assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
