@@ -71,9 +71,11 @@ class Glossary:
             if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
                 raise UserError(f"Term {number} of the glossary must have a source and a target of one line each.")
             entries[_units(source)] = target.strip()
-        self._by_first: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
         for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
-            self._by_first.setdefault(self._fold(units[0]), []).append((units, entries[units]))
+            folded, is_exact = tuple(map(self._fold, units)), _has_capitals(units)
+            entry = units if is_exact else folded, is_exact, entries[units]
+            self._by_first.setdefault(folded[0], []).append(entry)
 
     def matches(self, text: str) -> list[Match]:
         """The terms in a text, in the text's order; of overlapping terms, only the longest counts."""
@@ -81,11 +83,12 @@ class Glossary:
             return []
         spans = spans_of(text)
         units = _units(text)
+        folded = tuple(map(self._fold, units))
         found = [
             (place, len(source), target)
-            for place, unit in enumerate(units)
-            for source, target in self._by_first.get(self._fold(unit), ())
-            if self._matches(source, units[place : place + len(source)])
+            for place, unit in enumerate(folded)
+            for source, is_exact, target in self._by_first.get(unit, ())
+            if source == (units if is_exact else folded)[place : place + len(source)]
         ]
         by_place, free = dict[int, Match](), [True] * len(units)
         for place, length, target in sorted(found, key=lambda match: -match[1]):
@@ -93,11 +96,6 @@ class Glossary:
                 by_place[place] = Match((spans[place][0], spans[place + length - 1][1]), target)
                 free[place : place + length] = [False] * length
         return [by_place[place] for place in sorted(by_place)]
-
-    def _matches(self, source: tuple[str, ...], units: tuple[str, ...]) -> bool:
-        if _has_capitals(source):
-            return units == source
-        return [*map(self._fold, units)] == [*map(self._fold, source)]
 
 
 def contains(text: str, target: str) -> bool:
