@@ -267,8 +267,7 @@ class Translator(Searcher):
     ) -> list[Translation]:
         """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
         beam_size, numbers = self.config.beam_size, numbers or range(1, len(sentences) + 1)
-        if not 1 <= options.n_best <= beam_size:
-            raise UserError(f"n_best must be from 1 to decode.beam_size ({beam_size}), not {options.n_best}.")
+        options.check(beam_size)
         n_best = options.n_best if self.config.mbr == "none" else beam_size
         sentences = as_list(sentences, numbers)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once

@@ -56,6 +56,11 @@ class TranslationOptions(NamedTuple):
     glossary: tuple[Term, ...] = ()
     sentences: bool = False  # split each text into sentences; otherwise it is one sentence
 
+    def check(self, beam_size: int) -> None:
+        """Raise UserError if the beam is smaller than n_best."""
+        if not 1 <= self.n_best <= beam_size:
+            raise UserError(f"n_best must be from 1 to decode.beam_size ({beam_size}), not {self.n_best}.")
+
 
 PLAIN = TranslationOptions()
 

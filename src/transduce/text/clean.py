@@ -11,7 +11,7 @@ from transduce.text.rules import MEANINGS
 TOO_LONG, CUT_OFF = "too-long", "cut-off"
 OTHER_MEANINGS = {
     TOO_LONG: "a text with more tokens than data.max_length",
-    CUT_OFF: "a translation that was cut off at the length limit",
+    CUT_OFF: "a translation that was cut off at the length limit, or searched again because it repeated itself",
 }
 LINES_KEPT = 10_000  # origins recorded for each rule; further pairs are only counted
 CHUNK = 10_000  # pairs checked together

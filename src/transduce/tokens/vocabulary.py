@@ -115,7 +115,7 @@ class Vocabulary:
     @property
     def kind(self) -> Literal["bpe", "unigram", "char"]:
         """The type of the model. BPE's scores are the ranks of merges, the others are log-probabilities."""
-        tokens = range(self.size)  # special pieces and bytes have the score 0
+        tokens = range(self.processor.get_piece_size())  # special pieces and bytes have the score 0
         if all(self.processor.get_score(token).is_integer() for token in tokens):
             return "bpe"
         names = (self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token))

@@ -197,6 +197,17 @@ def test_what_is_missing_is_named(files, tmp_path, capsys):
     assert run(capsys, *command(tmp_path, files, ROWS, "--budget", "-1"))[0] == 2
 
 
+def test_a_grid_chooses_by_no_validation_text_that_is_not_there(files, tmp_path, capsys):
+    prepared = tmp_path / "prepared"
+    asked = "--train", *files["train"], "--out", prepared, "data.vocab_size=300", "data.holdout=0"
+    assert run(capsys, "prepare", *asked)[0] == 0
+    named = f"[[options.data.corpora]]\nfiles = ['{prepared}']\n"  # in the table, not with --train
+    (tmp_path / "table.toml").write_text("[grid]\n'train.warmup' = [1, 2]\n" + ROWS + named)
+    asked = "compare", tmp_path / "table.toml", "--out", tmp_path / "out", "--test", *files["test"]
+    status, _, said = run(capsys, *asked)
+    assert status == 2 and "a grid needs a validation set, and" in said and not (tmp_path / "out").exists()
+
+
 def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, capsys):
     text = f"""
         notes = "One sentence."
@@ -340,15 +351,18 @@ def test_a_row_that_diverges_with_every_value_of_the_grid_is_told(files, tmp_pat
 
 
 @pytest.mark.parametrize(("third", "next_row"), [(0.35, "third"), (0.25, "slow")])
-def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_path, monkeypatch, third, next_row):
+@pytest.mark.parametrize("fails", [False, True])
+def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(
+    given, tmp_path, monkeypatch, third, next_row, fails
+):
     text = "seeds = 2\nmax_seeds = 4\nupdates = 2\n" + ROWS + "third = 'train.warmup=9'\n"
     standings = train_rows(definition(tmp_path, text, given), tmp_path, 0, "test")
     spreads = {"base": 0.1, "slow": 0.3, "third": third}
     middles = {"base": 5.0, "slow": 4.6, "third": 4.6}  # log perplexity
-    finished = dict.fromkeys(spreads, 0)
+    finished = {row: set[int]() for row in spreads}
 
     def results(experiment: Experiment, _: Path) -> list[runs.Result]:
-        seeds = range(1, finished[experiment.row] + 1)
+        seeds = sorted(finished[experiment.row])
         return [runs.Result(Path(experiment.row, str(seed)), "", "", seed, 1.0, 1.0, 1, 1) for seed in seeds]
 
     def outcome(folders: list[Path], text: EvaluationText, _: Path) -> Outcome:
@@ -361,10 +375,14 @@ def test_open_rows_get_more_seeds_where_the_uncertainty_is_largest(given, tmp_pa
     order = []
     for experiment, seed in itertools.islice(planned_runs(standings), 20):
         order.append((experiment.row, seed))
-        finished[experiment.row] = max(finished[experiment.row], seed)
+        if not fails or (experiment.row, seed) != (next_row, 3):
+            finished[experiment.row].add(seed)
+    assert len(order) == len(set(order)) and (next_row, 4) in order, "also after a seed that failed"
     assert order[:6] == [(row, seed) for seed in (1, 2) for row in spreads]
     assert order[6] == (next_row, 3) and len(order) < 20, order
     assert max(seed for _, seed in order) <= 4
+    if fails:
+        return
     rows = standings.rows()[1:]
     raw = [each.differences["perplexity"].p_value for each in rows]
     assert [each.p_value for each in rows] == holm([5 * p for p in raw]), "for 2 and 2, 2 and 3, … 4 and 4 seeds"
@@ -458,6 +476,14 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
     Path(moved).write_text("another text\n" * 10)
     with pytest.raises(UserError, match="was made with other files"):
         runs.results(again, tmp_path)
+
+
+def test_labelled_files_are_known_without_their_labels(files):
+    hashes = [
+        runs._plain(Experiment("one", {"data.valid": names}))
+        for names in (files["valid"], [f"ka,zu={files['valid'][0]}"])
+    ]
+    assert hashes[1]["data.valid"] == hashes[0]["data.valid"][:1]
 
 
 def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
@@ -579,8 +605,8 @@ def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
     (tmp_path / "bad.src").write_text("one line\n")
     wrong["data.valid"] = (str(tmp_path / "bad.src"), given["data.valid"][1])
     rows = [Experiment(name, wrong) for name in ("one", "two", "three")]
-    with pytest.raises(UserError, match=r"bad\.src has 1 line"):
-        runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
+    with pytest.raises(runs.RunsFailedError):
+        runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=math.inf)
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
     assert runs.carry_out([(Experiment("one", {**given, "train.steps": 2}), 1)], tmp_path, minutes=math.inf)
 

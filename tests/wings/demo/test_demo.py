@@ -47,6 +47,12 @@ def test_a_shorter_training_has_the_same_schedule_in_proportion() -> None:
         assert rates[0] == pytest.approx(rates[1], rel=0.02)
 
 
+@pytest.mark.parametrize("option", ["data.test=", "data.directions=en-de"])
+def test_the_text_of_the_demo_is_its_own(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, said = run(capsys, "demo", "--out", tmp_path / "demo", option)
+    assert status == 2 and "Leave out data.test and data.directions" in said and not (tmp_path / "demo").exists()
+
+
 @pytest.mark.slow
 def test_the_demo_leaves_text_a_model_and_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With updates that the user chose, which stay as they are."""

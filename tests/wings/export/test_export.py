@@ -794,6 +794,12 @@ def test_the_spans_of_a_foreign_vocabulary_are_those_of_what_was_written(text):
         assert piece == "<unk>" or piece.strip("\u2581") == text[begin:end].strip(" \u3000")
 
 
+def test_the_list_of_a_foreign_vocabulary_may_be_longer_than_its_model():
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", *"ab"]
+    longer = ImportedVocabulary(FOREIGN, [*pieces, *map(str, range(10_000))])
+    assert longer.kind == ImportedVocabulary(FOREIGN, pieces).kind
+
+
 def test_a_character_in_bytes_of_a_foreign_vocabulary_stands_at_its_last_byte():
     e, kanji = "é".encode(), "漢".encode()
     assert piece_spans(["a", *e, " b", *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]

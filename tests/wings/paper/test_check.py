@@ -281,6 +281,7 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(capsys, monkeypatch):
     shutil.copytree(folder, "old")
     Path("old/run.json").unlink()
     for arguments, told in {
+        ("/",): "/ is not a model folder",
         ("missing",): "There is no model folder missing.",
         ("unfinished",): "unfinished can't be checked: its training is not finished.",
         ("old",): "old can't be checked: it has no intact run.json.",

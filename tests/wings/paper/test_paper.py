@@ -18,6 +18,8 @@ import torch
 
 from command_line import run
 from corpora import spelt, write_texts
+from models import publish_model
+from transduce import model_folder
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import ModelConfig
@@ -417,6 +419,12 @@ def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
     assert status == 0, said
     for name in ("1-encoder", "1-source", "2-decoder"):
         assert (tmp_path / f"attention-{name}.png").stat().st_size > 1000
+    loaded = model_folder.load(tmp_path / "one/seed-1")
+    config = replace(loaded.config, data=replace(loaded.config.data, directions=("en-de",)))
+    publish_model(tmp_path / "many", config, loaded.tokenizer, loaded.model.state_dict(), {})
+    command[5] = tmp_path / "many"
+    status, _, said = run(capsys, *command, "zu")
+    assert status == 2 and "These figures are for models of one direction" in said
 
 
 @pytest.mark.parametrize("family", table2.COMPARED_FAMILIES)

@@ -561,8 +561,9 @@ def test_a_text_that_is_too_long_is_not_sent(page: Page) -> None:
 def test_hostile_text_is_text_everywhere(page: Page) -> None:
     page.later(
         "if (path !== 'translate') return next(path, options);"
-        f"const text = {HOSTILE!r};"
-        "return new Response(JSON.stringify({translatedText: text, alternatives: [text + '!'], alignment: []}))"
+        f"const text = {HOSTILE!r}, detectedLanguage = {{language: 'ka', confidence: 50}};"
+        "return new Response(JSON.stringify("
+        "{translatedText: text, alternatives: [text + '!'], alignment: [], detectedLanguage}))"
     )
     page.type(HOSTILE)
     page.wait(lambda: page.text("#target-text") == HOSTILE)

@@ -42,7 +42,7 @@ from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair, are_line_aligned, expand_folders, read_pairs
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
-from transduce.text.rules import Checker
+from transduce.text.rules import Checker, check_names
 from transduce.tokens.store import Encoded, write_store
 from transduce.tokens.tokenizer import FILES, Tokenizer
 from transduce.tokens.vocabulary import Rows
@@ -69,6 +69,7 @@ def plan_preparation(
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     data = passes.checked(data, tokenizer)
     passes.check_tags(data, tokenizer)
+    check_names(passes.rules_of(data).others)
     data = passes.with_placeholders(data, tokenizer)
     passes.check_rereadable((file for corpus in data.corpora for file in corpus.files), "split into shards")
     call = flatten(RunConfig(data=data), ["data"])

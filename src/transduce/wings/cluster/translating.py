@@ -46,23 +46,22 @@ class Job:
     def call(self) -> dict[str, Any]:
         """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
         config = model_folder.read_config(Path(self.models[0]))
+        decode, directions = decode_config(config, self.options), directions_of(config.data)
+        self.format.options(()).check(decode.beam_size)
+        wanted = with_known_codes(directions, *self.direction)
+        is_indirect = find_pivot(directions, wanted, {})
+        direction = wanted if is_indirect else choose_direction(directions, *self.direction)
         if self.glossary:
             if self.glossary in STANDARD_INPUT or (Path(self.glossary).exists() and not Path(self.glossary).is_file()):
                 raise UserError("Each shard reads the glossary again: save it as a file.", option="glossary")
-            directions = directions_of(config.data)
-            wanted = with_known_codes(directions, *self.direction)
-            is_indirect = find_pivot(directions, wanted, {})
-            read_glossary(self.glossary, wanted if is_indirect else choose_direction(directions, *self.direction))
+            read_glossary(self.glossary, direction)
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
             "engine": self.engine,
             "direction": self.direction,
             "glossary": digest(Path(self.glossary)) if self.glossary else "",
             **dataclasses.asdict(self.format),
-            **{
-                f"decode.{name}": value
-                for name, value in dataclasses.asdict(decode_config(config, self.options)).items()
-            },
+            **{f"decode.{name}": value for name, value in dataclasses.asdict(decode).items()},
         }
 
 

@@ -57,14 +57,17 @@ def compare(
     if not 0 <= budget < math.inf:
         raise UserError("--budget must be 0 or more minutes.")
     given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
-    from transduce.preparation.prepared import is_prepared  # torch: too slow for --help
+    from transduce.preparation.prepared import is_prepared, read_facts  # torch: too slow for --help
     from transduce.wings.comparing import definition as definitions
     from transduce.wings.comparing import report
 
     definition = definitions.read(table, with_corpus_languages(given, train))
-    for name in ("data.corpora", "data.test") if is_prepared(train) else ("data.corpora", "data.valid", "data.test"):
+    files = [file for corpus in definition.options.get("data.corpora", ()) for file in corpus["files"]]
+    for name in ("data.corpora", "data.test") if is_prepared(files) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
             raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
+    if definition.grid and is_prepared(files) and not read_facts(Path(files[0])).held_out:
+        raise UserError(f"{table}: a grid needs a validation set, and {files[0]} was prepared without one.")
     _check_folder(out, [row.name for row in definition.rows])
     make_folder(out)
     standings = train_rows(definition, out, budget, "transduce compare")

@@ -20,6 +20,7 @@ from transduce.system.errors import DivergedError, UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
+from transduce.text.multilingual import without_labels
 from transduce.training.distributed import check_single_process
 from transduce.training.finish import has_diverged
 from transduce.training.run import train
@@ -121,11 +122,10 @@ def carry_out(
             try:
                 result = train(options, out, init=init, stop=lambda: clock() >= until)
             except UserError as error:
+                if str(error) not in unstartable.values():
+                    log(str(error))
                 if not (out / model_folder.CONFIG).exists():
-                    if str(error) in unstartable.values():
-                        raise
                     unstartable[experiment.name] = str(error)
-                log(str(error))
                 with suppress(UserError):  # the disk may be full
                     write_text(out / (FAILURE if isinstance(error, DivergedError) else LAST_ERROR), f"{error}\n")
                 if seed != TUNING_SEED or not (out / FAILURE).exists():  # else other values of the grid are left
@@ -250,11 +250,10 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     options = {**experiment.options, **({"init": experiment.init} if experiment.init else {})}
     needed = reads_test(options.get("data.rules", ()))
     hashed = {name: value for name, value in options.items() if needed or name != "data.test"}
-    for name in hashed.keys() & set(FILE_OPTIONS):
-        hashed[name] = [
-            {**each, "files": [content(file) for file in each["files"]]} if name == "data.corpora" else content(each)
-            for each in options[name]
-        ]
+    for name in hashed.keys() & set(FILE_OPTIONS[1:]):
+        hashed[name] = [content(file) for file in without_labels(hashed[name])]
+    if corpora := hashed.get("data.corpora"):
+        hashed["data.corpora"] = [{**each, "files": [content(file) for file in each["files"]]} for each in corpora]
     plain: dict[str, Any] = json.loads(to_json(hashed))
     return plain
 

@@ -160,7 +160,8 @@ def _most_uncertain(rows: Sequence[Standing], definition: Definition, asked: Set
     by_name = {each.definition.name: each for each in rows}
     for widest in sorted(open_rows, key=lambda each: -_or_infinity(each.differences[judge].error)):
         for chosen in sorted((widest, base), key=variance, reverse=True):
-            seed = next(seed for seed in count(1) if seed not in chosen.seeds)
+            tried = {seed for name, seed in asked if chosen.experiment and name == chosen.experiment.name}
+            seed = next(seed for seed in count(1) if seed not in chosen.seeds | tried)
             while (first := by_name.get(chosen.definition.init)) and seed not in first.seeds:
                 chosen = first  # trained first
             if chosen.experiment and seed <= definition.max_seeds and (chosen.experiment.name, seed) not in asked:

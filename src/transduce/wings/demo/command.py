@@ -52,6 +52,8 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
         name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")
     }
     options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
+    if list(options["data.test"]) != files["test"] or options.get("data.directions"):
+        raise UserError("The demo generates its own text in one direction. Leave out data.test and data.directions.")
     from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
     from transduce.wings.phrasebook.examples import examples
@@ -144,7 +146,7 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
         path,
         Report(
             title="English to German: the phrasebook",
-            summary="A Transformer trained on this machine, and tested on word combinations unseen in training.",
+            summary="A model trained on this machine, and tested on word combinations unseen in training.",
             facts=[
                 ("Sentence pairs", f"{corpus['pairs']:,}"),
                 ("Parameters", f"{metrics['parameters']:,}"),

@@ -68,8 +68,8 @@ def attention(
     refuse_parser(loaded.tokenizer, loaded.folder)
     data, config = loaded.config.data, decode_config(loaded.config, options)
     direction = choose_direction(directions_of(data), source, target)
-    tokenizer, language = loaded.tokenizer.into(direction.target if data.directions else ""), source or data.source
-    recorded = attention_of(loaded.model, tokenizer, sentence, config, language)
+    tokenizer = loaded.tokenizer.into(direction.target if data.directions else "")
+    recorded = attention_of(loaded.model, tokenizer, sentence, config, direction.source)
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
     elif use not in recorded.uses:

@@ -115,8 +115,7 @@ def _compute(
 def _check(folder: Path, out: Path | None) -> None:
     from transduce.wings.paper.check import check  # torch: too slow for --help
 
-    beside = folder.resolve()
-    if not check(folder, out or beside.with_name(f"{beside.name}.check")):
+    if not check(folder, out or Path(f"{folder.resolve()}.check")):
         raise SystemExit(1)
 
 
@@ -170,8 +169,11 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
 
     loaded = model_folder.load(model)
     refuse_parser(loaded.tokenizer, loaded.folder)
+    config, source = loaded.config.decode, loaded.config.data.source
+    if loaded.config.data.directions:
+        raise UserError("These figures are for models of one direction. Use transduce attention, with a language code.")
     for number, text in enumerate(texts, 1):
-        for name, use in attention_of(loaded.model, loaded.tokenizer, text, loaded.config.decode).uses.items():
+        for name, use in attention_of(loaded.model, loaded.tokenizer, text, config, source).uses.items():
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
             log(f"Written: {path}")

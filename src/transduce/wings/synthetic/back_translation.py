@@ -40,7 +40,7 @@ from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
-from transduce.training.run import train
+from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages, with_origin
 from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
@@ -83,6 +83,7 @@ def with_back_translations(
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
             raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
+    read_test(with_known_languages(settings, init).config())
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:
