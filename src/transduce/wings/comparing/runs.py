@@ -251,7 +251,7 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     needed = reads_test(options.get("data.rules", ()))
     hashed = {name: value for name, value in options.items() if needed or name != "data.test"}
     for name in hashed.keys() & set(FILE_OPTIONS[1:]):
-        hashed[name] = [content(file) for file in without_labels(hashed[name])]
+        hashed[name] = [content(file) for file in without_labels(map(str, hashed[name]))]
     if corpora := hashed.get("data.corpora"):
         hashed["data.corpora"] = [{**each, "files": [content(file) for file in each["files"]]} for each in corpora]
     plain: dict[str, Any] = json.loads(to_json(hashed))
