@@ -273,7 +273,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
             "Minimum-risk training needs a trained model to start from",
         ),
         ("", ["--valid", "missing.src", "missing.tgt"], "missing.src does not exist"),
-        ("", ["--test", "known.yy", "english"], "known.yy"),
+        ("", ["--test", "gold.mrg"], "A parser can't be scored while it trains"),
         ("", ["--test", "-"], "Standard input can't be read several times"),
     ],
 )

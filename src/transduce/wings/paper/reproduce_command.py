@@ -169,11 +169,11 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
 
     loaded = model_folder.load(model)
     refuse_parser(loaded.tokenizer, loaded.folder)
-    config, source = loaded.config.decode, loaded.config.data.source
-    if loaded.config.data.directions:
+    data, config = loaded.config.data, loaded.config.decode
+    if data.directions:
         raise UserError("These figures are for models of one direction. Use transduce attention, with a language code.")
     for number, text in enumerate(texts, 1):
-        for name, use in attention_of(loaded.model, loaded.tokenizer, text, config, source).uses.items():
+        for name, use in attention_of(loaded.model, loaded.tokenizer, text, config, data.source).uses.items():
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
             log(f"Written: {path}")

@@ -94,7 +94,7 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
     parses, texts = list(parser.parse_gold(gold)), parser.unconstrained(sentences)
     lines = [str(parse or "") for parse in parses]
     free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
-    changed = sum(str(one) != str(other) for one, other in zip(parses, free, strict=True))
+    changed = sum(line != str(other or "") for line, other in zip(lines, free, strict=True))
     # A text that is not a tree counts as the gold tags without brackets, so that EVALB does not exclude it.
     trees = [found or (tree and Tree("", tuple(tree.leaves()))) for found, tree in zip(free, simple, strict=True)]
     return Measured(lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(trees))

@@ -65,7 +65,8 @@ def with_back_translations(
     if not files:
         raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
     check_single_process("a training run with monolingual text")
-    data, folder = with_known_languages(settings, init).config().data, out / model_folder.BACK_TRANSLATION
+    config, folder = with_known_languages(settings, init).config(), out / model_folder.BACK_TRANSLATION
+    data = config.data
     checked(data)
     if data.symbols:
         raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
@@ -83,7 +84,7 @@ def with_back_translations(
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
             raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
-    read_test(with_known_languages(settings, init).config())
+    read_test(config)
     lines = _distinct(files, data)
     _check_language(lines, data.target, files)
     if reverse:
