@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from transduce.config.schema import EOS, PAD, DataConfig, DecodeConfig, ModelConfig
 from transduce.decoding import translator as translator_module
+from transduce.decoding.confidence import MIN_AREA
 from transduce.decoding.loading import check_directions, shared_tokenizer
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.ranking import rank
@@ -479,7 +480,10 @@ def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
     pairs = [Pair(*texts, Origin("", 1)) for texts in zip(SOURCES, [german(text) for text in SOURCES], strict=True)]
     spoilt = [pair._replace(target=pairs[-i].target) if i % 3 == 0 else pair for i, pair in enumerate(pairs)]
     confidence = calibrate(model, tokenizer, spoilt, CONFIG)
-    translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=confidence)
+    unreliable, reliable = (replace(confidence, area=area) for area in (MIN_AREA - 0.01, MIN_AREA))
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=unreliable)
+    assert not any(each.confidence for each in translator.translate(SOURCES[:5]))
+    translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=reliable)
     translations = translator.translate(SOURCES[:100])
     assert all(0 <= each.confidence <= 1 for each in translations)
     assert sum(DETACHED in each.flags for each in translations) <= 5

@@ -69,6 +69,12 @@ def test_the_mean_probability_is_the_share_of_good_translations():
     assert np.mean(1 / (1 + np.exp(-inputs @ weights))) == pytest.approx(1000 / 1050, abs=1e-6)
 
 
+def test_what_is_far_from_all_held_out_translations_is_no_surer_than_the_farthest():
+    confidence = fit(VALUES, CHRF)
+    far, farther = (np.array(confidence.means) + factor * np.array(confidence.scales) for factor in (4, 4000))
+    assert confidence.probability(farther) == pytest.approx(confidence.probability(far))
+
+
 def test_equal_translations_have_no_confidence():
     assert fit(VALUES, np.zeros(len(VALUES))) is None
 

@@ -48,9 +48,9 @@ def cut_short(content: bytes) -> bytes:
 
 
 def translations(folder: Path) -> list[str]:
-    found = load(folder, engine="torch").translate(TEXTS)
-    assert all(translation.confidence for translation in found) or not is_whole(folder / model_folder.CONFIDENCE)
-    return [translation.text for translation in found]
+    translator = load(folder, engine="torch")
+    assert translator.confidence or not is_whole(folder / model_folder.CONFIDENCE)
+    return [translation.text for translation in translator.translate(TEXTS)]
 
 
 def is_whole(file: Path) -> bool:

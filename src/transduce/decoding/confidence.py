@@ -19,6 +19,9 @@ from transduce.model_folder import CONFIDENCE
 from transduce.system.errors import UserError
 from transduce.tokens.spans import Span
 
+MIN_AREA = 0.6  # under the ROC curve; a confidence with less would mislead
+FARTHEST = 4.0  # standard deviations from the mean; few held-out translations are farther. Farther ones count as these
+
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
     """The log-probability per target token, the log of their number, and that of their number per source token."""
@@ -51,7 +54,8 @@ class Regression:
     def probability(self, values: Sequence[float]) -> float:
         """The probability that a translation or a word with these features is good."""
         standardised = ((x - mean) / scale for x, mean, scale in zip(values, self.means, self.scales, strict=True))
-        logit = self.bias + sum(weight * x for weight, x in zip(self.weights, standardised, strict=True))
+        near = (max(-FARTHEST, min(FARTHEST, each)) for each in standardised)
+        logit = self.bias + sum(weight * x for weight, x in zip(self.weights, near, strict=True))
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
 
 
@@ -94,7 +98,7 @@ def estimate(
     if not confidence:
         return None, False
     values = features(log_prob, source_tokens, target_tokens)
-    return confidence.probability(values), values[0] < confidence.min_log_prob
+    return confidence.probability(values) if confidence.area >= MIN_AREA else None, values[0] < confidence.min_log_prob
 
 
 def scored_translation(

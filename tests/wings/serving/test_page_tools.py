@@ -88,7 +88,7 @@ def test_a_slow_server_is_called_slow_and_the_translation_outdated(page: Page) -
 @pytest.mark.parametrize(
     ("answer", "label", "notes"),
     [
-        ("{confidence: 0.81, flags: [], scores: -0.4}", "Probably good (81 %)", ["50 % is average", "−0.40"]),
+        ("{confidence: 0.81, flags: [], scores: -0.4}", "Better than usual (81 %)", ["50 % is average", "−0.40"]),
         ("{confidence: 0.5, flags: [], scores: -0.4}", "May need changes (50 %)", ["negations"]),
         ("{confidence: 0.02, flags: []}", "Probably needs changes (2 %)", ["2 %"]),
         ("{confidence: null, flags: ['numbers', 'cut']}", "Check: numbers differ and 1 more", ["other numbers", "end"]),
@@ -120,7 +120,7 @@ def test_an_estimate_is_only_of_the_servers_own_translation(page: Page) -> None:
     page.wait(lambda: page.shows("#quality"))
     page.click("#other")
     page.wait(lambda: page.all(".alternative"))
-    assert "Probably good (90 %)" in page.text("#alternatives")
+    assert "Better than usual (90 %)" in page.text("#alternatives")
     assert [one.text for one in page.all(".score")] == ["best (−1.00)", "less likely (−1.60)"]
     page.all(".alternative")[1].click()
     page.wait(lambda: page.text("#target-text") == "Zu po." and not page.shows("#quality"))

@@ -3,7 +3,7 @@
 import { element, make } from "./elements.js";
 
 const LEVELS = [
-  [0.65, "Probably good"],
+  [0.65, "Better than usual"],
   [0.35, "May need changes"],
   [0, "Probably needs changes"],
 ];
@@ -26,7 +26,7 @@ const LIKELIHOODS = [
   [0, "much less likely"],
 ];
 
-/** A short label such as "Probably good (78 %)", with the first flag if there is one; "" if nothing is known. */
+/** A short label such as "Better than usual (78 %)", with the first flag if there is one; "" if nothing is known. */
 export function label(confidence, flags = []) {
   const [first, ...others] = flags.map((flag) => FLAGS[flag]?.[0] ?? flag);
   const figure = known(confidence) ? ` (${percent(confidence)})` : "";
