@@ -14,8 +14,10 @@ from document_parts import Part
 from lxml import etree
 
 from transduce.text.formats import read_document
+from transduce.wings.documents.subtitles import INVISIBLE
 
 CAPITALS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+OPEN_CHARSET = re.compile(r"(?i)(?<=charset=)(?:CHARSET|US-ASCII|ASCII)\b")  # in a header of PO; it becomes UTF-8
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 UNCLEAR = r"""=\s*=|=\s*(?:"[^"]*|'[^']*)\Z|(?i:<(title|textarea)(?![^<]*</\1))"""
 SPOKEN = {"alt", "title", "placeholder", "aria-label", "value", "content"}
@@ -56,6 +58,8 @@ def characters(raw: str, name: str) -> Counter[str]:
         raw = re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), lines)
     else:
         raw = html.unescape(raw)
+    if name.endswith((".srt", ".vtt")):  # marks around a line go with their line
+        raw = re.sub(f"[{INVISIBLE}]", "", raw)
     return Counter("".join(raw.lower().split()))
 
 
@@ -101,7 +105,7 @@ def po_structure(content: bytes) -> list[Any] | None:
     declared = re.search(rb"charset=([\w-]+)", content)
     codec = declared[1].decode() if declared and declared[1] != b"CHARSET" else "utf-8"
     with tempfile.NamedTemporaryFile() as file:  # polib splits strings at other line breaks, too
-        file.write(content.removeprefix(codecs.BOM_UTF8))
+        file.write(OPEN_CHARSET.sub("UTF-8", content.decode("latin-1")).encode("latin-1").removeprefix(codecs.BOM_UTF8))
         file.flush()
         try:
             found = polib.pofile(file.name, encoding=codec)

@@ -89,11 +89,11 @@ def target(draw: Draw, style: Style, name: str, source: Text, inner: Elements, p
     if stays:
         return [f"{pad}<{name}{state}>{old}</{name}>" if kind == "translated" else ""]
     if kind == "none":
-        after = rf"\s*<{name}(?: xml:lang=\"zu\")?>{ANY}</{name}>"
+        after = rf"\s*<{name}(?: xml:lang=\"zu(?:-ZA)?\")?>{ANY}</{name}>"
         return [Place("", after, source.plain, source.word), ""]
     if kind == "new" and inner is XLIFF1_INLINE:
         return [pad, *filled(draw, name, draw.choice([' state="new"', " state='needs-translation'"]), old, source)]
-    if kind != "empty" and not style.redo:
+    if kind != "empty" and (not style.redo or "final" in state):
         return [f"{pad}<{name}{state}>{old}</{name}>"]
     return [pad, *filled(draw, name, state, "" if kind == "empty" else old, source)]
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from document_checks import CAPITALS, check_bytes, check_slots, structure
+from document_checks import CAPITALS, OPEN_CHARSET, check_bytes, check_slots, structure
 from document_damage import damaged
 from document_kinds import KINDS, Kind
 from document_parts import Part, Place, Style
@@ -116,7 +116,10 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
         return f"{state}: refused"
     written = output.read_bytes()
     if parts is not None:
-        text = written.decode(style.codec)
+        codec = style.codec
+        if file.suffix in (".po", ".pot"):
+            codec, parts[:1] = codec.replace("ascii", "utf-8"), [OPEN_CHARSET.sub("UTF-8", str(parts[0]))]
+        text = written.decode(codec)
         if style.codec.startswith("utf-16"):
             assert text[:1] == "\ufeff", "no byte order mark"
             text = text[1:]

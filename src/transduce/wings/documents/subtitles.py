@@ -12,7 +12,7 @@ from transduce.wings.documents.document import Document, Slot, decode
 LINE_END_OR_EOF = r"(?:\r\n|\n|\r|\Z)"
 LINES_WITHOUT_BLANK = re.compile(rf"(?:[^\r\n]++{LINE_END_OR_EOF})++")
 TIMING = re.compile(  # a timing line, with the cue's number before it
-    rf"(?<![^\r\n])(?:\d++[ \t]*+{LINE_END_OR_EOF})?[ \t\ufeff]*+\d[\d:.,]*+[ \t]*+-->[^\r\n]*+{LINE_END_OR_EOF}"
+    rf"(?<![^\r\n])(?:\d++[ \t]*+{LINE_END_OR_EOF})?[ \t\ufeff]*+\d[\d:.,]*+[^\S\r\n]*+-->[^\r\n]*+{LINE_END_OR_EOF}"
 )
 LINE_END = re.compile(r"\r\n|\n|\r")
 TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
