@@ -11,8 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
 
-MAX_CORE_LINES = 12_522  # read to know the system, without commands; languages 1,530, run cards 220
-MAX_LINES = 33_518  # every line is read again; languages 2,140, comparing 1,240, run cards 400, others 1,270
+MAX_CORE_LINES = 12_527  # read to know the system, without commands; languages 1,530, run cards 220
+MAX_LINES = 33_536  # every line is read again; languages 2,140, comparing 1,240, run cards 400, others 1,270
 MAX_FILE_LINES = 300  # a file is read in one sitting
 MAX_FUNCTION_LINES = 60  # a function fits on a screen
 LONGER_FILES: dict[str, str] = {}  # file -> why it is longer

@@ -637,6 +637,14 @@ def test_evaluate_reads_one_bilingual_file_as_it_reads_two(place, tmp_path, caps
     assert one["scores"] == two["scores"] and one["perplexity"] == two["perplexity"]
 
 
+@pytest.mark.parametrize(("count", "is_warned"), [(29, True), (30, False)])
+def test_intervals_of_few_sentences_come_with_a_warning(count, is_warned, tmp_path, capsys):
+    for name in ("output.de", "reference.de"):
+        (tmp_path / name).write_text("Ein Hund.\n" * count)
+    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "output.de", tmp_path / "reference.de")
+    assert status == 0 and ("intervals are too narrow" in printed) == is_warned
+
+
 def test_evaluate_prints_signatures_that_can_be_copied(place, capsys):
     files = place / "one", place / "test.src", place / "test.tgt"
     scores, printed = evaluated(capsys, *files)["scores"], output(capsys, "evaluate", *files).splitlines()
@@ -644,8 +652,8 @@ def test_evaluate_prints_signatures_that_can_be_copied(place, capsys):
     for score, line in zip(scores, printed[1:4], strict=True):
         assert line.startswith(score["name"]) and line.endswith(score["signature"])
         assert f"{score['value']:.2f}  " in line
-    assert printed[4].startswith("perplexity ")
-    assert printed[5].startswith("12 sentences translated in ") and printed[5].endswith("with beam 4")
+    assert printed[5].startswith("perplexity ")
+    assert printed[6].startswith("12 sentences translated in ") and printed[6].endswith("with beam 4")
     assert "with beam 1" in output(capsys, "evaluate", *files, "decode.beam_size=1")
 
 

@@ -495,3 +495,13 @@ def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
     plain = Translator(TorchEngine([model]), tokenizer, CONFIG).translate(SOURCES[:1])
     assert plain[0].confidence is None and plain[0].text == targets[0]
     assert calibrate(model, tokenizer, pairs[:50], CONFIG) is None
+
+
+def test_a_model_that_translates_everything_alike_has_no_confidence(model, tokenizer):
+    pairs = [Pair(text, german(text), Origin("", 1)) for text in SOURCES]
+    alike = copy.deepcopy(model)
+    *_, norm = (module for module in alike.modules() if isinstance(module, torch.nn.LayerNorm))
+    (token, *_) = tokenizer.encode_target([german(SOURCES[0])])[0]
+    norm.weight.data.zero_()
+    norm.bias.data.copy_(alike.embedding.weight[token])
+    assert calibrate(alike, tokenizer, pairs, CONFIG) is None

@@ -558,7 +558,7 @@ def test_a_training_that_diverges_says_so(place, tmp_path, capsys):
     said = capsys.readouterr().err
     assert re.search(r"validation perplexity \d\.\d\de\+\d+, BLEU", said), said
     assert "validation perplexity inf – the best" not in said
-    assert "hardly learned anything. The training diverged: train again with a lower train.learning_rate." in said
+    assert "The training diverged: train again with a lower train.learning_rate." in said
 
 
 def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
@@ -575,7 +575,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     raw = run(capsys, "train", *corpus, "--out", tmp_path / "raw", *ASSIGNMENTS, *text)
     prepared = run(capsys, "train", "--train", data, "--out", tmp_path / "prepared", *ASSIGNMENTS, *text)
     assert raw[0] == prepared[0] == 0
-    assert "After 8 updates the model has hardly learned anything. Allow more (train.steps), or" in raw[2]
+    assert "After 8 updates the model can hardly translate text like the validation set. Allow more" in raw[2]
     assert same(tmp_path / "raw/model.safetensors", tmp_path / "prepared/model.safetensors")
     status, _, said = run(capsys, "train", "--train", data, "--out", data, *ASSIGNMENTS)
     check_sentence(status, said, "data exists and is not a training run of transduce")

@@ -224,6 +224,8 @@ def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: st
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES
+
     if json:
         print(to_json(facts), end="")
         return
@@ -232,6 +234,8 @@ def _print_scores(facts: dict[str, Any], json: bool) -> None:
         interval = f"{each['low']:.2f} to {each['high']:.2f}"
         rows.append((each["name"], f"{each['value']:.2f}", interval, each["signature"]))
     print_table(rows)
+    if facts["sentences"] < MIN_TESTED_SENTENCES:
+        print(f"Of fewer than {MIN_TESTED_SENTENCES} sentences, the intervals are too narrow. Use more text.")
     if "paper_bleu" in facts:
         print(f"BLEU as in the paper, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
 

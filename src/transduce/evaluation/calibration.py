@@ -30,12 +30,17 @@ Floats = NDArray[np.float64]
 
 
 def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
-    """Translate held-out pairs, and fit the model's confidence. Returns None for fewer than MIN_FITTED_PAIRS pairs."""
+    """Translate held-out pairs, and fit the model's confidence.
+
+    Returns None for fewer than MIN_FITTED_PAIRS pairs, and if most of them have the translation of another.
+    """
     pairs = first_of_each_direction(pairs, MAX_FITTED_PAIRS)
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
     translator, metric = Translator(TorchEngine([model]), tokenizer, config), CHRF()
     translations, sources, values, chrf = translator.translate_pairs(pairs), encode_sources(tokenizer, pairs), [], []
+    if 2 * len({each.text for each in translations}) < len({pair.source for pair in pairs}):
+        return None
     for pair, ids, translation in zip(pairs, sources, translations, strict=True):
         length = len(translation.tokens) + 1
         log_prob = translation.score * length_penalty(length, config.length_penalty)

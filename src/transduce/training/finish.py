@@ -49,7 +49,7 @@ def finish(
         remedy = f"Allow more ({names}), or train on much more text."
         if has_diverged(result.perplexity, config.model.vocab_size):
             remedy = "The training diverged: train again with a lower train.learning_rate."
-        log(f"After {state.step:,} updates the model has hardly learned anything. {remedy}")
+        log(f"After {state.step:,} updates the model can hardly translate text like the validation set. {remedy}")
     not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": {

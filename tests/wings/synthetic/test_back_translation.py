@@ -166,6 +166,16 @@ def test_damaged_translations_are_not_trained_on(file, damaged, place, straight,
     assert (out / FOLDER / "pairs.jsonl").read_text() == content
 
 
+def test_a_reverse_model_that_translates_all_alike_is_refused(place, straight, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    shutil.copytree(straight / FOLDER, out / FOLDER)
+    for name in ("made.json", "pairs.jsonl"):  # as if only the reverse model were trained
+        (out / FOLDER / name).unlink()
+    monkeypatch.setattr(back_translation, "MIN_DISTINCT", 1)  # even if all differ
+    status, _, said = run(capsys, *arguments(place, out))
+    assert status == 2 and "hardly learned anything" in said and not (out / model_folder.CONFIG).exists()
+
+
 def test_a_corpus_may_change_until_the_reverse_training_begins(place, tmp_path, capsys):
     write_texts(tmp_path, "few", 15, seed=1)
     command = ["train", "--train", str(tmp_path / "few.src"), str(tmp_path / "few.tgt"), "--from", "xx", "--to", "yy"]

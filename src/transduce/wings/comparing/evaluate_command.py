@@ -136,12 +136,13 @@ def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str
         found = (f"{number:,} of {each.num_words:,}" if each.num_words else "" for number in each.found)
         rows.append((each.name, f"{each.sentences:,}", *chrf, _p(each.p_value), *bleu, *found))
     tests = sum(not math.isnan(each.p_value) for each in slices)
+    corrected = f", corrected for {tests} tests by Holm's method" if tests else ""
     rarity = f"at most {MAX_RARE} times in {training}" if training else "once in the references; see --training"
     print(f"\nSlices of the test sentences by their references (first: {names[0]}, second: {names[1]})\n")
     print_table(rows)
     print(f"""
 difference  second minus first
-p           probability of so large a difference of chrF2 by chance, corrected for {tests} tests by Holm's method;
+p           probability of so large a difference of chrF2 by chance{corrected};
             "–": fewer than {MIN_TESTED_SENTENCES} sentences are too few for a test
 found       how many of these words (rare words, numbers, words in capitals) of the references the translation has, too
 rare word   occurs {rarity}

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -174,13 +175,19 @@ class _Deadlines(H11Protocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._sending is None:
-            self._sending = self.loop.call_later(self.limits.answer_seconds, self.transport.abort)
+            self._sending = self.loop.call_later(self.limits.answer_seconds, self._reset)
 
     def resume_writing(self) -> None:
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
         super().resume_writing()
+
+    def _reset(self) -> None:
+        """Close the connection, without megabytes of unread answers in the system's memory for minutes."""
+        connection: socket.socket = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()

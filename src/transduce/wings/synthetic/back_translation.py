@@ -48,6 +48,7 @@ from transduce.wings.synthetic.translations import begin, translated
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
+MIN_DISTINCT = 0.05  # of the translations; a reverse model with fewer different ones has learned nothing
 MIN_TARGET_SHARE = 0.05  # of them that must be in the target language; similar languages are hard to tell apart
 LIKELY_SHARE = 0.5  # of them; below it, there is a warning
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
@@ -228,19 +229,19 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
     pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
     good = [
-        _record(event["text"], pair.source)
+        (event["text"], pair.source)
         for pair, event in translated(pairs, translator.translate, begun, path, call)
         if event["text"].strip() and not event["bad"]
     ]
-    if not good:
+    if len({text for text, _ in good}) <= MIN_DISTINCT * len(good):
         path.unlink()
         raise UserError(
-            f"{reverse} translates no line to its end, so it has hardly learned anything. Train it longer (`transduce "
-            f"train --out {reverse} train.steps=…`) or on more text, or name another model.",
+            f"{reverse} translates no line to its end, or all to a few texts, so it has hardly learned anything. Train "
+            f"it longer (`transduce train --out {reverse} train.steps=…`) or on more text, or name another model.",
             option="reverse",
         )
-    log(f"{len(good):,} lines are back-translated; the other translations were cut off or repeated themselves.")
-    write_text(folder / PAIRS, "".join(good))
+    log(f"{len(good):,} of {len(lines):,} lines are back-translated; others would be empty, cut off or repetitive.")
+    write_text(folder / PAIRS, "".join(_record(*each) for each in good))
     write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
     path.unlink()
     return len(good)
