@@ -224,7 +224,7 @@ def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: st
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:
-    from transduce.evaluation.scores import MIN_TESTED_SENTENCES
+    from transduce.evaluation.scores import MIN_TESTED_SENTENCES  # sacrebleu: too slow for --help
 
     if json:
         print(to_json(facts), end="")
@@ -235,7 +235,7 @@ def _print_scores(facts: dict[str, Any], json: bool) -> None:
         rows.append((each["name"], f"{each['value']:.2f}", interval, each["signature"]))
     print_table(rows)
     if facts["sentences"] < MIN_TESTED_SENTENCES:
-        print(f"Of fewer than {MIN_TESTED_SENTENCES} sentences, the intervals are too narrow. Use more text.")
+        print(f"With fewer than {MIN_TESTED_SENTENCES} sentences, the intervals are too narrow. Use more text.")
     if "paper_bleu" in facts:
         print(f"BLEU as in the paper, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
 

@@ -48,9 +48,9 @@ from transduce.wings.synthetic.translations import begin, translated
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
-MIN_DISTINCT = 0.05  # of the translations; a reverse model with fewer different ones has learned nothing
 MIN_TARGET_SHARE = 0.05  # of them that must be in the target language; similar languages are hard to tell apart
 LIKELY_SHARE = 0.5  # of them; below it, there is a warning
+MIN_DISTINCT = 0.05  # of the translations; a reverse model with fewer different ones has learned nothing
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 
@@ -240,7 +240,7 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
             f"it longer (`transduce train --out {reverse} train.steps=…`) or on more text, or name another model.",
             option="reverse",
         )
-    log(f"{len(good):,} of {len(lines):,} lines are back-translated; others would be empty, cut off or repetitive.")
+    log(f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out.")
     write_text(folder / PAIRS, "".join(_record(*each) for each in good))
     write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
     path.unlink()
