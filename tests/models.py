@@ -1,6 +1,7 @@
 """Tiny models of the toy language, made in a second."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from corpora import reverse_texts
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import RunConfig
+from transduce.config.schema import ModelConfig, RunConfig
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.files import publish
@@ -27,6 +28,7 @@ SIZES = {
     "data.target": "de",
 }
 VOCABULARY = 290
+Rows = tuple[tuple[int, ...], ...]
 
 
 def publish_model(
@@ -76,19 +78,26 @@ def make_model(
         "data.symbols": symbols,
     }
     config = configure({**SIZES, **sizes, **changed})
-    model, generator = build(config.model), torch.Generator().manual_seed(0)
-    for weight in model.parameters():
-        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
     some = tokenizer.encode_source(sources[:60]), tokenizer.encode_target(targets[:60])
-    learn(model, make_batch(*some), updates)
+    weights = learnt(config.model, tuple(map(tuple, some[0])), tuple(map(tuple, some[1])), updates)
     (folder / model_folder.DATA).mkdir(parents=True)
     lines = [
         json.dumps({"source": s, "target": t})
         for s, t in zip(*texts_of(held_out, 1, placeholder_tokens[:3]), strict=True)
     ]
     (folder / model_folder.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    publish_model(folder, config, tokenizer, model.state_dict(), {"parameters": 1}, "a card")
+    publish_model(folder, config, tokenizer, weights, {"parameters": 1}, "a card")
     return folder
+
+
+@cache
+def learnt(config: ModelConfig, sources: Rows, targets: Rows, updates: int) -> dict[str, torch.Tensor]:
+    """The weights of a model that has learnt a little. Most tests ask for the same model."""
+    model, generator = build(config), torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.data.add_(torch.randn(weight.shape, generator=generator), alpha=0.05)
+    learn(model, make_batch(sources, targets), updates)
+    return model.state_dict()
 
 
 def learn(model: Seq2Seq, batch: Batch, updates: int) -> None:
