@@ -39,7 +39,7 @@ from transduce.wings.cluster import shards, translating
 from transduce.wings.comparing import definition
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
-from transduce.wings.export import marian, marian_reader
+from transduce.wings.export import huggingface, marian, marian_reader
 from transduce.wings.inline.events import NO_BLANK
 from transduce.wings.inline.placeholder_removal import is_text
 from transduce.wings.inline.placeholder_tokens import with_tokens
@@ -404,7 +404,8 @@ def packed(data: bytes) -> None:
 def marian_folder() -> Path:
     """A Marian model in Hugging Face's format."""
     address()
-    command("export", PLACE / "served", "--to", "huggingface", "--out", PLACE / "marian")
+    (PLACE / "marian").mkdir()
+    huggingface.write(model_folder.load(PLACE / "served"), PLACE / "marian", "float32")
     return PLACE / "marian"
 
 

@@ -61,7 +61,7 @@ def search(
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
 def test_the_translations_are_those_of_greedy_search(name, data):
     sources = data.draw(st.lists(st.lists(st.integers(4, 13), max_size=12), min_size=1, max_size=4))

@@ -22,6 +22,7 @@ from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
 from transduce.wings.rules.identify import Identifier
 from transduce.wings.synthetic import back_translation
+from variants import slow
 
 OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 200, "train.warmup": 60, "train.learning_rate": 1}
 OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
@@ -145,8 +146,8 @@ def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path
     ("file", "damaged"),
     [
         ("made.json", lambda _: "[]"),
-        ("made.json", lambda text: "\0" * len(text)),
-        ("pairs.jsonl", lambda text: text[: len(text) // 2]),
+        slow("made.json", lambda text: "\0" * len(text)),
+        slow("pairs.jsonl", lambda text: text[: len(text) // 2]),
         (".translations.jsonl", lambda text: text.replace('"text": "', '"text": "z', 1)),
     ],
 )
