@@ -16,7 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import transduce
-from transduce.wings.augmentation import texts as augment
+from transduce.augmentation import texts as augment
 
 STOP = re.compile(r"[.!?…]+$")
 

@@ -5,9 +5,10 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from pkgutil import resolve_name
 
-from transduce.cli import COMMANDS, FLAGS
+from transduce.cli import FLAGS
+from transduce.config.commands import commands
+from transduce.system.registry import load
 
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)  # a command to be pasted is written in full
@@ -15,9 +16,7 @@ PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)  # a command to be pasted
 
 def known_flags() -> set[str]:
     """The flags of all commands."""
-    names = {
-        name for command in COMMANDS.values() for name in inspect.signature(resolve_name(command.function)).parameters
-    }
+    names = {name for command in commands().values() for name in inspect.signature(load(command.function)).parameters}
     return {*FLAGS.values(), "--set", *(f"--{name.replace('_', '-')}" for name in names)}
 
 

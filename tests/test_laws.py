@@ -1,4 +1,5 @@
-"""Laws of size and of names, each with its reason. Raise a number in the commit that needs it, and say why there."""
+"""Laws of size and of names, each with its reason. The unit is the node of the syntax tree, so that dense writing gains
+nothing."""
 
 import ast
 from collections import defaultdict
@@ -6,17 +7,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
 FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
 
-MAX_CORE_LINES = 12_527  # read to know the system, without commands; languages 1,530, run cards 220
-MAX_LINES = 33_536  # every line is read again; languages 2,140, comparing 1,240, run cards 400, others 1,270
-MAX_FILE_LINES = 300  # a file is read in one sitting
-MAX_FUNCTION_LINES = 60  # a function fits on a screen
-LONGER_FILES: dict[str, str] = {}  # file -> why it is longer
-LONGER_FUNCTIONS = {"wings/serving/command.py:serve": "half of it is the signature and the help of the command"}
+MAX_CORE_NODES = 134_300  # read to know the system; raised only by the budget of a feature that its users asked for
+MAX_FUNCTION_NODES = 900
+LONGER_FUNCTIONS: dict[str, str] = {}  # function -> why it is longer
 
 
 @cache
@@ -24,20 +20,15 @@ def trees() -> dict[str, ast.Module]:
     return {name: ast.parse(text) for name, text in FILES.items()}
 
 
-def is_core(file: str) -> bool:
-    """Whether a file belongs to the core without the commands."""
-    return not file.startswith(("wings/", "commands/"))
-
-
-def num_lines(file: str) -> int:
-    return FILES[file].count("\n")
+def num_nodes(tree: ast.AST) -> int:
+    return sum(1 for _ in ast.walk(tree))
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Every function with its number of lines."""
+    """Every function with its number of nodes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or 0) - node.lineno + 1
+            yield node.name, num_nodes(node)
 
 
 def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -68,26 +59,13 @@ def homonyms(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
     return {name: places[name] for name in values if len(values[name]) > 1 and len(places[name]) > 1}
 
 
-def test_the_core_can_be_read_in_a_day() -> None:
-    assert sum(num_lines(file) for file in FILES if is_core(file)) <= MAX_CORE_LINES
+def test_the_core_stays_small() -> None:
+    assert sum(num_nodes(tree) for file, tree in trees().items() if not file.startswith("wings/")) <= MAX_CORE_NODES
 
 
-def test_the_whole_stays_small() -> None:
-    assert sum(map(num_lines, FILES)) <= MAX_LINES
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_is_read_in_one_sitting(file: str) -> None:
-    assert num_lines(file) <= MAX_FILE_LINES or file in LONGER_FILES
-
-
-def test_a_function_fits_on_a_screen() -> None:
+def test_a_function_has_one_idea() -> None:
     counts = [(f"{file}:{name}", count) for file, tree in trees().items() for name, count in functions(tree)]
-    assert {name for name, count in counts if count > MAX_FUNCTION_LINES} == set(LONGER_FUNCTIONS)
-
-
-def test_an_exception_is_still_needed() -> None:
-    assert {file for file in LONGER_FILES if num_lines(file) <= MAX_FILE_LINES} == set()
+    assert {name for name, count in counts if count > MAX_FUNCTION_NODES} == set(LONGER_FUNCTIONS)
 
 
 def test_a_constant_means_the_same_everywhere() -> None:

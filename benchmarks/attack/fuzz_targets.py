@@ -32,20 +32,21 @@ from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
-from transduce.text.pairs import Origin, Pair, mask_pair, read_pairs
+from transduce.inline.placeholder_tokens import with_shared_tokens
+from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.tokens.tokenizer import PIECES, Tokenizer
-from transduce.wings.augmentation.subwords import SubwordSampler
+from transduce.augmentation.subwords import SubwordSampler
 from transduce.wings.cluster import shards, translating
 from transduce.wings.comparing import definition
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
 from transduce.wings.export import huggingface, marian, marian_reader
-from transduce.wings.inline.events import NO_BLANK
-from transduce.wings.inline.placeholder_removal import is_text
-from transduce.wings.inline.placeholder_tokens import with_tokens
-from transduce.wings.inline.placeholders import Masked, cut, mask, original
-from transduce.wings.inline.plan import Plan
-from transduce.wings.inline.segments import BULLET, shorten, split, whole_words
+from transduce.inline.events import NO_BLANK
+from transduce.inline.placeholder_removal import is_text
+from transduce.inline.placeholder_tokens import with_tokens
+from transduce.inline.placeholders import Masked, cut, mask, original
+from transduce.decoding.plan import Plan
+from transduce.inline.segments import BULLET, shorten, split, whole_words
 from transduce.wings.parsing.brackets import compare
 from transduce.wings.parsing.evalb import read_parameters
 from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify
@@ -103,7 +104,7 @@ def corpus(data: bytes, *names: str) -> None:
     lenient = list(read_pairs(files, LANGUAGES, lenient=True))
     expect(strict in (None, lenient), "a lenient reader changes texts")
     for pair in strict or ():
-        mask_pair(pair.source, pair.target)
+        with_shared_tokens(pair.source, pair.target)
 
 
 def document(data: bytes, name: str) -> None:
@@ -211,7 +212,7 @@ def plain_inline(data: bytes) -> None:
     expect(original(masked) == text, "masking loses text")
     cut_and_join(text, masked.text, masked)
     with_tokens(masked)
-    changed = mask_pair(text, text)
+    changed = with_shared_tokens(text, text)
     expect(changed is None or changed[0] == changed[1], "one text is masked in two ways")
     short = {"lengths": lambda them: [*map(len, them)], "max_length": 9}
     plan = Plan([text], "en", **({}, {"placeholder_tokens": True}, short)[len(data) % 3])

@@ -1,7 +1,6 @@
 """Lists the commands, reads the command line and reports errors.
 
-The module of a command is imported only when the command is called. To add a command, write its function and add an
-entry to COMMANDS (see CONTRIBUTING.md).
+The module of a command is imported only when the command is called (see `config/commands.py`).
 """
 
 import errno
@@ -12,57 +11,17 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import Any
 
 import cyclopts
 from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
+from transduce.config.commands import GROUPS, commands
 from transduce.system.command_line import command_line
 from transduce.system.errors import UserError
 from transduce.system.machine import let_segments_grow, sleep_soon
+from transduce.system.registry import load
 from transduce.system.write_errors import is_full
-
-
-class Command(NamedTuple):
-    """The function that runs a command, and the command's summary in `transduce --help`."""
-
-    function: str  # "module:function"
-    summary: str
-
-
-GROUPS = {  # in the order of `transduce --help`
-    "Train a model": ("demo", "train", "distill", "average"),
-    "Translate": ("translate", "serve", "score", "evaluate"),
-    "Prepare corpora": ("fetch", "doctor", "prepare", "join"),
-    "Exchange models": ("export", "import"),
-    "Study a model": ("compare", "attention", "parse", "reproduce"),
-    "Show details": ("info", "options"),
-}
-COMMANDS = {
-    "demo": Command("transduce.wings.demo.command:demo", "Train a small model in minutes and write a report."),
-    "train": Command("transduce.commands.train:train", "Train a model, or resume an interrupted training run."),
-    "distill": Command("transduce.wings.synthetic.command:distill", "Translate a corpus to train a smaller model."),
-    "average": Command("transduce.commands.average:average", "Average the last checkpoints of a training run."),
-    "translate": Command("transduce.commands.translate:translate", "Translate a document, a file or standard input."),
-    "serve": Command("transduce.wings.serving.command:serve", "Serve models via a web page and LibreTranslate's API."),
-    "score": Command("transduce.commands.score:score", "Print the log-probability of each translation."),
-    "evaluate": Command("transduce.commands.evaluate:evaluate", "Score translations: BLEU, chrF and TER."),
-    "fetch": Command("transduce.wings.corpora.fetch.command:fetch", "Download a known corpus as aligned text files."),
-    "doctor": Command("transduce.wings.corpora.doctor.command:doctor", "Check a corpus, a model or this machine."),
-    "prepare": Command("transduce.commands.prepare:prepare", "Clean and encode a corpus to train several models."),
-    "join": Command("transduce.wings.cluster.command:join", "Merge the shards of a corpus or a translation."),
-    "export": Command("transduce.wings.export.command:export", "Convert a model for another program."),
-    "import": Command("transduce.wings.export.command:import_model", "Import a Marian or OPUS-MT model."),
-    "compare": Command("transduce.wings.comparing.command:compare", "Train with different options, and compare them."),
-    "attention": Command("transduce.wings.inspection.command:attention", "Show how a model translates a sentence."),
-    "parse": Command("transduce.wings.parsing.command:parse", "Parse sentences into constituency trees."),
-    "reproduce": Command(
-        "transduce.wings.paper.reproduce_command:reproduce", "Compute the paper's tables, or check a training run."
-    ),
-    "info": Command("transduce.commands.info:info", "Show a model's details."),
-    "options": Command("transduce.commands.options:options", "List every option with its default."),
-}
 
 FILES_FOLLOW = {"train": "put --train before the corpus files", "input": "put --input before the file to read"}
 SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list of files after a
@@ -74,7 +33,6 @@ FLAGS = {  # of the options whose flags have other names
     "data.target": "--to",
 }
 MIN_COLUMNS = 20  # help pages for fewer take minutes
-IS_KEY = "transduce.config.parse:is_key"  # imported when it is needed
 ASSIGNMENT = re.compile(r"[A-Za-z]\w*(\.\w+)*=")  # a file name of this form can be written as ./a=b
 
 
@@ -89,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     before = command_line.set(["transduce", *arguments])
     try:
-        application(bare=not COMMANDS.keys() & set(arguments[:1]))(_for_cyclopts(arguments))
+        application(bare=not commands().keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
     except (UserError, CycloptsError) as error:
         print(f"transduce: {_sentence(error)}", file=sys.stderr)
@@ -158,11 +116,10 @@ def application(*, bare: bool = False) -> cyclopts.App:
         print_error=False,
         result_action="return_value",
     )
-    titles = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
-    groups = {name: titles[title] for title, names in GROUPS.items() for name in names}
-    for place, (name, command) in enumerate(COMMANDS.items()):
+    groups = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
+    for place, (name, command) in enumerate(commands().items()):
         summary = command.summary if bare else None
-        app.command(command.function, name=name, help=summary, group=groups.get(name), sort_key=place)
+        app.command(command.function, name=name, help=summary, group=groups[command.group], sort_key=place)
     return app
 
 
@@ -188,12 +145,17 @@ def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
 def _is_assignment(argument: str) -> bool:
     """Whether an argument sets an option; the section may be missing, so that an error message can name it."""
     name = argument.partition("=")[0]
-    return bool(ASSIGNMENT.match(argument)) and ("." in name or resolve_name(IS_KEY)(name))
+    if not ASSIGNMENT.match(argument) or "." in name:
+        return bool(ASSIGNMENT.match(argument))
+    from transduce.config.parse import is_key  # reads the types of all options, which takes milliseconds
+
+    return is_key(name)
 
 
 def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
     """The parameters of a command's function; empty for an unknown command."""
-    return inspect.signature(resolve_name(COMMANDS[command].function)).parameters if command in COMMANDS else {}
+    found = commands().get(command)
+    return inspect.signature(load(found.function)).parameters if found else {}
 
 
 def _sentence(error: UserError | CycloptsError) -> str:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Annotated
 
 import pytest
@@ -18,8 +17,10 @@ from transduce import cli
 from transduce.commands.options import Assignments
 from transduce.config import parse
 from transduce.config import schema as config
+from transduce.config.commands import COMMANDS, GROUPS, SHOW, STUDY, Command, commands
 from transduce.system.errors import UserError
 from transduce.system.machine import SPIN_COUNT
+from transduce.system.registry import load
 
 SLOW = {"torch", "numpy", "sacrebleu", "matplotlib", "sentencepiece", "safetensors"}
 
@@ -28,7 +29,9 @@ HELP = """
 import sys, transduce
 assert not {slow} & {{*sys.modules}}, "transduce"
 from transduce import cli
-for command in ["", *cli.COMMANDS]:
+from transduce.config.commands import COMMANDS, GROUPS, SHOW, STUDY, Command, commands
+from transduce.system.registry import load
+for command in ["", *commands()]:
     try:
         cli.main([*command.split(), "--help"])
     except SystemExit as exit:
@@ -75,7 +78,7 @@ def fail_command() -> None:
 def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The calls of a command `imitate`."""
     CALLS.clear()
-    monkeypatch.setitem(cli.COMMANDS, "imitate", cli.Command(f"{__name__}:imitate_command", "Imitate."))
+    monkeypatch.setitem(COMMANDS, "imitate", Command(f"{__name__}:imitate_command", STUDY, "Imitate."))
     return CALLS
 
 
@@ -83,7 +86,7 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """What a command `fail` raises, to be filled."""
     RAISED.clear()
-    monkeypatch.setitem(cli.COMMANDS, "fail", cli.Command(f"{__name__}:fail_command", "Fail."))
+    monkeypatch.setitem(COMMANDS, "fail", Command(f"{__name__}:fail_command", STUDY, "Fail."))
     return RAISED
 
 
@@ -115,31 +118,31 @@ def test_help_lists_every_command_in_its_group(capsys: pytest.CaptureFixture[str
     status, output, _ = run(capsys, "--help")
     listed = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line[2] not in " -"]
     assert status == 0
-    assert sorted(listed) == sorted(cli.COMMANDS)
-    assert sorted(name for names in cli.GROUPS.values() for name in names) == sorted(cli.COMMANDS)
-    for command in cli.COMMANDS.values():
+    assert sorted(listed) == sorted(commands())
+    assert {command.group for command in commands().values()} == set(GROUPS)
+    for command in commands().values():
         assert command.summary in output, "a summary fits on one line"
 
 
 def test_help_imports_no_command() -> None:
     code = "import sys; from transduce import cli; cli.main(['--help']); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    modules = {command.function.partition(":")[0] for command in cli.COMMANDS.values()}
+    modules = {command.function.partition(":")[0] for command in commands().values()}
     assert not modules & set(run.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", commands())
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run(capsys, command, "--help")
     assert status == 0
     assert output.startswith(f"Usage: transduce {command}")
-    assert (resolve_name(cli.COMMANDS[command].function).__doc__ or "").split("\n")[0].split()[0] in output
+    assert (load(commands()[command].function).__doc__ or "").split("\n")[0].split()[0] in output
 
 
 def test_the_package_and_help_load_nothing_slow() -> None:
     run = subprocess.run([sys.executable, "-c", HELP.format(slow=SLOW)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert all(f"Usage: transduce {command}" in run.stdout for command in cli.COMMANDS)
+    assert all(f"Usage: transduce {command}" in run.stdout for command in commands())
 
 
 @pytest.mark.parametrize(
@@ -329,6 +332,6 @@ def fill_the_memory_of_python() -> None:
     ],
 )
 def test_a_full_memory_is_a_sentence(function, sentence, monkeypatch, capsys):
-    monkeypatch.setitem(cli.COMMANDS, "info", cli.Command(f"{__name__}:{function.__name__}", "Use all memory."))
+    monkeypatch.setitem(COMMANDS, "info", Command(f"{__name__}:{function.__name__}", SHOW, "Use all memory."))
     status, _, said = run(capsys, "info")
     assert status == 2 and said == f"transduce: {sentence}\n"

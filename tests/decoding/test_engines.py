@@ -35,8 +35,9 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
-from transduce.wings.ct2 import shortlist
-from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss, choice
+from transduce.wings.ct2 import opening, shortlist
+from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss
+from transduce.wings.ct2.opening import choice
 from transduce.wings.ct2.registers import AVX512, features
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.int8 import is_exact, quantise
@@ -319,7 +320,7 @@ def test_a_gpu_counts_only_if_our_own_search_can_use_it(monkeypatch):
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 1)
     for usable in (True, False):
         monkeypatch.setattr(torch.cuda, "is_available", lambda usable=usable: usable)
-        assert ct2_engine.has_gpu() == usable
+        assert opening.has_gpu() == usable
 
 
 def test_held_out_pairs_lie_in_the_prepared_corpus_too_unless_another_one_has_its_place(trained, tmp_path):
@@ -587,7 +588,7 @@ def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatc
     assert transduce.load([trained, trained]).engine.name == "torch"
     with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it is for one model, not an ensemble"):
         transduce.load([trained, trained], engine="ctranslate2")
-    monkeypatch.setattr(ct2_engine, "has_gpu", lambda: True)
+    monkeypatch.setattr(opening, "has_gpu", lambda: True)
     assert transduce.load(trained).engine.name == "torch"
     assert not cache.exists()
     assert transduce.load(trained, engine="ctranslate2").engine.name.startswith("CTranslate2, ")
@@ -595,7 +596,7 @@ def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatc
 
 @pytest.mark.usefixtures("cache")
 def test_without_the_package_our_own_search_is_used(trained, monkeypatch):
-    monkeypatch.setattr(ct2_engine, "find_spec", lambda _: None)
+    monkeypatch.setattr(opening, "find_spec", lambda _: None)
     assert transduce.load(trained).engine.name == "torch"
     with pytest.raises(UserError, match=r"pip install 'transduce\[fast\]'"):
         transduce.load(trained, engine="ctranslate2")

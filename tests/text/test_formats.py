@@ -1,11 +1,11 @@
 """The registry of formats: a format is a reader in a module of its own and a line in the table."""
 
 from pathlib import Path
-from pkgutil import resolve_name
 
 import pytest
 
 from transduce.system.errors import UserError
+from transduce.system.registry import load
 from transduce.text.formats import FILE_FORMATS, Format, bilingual_suffixes, document_suffixes, read_document
 from transduce.text.pairs import Origin, Pair, read_pairs
 
@@ -70,4 +70,4 @@ def test_every_reader_of_the_table_exists() -> None:
     readers = [
         reader for form in FILE_FORMATS.values() for reader in (form.pairs, form.parallel, form.document) if reader
     ]
-    assert len(readers) > 15 and all(map(callable, map(resolve_name, readers)))
+    assert len(readers) > 15 and all(map(callable, map(load, readers)))

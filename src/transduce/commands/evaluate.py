@@ -1,28 +1,24 @@
 """`transduce evaluate`."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.commands.test_sets import read_routes, read_test_set, read_translations
+from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
 from transduce.system.errors import UserError
 from transduce.system.files import to_json
-from transduce.text.languages import SHARE_IN_OTHER_LANGUAGES, language_of, target_of
+from transduce.text.languages import language_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
-# Functions of the wings, imported when they are needed.
-EVALUATE_TREES = "transduce.wings.parsing.command:evaluate_trees"
 OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
-PAPER_BLEU = "transduce.wings.paper.paper_bleu:paper_bleu"
-COMPARE = "transduce.wings.comparing.evaluate_command:compare_translations"
 
 
 def evaluate(
@@ -70,124 +66,166 @@ def evaluate(
         output: Write the translations or trees to this file.
         json: Print the scores as JSON.
     """
-    given: dict[str, Any] = {"--against": against, "--slices": slices, "--training": training}
-    given |= {"--routes": routes, "--tokenize": tokenize, "--output": output, "--paper-bleu": paper_bleu}
-    given |= {"--ensemble": ensemble, "section.key=value": assignments}
-    if _check(arguments, hypothesis, evalb, given):
-        resolve_name(EVALUATE_TREES)(arguments, hypothesis, ensemble, evalb, output, json, assignments)
-    elif against:
-        compare, text = resolve_name(COMPARE), training if slices or training else None
-        compare(arguments, hypothesis, against, text, tokenize, (source, target), json, ensemble, assignments)
-    elif hypothesis:
-        _evaluate_files(arguments[0], hypothesis, tokenize, target, paper_bleu, json)
-    else:
-        judge = _evaluate_routes if routes else partial(_evaluate_model, output=output, paper_bleu=paper_bleu)
-        judge(arguments[0], arguments[1:], (source, target), ensemble, tokenize, json, assignments)
+    languages = source, target
+    _mode(
+        Evaluation(
+            arguments=arguments,
+            hypothesis=hypothesis,
+            against=against,
+            slices=slices,
+            training=training,
+            ensemble=tuple(ensemble),
+            languages=languages,
+            routes=routes,
+            tokenize=tokenize,
+            evalb=evalb,
+            paper_bleu=paper_bleu,
+            output=output,
+            json=json,
+            assignments=tuple(assignments),
+        )
+    )
 
 
-def _check(arguments: Sequence[str], hypothesis: str, evalb: Path | None, given: Mapping[str, Any]) -> bool:
-    """Return whether parse trees are evaluated. Raises UserError if arguments exclude each other."""
+@dataclass(frozen=True)
+class Evaluation:
+    """The arguments of `transduce evaluate`."""
 
-    def exclude(reason: str, *names: str) -> None:
-        if excluded := [name for name in names if given[name]]:
-            raise UserError(f"{reason}: leave out {' and '.join(excluded)}.")
+    arguments: tuple[str, ...]
+    hypothesis: str
+    against: str
+    slices: bool
+    training: str
+    ensemble: tuple[str, ...]
+    languages: tuple[str, str]  # codes of the source and of the target, or ""
+    routes: bool
+    tokenize: str
+    evalb: Path | None
+    paper_bleu: str
+    output: Path | None
+    json: bool
+    assignments: tuple[str, ...]
 
-    if evalb or are_trees([*arguments[not hypothesis :], *filter(None, [hypothesis])]):
-        others = "--against", "--slices", "--training", "--tokenize", "--paper-bleu", "--routes"
-        exclude("Parse trees are scored by brackets", *others)
-        return True
-    if hypothesis:
-        exclude("--hypothesis runs no model", "--output", "--ensemble", "--routes", "section.key=value")
-        if len(arguments) != 1:
-            raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(arguments)}.")
-    elif len(arguments) not in (2, 3) and not is_multilingual(arguments[1:]):
+    @property
+    def model(self) -> str:
+        """The model to evaluate."""
+        return self.arguments[0]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the test set: all arguments, or those behind the model."""
+        return self.arguments if self.hypothesis else self.arguments[1:]
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether parse trees are evaluated."""
+        given = [*self.files, self.hypothesis] if self.hypothesis else self.files
+        return bool(self.evalb) or are_trees(given)
+
+    def exclude(self, reason: str, *names: str) -> None:
+        """Raise UserError if one of these arguments is set."""
+        excluded = [name for name in names if getattr(self, name)]
+        flags = {"assignments": "section.key=value", "paper_bleu": "--paper-bleu"}
+        if excluded:
+            raise UserError(f"{reason}: leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.")
+
+
+def _mode(call: Evaluation) -> None:
+    """Evaluate what the arguments name. Raises UserError if they exclude each other."""
+    if call.has_trees:
+        others = "against", "slices", "training", "tokenize", "paper_bleu", "routes"
+        call.exclude("Parse trees are scored by brackets", *others)
+        option("evaluate --evalb")(call)
+        return
+    if call.hypothesis:
+        call.exclude("--hypothesis runs no model", "output", "ensemble", "routes", "assignments")
+        if len(call.arguments) != 1:
+            raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(call.arguments)}.")
+    elif len(call.arguments) not in (2, 3) and not is_multilingual(call.files):
         raise UserError("Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE. See --help.")
-    if given["--against"]:
-        exclude("--against compares two translations", "--output", "--paper-bleu", "--routes")
-    elif given["--slices"] or given["--training"]:
+    if (call.slices or call.training) and not call.against:
         raise UserError("--slices and --training are for the comparison of two translations: add --against.")
-    if given["--routes"]:
-        exclude("--routes compares several translations", "--output", "--paper-bleu")
-    return False
+    if call.against:
+        call.exclude("--against compares two translations", "output", "paper_bleu", "routes")
+        option("evaluate --against")(call)
+    elif call.hypothesis:
+        _evaluate_files(call)
+    elif call.routes:
+        call.exclude("--routes compares several translations", "output", "paper_bleu")
+        _evaluate_routes(call)
+    else:
+        _evaluate_model(call)
 
 
-def _evaluate_model(
-    model: str,
-    files: Sequence[str],
-    languages: tuple[str, str],
-    ensemble: Sequence[str],
-    tokenize: str,
-    json: bool,
-    assignments: Sequence[str],
-    *,
-    paper_bleu: str,
-    output: Path | None,
-) -> None:
-    options = parse_assignments(assignments)
+def _paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
+    """The function that computes BLEU as in the paper, for a target language."""
+    make: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = option("evaluate --paper-bleu")
+    return make(language)
+
+
+def _evaluate_model(call: Evaluation) -> None:
+    options = parse_assignments(call.assignments)
     from transduce import model_folder
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
+    from transduce.text.identify import share_in_other_languages
 
-    if output:
-        check_output(output, files)
-    score_as_paper = resolve_name(PAPER_BLEU)(paper_bleu) if paper_bleu else None  # first, since it may raise UserError
-    data = model_folder.describe(model).config.data
-    pairs = read_test_set(files, data, languages)
-    models = load_models([model, *ensemble])
+    if call.output:
+        check_output(call.output, call.files)
+    score_as_paper = _paper_bleu(call.paper_bleu) if call.paper_bleu else None  # first, since it may raise UserError
+    data = model_folder.describe(call.model).config.data
+    tokenize = call.tokenize or data.bleu_tokenize
+    pairs = read_test_set(call.files, data, call.languages)
+    models = load_models([call.model, *call.ensemble])
     for each in models:
         refuse_parser(each.tokenizer, each.folder)
     config = decode_config(models[0].config, options)
     if len(directions := by_direction(pairs)) > 1:
-        if output or paper_bleu:
+        if call.output or call.paper_bleu:
             raise UserError("--output and --paper-bleu are for one direction. Choose it with --from and --to.")
         results, codes = {}, {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
-            found, target = measure(models, its, config, tokenize=tokenize or data.bleu_tokenize), target_of(name)
+            found, target = measure(models, its, config, tokenize=tokenize), target_of(name)
             texts = [each.text for each in found.translations], [pair.target for pair in its]
-            shares = [resolve_name(SHARE_IN_OTHER_LANGUAGES)(each, target, codes) for each in texts]
+            shares = [share_in_other_languages(each, target, codes) for each in texts]
             results[name] = as_json(found) | dict(zip(OTHER_LANGUAGE_KEYS, shares, strict=True))
-        _print_directions(results, json)
+        _print_directions(results, call.json)
         return
-    evaluation = measure(models, pairs, config, tokenize=tokenize or data.bleu_tokenize)
+    evaluation = measure(models, pairs, config, tokenize=tokenize)
     outputs = [translation.text for translation in evaluation.translations]
-    if output:
-        write_lines(output, outputs)
+    if call.output:
+        write_lines(call.output, outputs)
     facts, perplexity = as_json(evaluation), evaluation.perplexity
     if score_as_paper:
         facts["paper_bleu"] = score_as_paper(outputs, [pair.target for pair in pairs])
-    _print_scores(facts, json)
-    if not json:
+    _print_scores(facts, call.json)
+    if not call.json:
         print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ", end="")
         print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
         print(f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}", end="")
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
-def _evaluate_routes(
-    model: str,
-    files: Sequence[str],
-    languages: tuple[str, str],
-    ensemble: Sequence[str],
-    tokenize: str,
-    json: bool,
-    assignments: Sequence[str],
-) -> None:
+def _evaluate_routes(call: Evaluation) -> None:
     """Print the scores of all routes of each direction."""
     from transduce.decoding.loading import decode_config, load_models
     from transduce.evaluation.routes import compare_routes
     from transduce.evaluation.scores import score
+    from transduce.text.identify import share_in_other_languages
 
-    models = load_models([model, *ensemble])
-    data, config = models[0].config.data, decode_config(models[0].config, parse_assignments(assignments))
+    models = load_models([call.model, *call.ensemble])
+    data = models[0].config.data
+    config = decode_config(models[0].config, parse_assignments(call.assignments))
     if not data.directions:
-        raise UserError(f"{model} has one direction, so there are no routes to compare.")
+        raise UserError(f"{call.model} has one direction, so there are no routes to compare.")
     codes = {code for name in data.directions for code in name.split("-")}
-    tokenize, facts = tokenize or data.bleu_tokenize, list[dict[str, Any]]()
-    for name, pairs in by_direction(read_routes(files, data, languages)).items():
+    tokenize = call.tokenize or data.bleu_tokenize
+    facts: list[dict[str, Any]] = []
+    for name, pairs in by_direction(read_routes(call.files, data, call.languages)).items():
         references, target = [pair.target for pair in pairs], target_of(name)
         for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
-            share = resolve_name(SHARE_IN_OTHER_LANGUAGES)(texts, target, codes)
+            share = share_in_other_languages(texts, target, codes)
             facts.append(
                 {
                     "direction": name,
@@ -198,7 +236,7 @@ def _evaluate_routes(
                     OTHER_LANGUAGE_KEYS[0]: share,
                 }
             )
-    if json:
+    if call.json:
         print(to_json(facts), end="")
         return
     rows = [("direction", "route", *(each["name"] for each in facts[0]["scores"]), "p (BLEU)", "in another language")]
@@ -212,15 +250,18 @@ def _evaluate_routes(
     print_table(rows)
 
 
-def _evaluate_files(reference: str, hypothesis: str, tokenize: str, language: str, paper_bleu: str, json: bool) -> None:
+def _evaluate_files(call: Evaluation) -> None:
     from transduce.evaluation.scores import AUTO, score  # sacrebleu: too slow for --help
 
-    references, output = map(read_translations, (reference, hypothesis))
-    scores = score(output, references, tokenize=tokenize or AUTO, language=language or language_of(reference))
+    [reference] = call.files
+    references = read_translations(reference)
+    output = read_translations(call.hypothesis)
+    language = call.languages[1] or language_of(reference)
+    scores = score(output, references, tokenize=call.tokenize or AUTO, language=language)
     facts: dict[str, Any] = {"sentences": len(references), "scores": [each._asdict() for each in scores]}
-    if paper_bleu:
-        facts["paper_bleu"] = resolve_name(PAPER_BLEU)(paper_bleu)(output, references)
-    _print_scores(facts, json)
+    if call.paper_bleu:
+        facts["paper_bleu"] = _paper_bleu(call.paper_bleu)(output, references)
+    _print_scores(facts, call.json)
 
 
 def _print_scores(facts: dict[str, Any], json: bool) -> None:

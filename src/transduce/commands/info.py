@@ -2,19 +2,21 @@
 
 import dataclasses
 import json as json_format
+from collections.abc import Callable
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from transduce.config.commands import option
 from transduce.config.schema import flatten
 from transduce.config.settings import DEFAULT
-from transduce.decoding.registry import ENGINE_CHOICE, EXPORT_FORMATS
 from transduce.system.console import print_table
+from transduce.system.errors import NotInstalledError
 from transduce.training.card import figures, vocabulary
 
 if TYPE_CHECKING:
+    from transduce.config.schema import RunConfig
     from transduce.model_folder import Description
 
 
@@ -48,6 +50,15 @@ def info(model: Path, /, *, json: bool = False) -> None:
         print_table(rows)
 
 
+def _uses(folder: Path, config: "RunConfig") -> list[tuple[str, str]]:
+    """The engine that translates with a model by default, and the formats to which it can be exported."""
+    try:
+        uses: Callable[[Path, RunConfig], list[tuple[str, str]]] = option("info")
+    except NotInstalledError:
+        return [("engine", "torch")]
+    return uses(folder, config)
+
+
 def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     config, metrics = description.config, description.metrics
     facts = [
@@ -57,9 +68,7 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
         ("weights", f"{decimal(description.size)} in {description.weights}"),
     ]
     if description.finished:
-        if not config.data.symbols:
-            facts.append(("engine", resolve_name(ENGINE_CHOICE)(folder, config)))
-        facts.append(("exports to", ", ".join(resolve_name(EXPORT_FORMATS)(folder, config)) or "nothing"))
+        facts += _uses(folder, config)
     else:
         facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))
     if "imported" in metrics:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
+from transduce.config.commands import option
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
 from transduce.system.console import count, log
@@ -15,8 +15,6 @@ from transduce.system.machine import cores
 
 if TYPE_CHECKING:
     from transduce.preparation.prepared import Prepared
-
-IN_SHARDS = "transduce.wings.cluster.command:prepare_in_shards"
 
 
 def prepare(
@@ -66,7 +64,7 @@ def prepare(
     data = configure(settings, learned).data
     if shard or on:
         cluster = {"shard": shard, "on": on, "workers": workers}
-        resolve_name(IN_SHARDS)(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
+        option("prepare --shard")(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
         return
     log("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     prepared = run(

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from transduce.commands.options import Assignments
@@ -19,10 +18,9 @@ from transduce.commands.recipes import (
     with_languages,
     with_new_languages,
 )
+from transduce.config.commands import option
 from transduce.config.schema import DataConfig
 from transduce.config.settings import Settings
-
-WITH_BACK_TRANSLATIONS = "transduce.wings.synthetic.back_translation:with_back_translations"
 
 
 def train(
@@ -104,7 +102,7 @@ def settings_of(
     begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
     settings = _with_languages(settings, train, init, begun)
     if monolingual or reverse:
-        settings = resolve_name(WITH_BACK_TRANSLATIONS)(settings, out, monolingual, reverse, init, keep_optimizer)
+        settings = option("train --monolingual")(settings, out, monolingual, reverse, init, keep_optimizer)
     return settings
 
 

@@ -9,20 +9,19 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments, search_options
 from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
-from transduce.decoding.registry import READ_GLOSSARY, EngineName
+from transduce.config.commands import option
+from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.file_kinds import PROGRAM_FILES
 from transduce.text.formats import DOCUMENT_SUFFIXES, SPREADSHEET_SUFFIXES, format_of
-from transduce.text.languages import SHARE_OF_WRONG_TEXTS
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
@@ -35,9 +34,6 @@ from transduce.text.plain import (
 if TYPE_CHECKING:
     from transduce.decoding.translator import Translator
 
-# Functions that take a Call and translate documents, or lines in shards: "module:function".
-TRANSLATE_SHARDS = "transduce.wings.cluster.command:translate_in_shards"
-TRANSLATE_DOCUMENT = "transduce.wings.documents.translate_command:run"
 FLAG_MEANINGS = {  # what is counted, and what it is
     "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
     "loop": ("translation", "with repetitions, or searched again because of repetitions"),
@@ -99,7 +95,10 @@ class Call:
 
     def read_glossary(self, translator: "Translator") -> list[Term]:
         """The terms of the glossary; an empty list without a glossary."""
-        return resolve_name(READ_GLOSSARY)(str(self.glossary), translator.require_direction()) if self.glossary else []
+        if not self.glossary:
+            return []
+        read: Callable[[str, tuple[str, str]], list[Term]] = option("translate --glossary")
+        return read(str(self.glossary), translator.require_direction())
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
@@ -216,8 +215,8 @@ def _job(call: Call) -> Callable[[Call], None]:
             raise UserError("--shard and --on translate a file. Name the file with --input, or leave them out.")
         if is_document:
             raise UserError(f"{call.input} is one document. Leave out --shard and --on, which are for text files.")
-        return resolve_name(TRANSLATE_SHARDS)
-    return resolve_name(TRANSLATE_DOCUMENT) if is_document else translate_lines
+    registered = "translate --shard" if call.shard or call.on else "translate --input DOCUMENT" if is_document else ""
+    return option(registered) if registered else translate_lines
 
 
 def translate_lines(call: Call) -> None:
@@ -237,8 +236,11 @@ def translate_lines(call: Call) -> None:
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
     """The lines of a file. If they are many, warns if nearly all of the first ones look like the target language."""
+    from transduce.text.identify import share_of_wrong_texts  # numpy: too slow for --help
+
     first = list(islice(lines, MANY_LINES))
-    if len(first) == MANY_LINES and (share := resolve_name(SHARE_OF_WRONG_TEXTS)(first, source, {source, target})):
+    share = share_of_wrong_texts(first, source, {source, target}) if len(first) == MANY_LINES else 0.0
+    if share:
         log(f"Warning: {share:.0%} of the first lines look like {target}, but the translation is from {source}.")
     return chain(first, lines)
 

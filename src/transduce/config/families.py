@@ -3,7 +3,9 @@
 To add a family, write its class in a module and add an entry to `FAMILIES`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from transduce.system.registry import load
 
 
 class Family(NamedTuple):
@@ -34,8 +36,19 @@ FAMILIES = {
     "bytenet": Family("transduce.wings.families.bytenet:ByteNet", ("model.kernel_size",)),
 }
 
+PARTS = {  # of the Transformer, in place of the paper's
+    "additive attention": "transduce.wings.families.additive:make_additive",  # model.attention
+    "experts": "transduce.wings.families.experts:Experts",  # the feed-forward layer if model.experts is set
+    "heads ahead": "transduce.wings.families.blockwise:Ahead",  # predict further tokens if model.block_size > 1
+}
+
 READ_BY = {  # option -> the families that use it; an option that is not listed is used by all families
     option: [kind for kind, other in FAMILIES.items() if option in other.reads]
     for family in FAMILIES.values()
     for option in family.reads
 }
+
+
+def part(name: str) -> Any:
+    """The class or function that makes a part of the Transformer."""
+    return load(PARTS[name])

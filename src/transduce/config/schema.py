@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from transduce.config.families import FAMILIES
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
-# Characters that replace placeholders, one token each (wings/inline); Unicode reserves them for use inside programs.
+# Characters that replace placeholders, one token each (inline); Unicode reserves them for use inside programs.
 PLACEHOLDER_TOKENS = "".join(map(chr, range(0xFDD0, 0xFDF0)))
 SYNTHETIC_TAG = "<BT> "  # begins each source of a synthetic corpus (Caswell et al., 2019)
 MAX_INTEGER = 2**31  # libraries have 32-bit integers

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, DecodeConfig, RunConfig, flatten
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.directions import directions_of
-from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_ENGINES, EngineName
+from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_FORMATS, EngineName, engines, open_engine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
@@ -54,8 +53,8 @@ def load(
         raise UserError("There is no model to load. Give the folder of a model, or several folders for an ensemble.")
     if threads < 0:
         raise UserError(f"threads must be at least 0, not {threads}.")
-    if engine not in ("auto", *ENGINES):
-        raise UserError(f"There is no engine '{engine}'. Choose one of auto, {', '.join(ENGINES)}.")
+    if engine not in ("auto", *engines()):
+        raise UserError(f"There is no engine '{engine}'. Choose one of auto, {', '.join(engines())}.")
     export = next(filter(None, map(export_engine, paths)), None)
     if export and (len(paths) > 1 or engine != "auto"):
         raise UserError(
@@ -66,7 +65,7 @@ def load(
     model = describe_models(paths, options)
     model = model._replace(device=device, threads=threads, required=engine != "auto")
     for name in AUTOMATIC if engine == "auto" else [engine]:
-        opened: Engine | Refusal = resolve_name(export or ENGINES[name])(model)
+        opened = open_engine(export or engines()[name], model)
         if not isinstance(opened, Refusal):
             break
     if isinstance(opened, Refusal):
@@ -103,9 +102,10 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
     if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
         raise UnusableModelError(f"{folder} has changed since it was loaded. Load it again.")
     try:
-        engine: Engine = resolve_name(ENGINES["torch"])(model._replace(device="cpu"))
+        engine = open_engine(ENGINES["torch"], model._replace(device="cpu"))
     except UserError as error:
         raise UnusableModelError(str(error)) from None
+    assert not isinstance(engine, Refusal), "the engine torch runs every model"
     return engine
 
 
@@ -156,7 +156,7 @@ def describe_models(paths: list[Path], options: Mapping[str, Any]) -> ModelToOpe
 
 def export_engine(folder: Path) -> str | None:
     """The name of the function that opens an export's engine, or None if `folder` holds no export."""
-    return next((engine for file, engine in EXPORT_ENGINES.items() if (folder / file).exists()), None)
+    return next((engine for file, engine in EXPORT_FORMATS.items() if (folder / file).exists()), None)
 
 
 def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:

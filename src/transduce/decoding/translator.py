@@ -11,24 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import count, islice, repeat
-from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, Protocol, cast
 
+from transduce.config.commands import option
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
 from transduce.decoding.capitals import capitalised, is_in_capitals, readable
 from transduce.decoding.confidence import Confidence, scored_translation
 from transduce.decoding.directions import choose_direction, choose_pivot, with_known_codes
 from transduce.decoding.ranking import rank
-from transduce.decoding.registry import ENFORCE_GLOSSARY, PIVOT_TRANSLATOR, PLAN_TEXTS
 from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     PLAIN,
     Engine,
-    Plan,
+    NBestLists,
     Scored,
     Sentences,
     Term,
@@ -41,11 +40,32 @@ from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
-from transduce.text.pairs import Pair, mask_pair
+from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from transduce.decoding.plan import Plan
 
 VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")  # vocabularies of other programs drop the others
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
+
+
+class EnforceTerms(Protocol):
+    """Searches the sentences again whose translations lack terms of a glossary."""
+
+    def __call__(
+        self,
+        translator: "Translator",
+        terms: Sequence[Term],
+        sentences: Sentences,
+        originals: Sequence[str],
+        n_best_lists: NBestLists,
+        n_best: int,
+    ) -> tuple[NBestLists, set[int]]:
+        """The new n-best lists, and the indices of the sentences whose translation still lacks a term.
+
+        `sentences` are those that were searched, and `originals` the texts as the user wrote them.
+        """
 
 
 class Translator(Searcher):
@@ -103,7 +123,9 @@ class Translator(Searcher):
         source, target = wanted = with_known_codes(self.directions, source, target)
         if pivot := choose_pivot(self.directions, wanted, self.quality, self.routes):
             hops = self.direct(Direction(source, pivot)), self.direct(Direction(pivot, target))
-            return cast(Translator, resolve_name(PIVOT_TRANSLATOR)(*hops))
+            from transduce.decoding.pivot import PivotTranslator
+
+            return cast(Translator, PivotTranslator(*hops))
         is_measured = str(wanted) in self.routes  # then the model may translate well without having been trained
         return self.direct(wanted if is_measured else choose_direction(self.directions, source, target))
 
@@ -205,10 +227,12 @@ class Translator(Searcher):
 
     def plan(
         self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
-    ) -> Plan:
+    ) -> "Plan":
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self.max_tokens]
-        plan: Plan = resolve_name(PLAN_TEXTS)(
+        from transduce.decoding.plan import Plan  # its expressions take a fraction of a second to compile
+
+        return Plan(
             texts,
             self.language if options.sentences else None,
             options=options,
@@ -219,7 +243,6 @@ class Translator(Searcher):
             beam_size=self.config.beam_size,
             can_align="attention" in self.engine.supports,
         )
-        return plan
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """The number of source tokens in each text, EOS not counted."""
@@ -246,7 +269,9 @@ class Translator(Searcher):
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
         if self.tokenizer.has_placeholder_tokens and not masked:
-            pairs = [mask_pair(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            from transduce.inline.placeholder_tokens import with_shared_tokens
+
+            pairs = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
             sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
         places = [i for i in range(len(sources)) if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])]
         source_ids = self.encode([sources[i] for i in places])
@@ -283,7 +308,8 @@ class Translator(Searcher):
         loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
         missed: set[int] = set()
         if terms := options.glossary:
-            n_best_lists, missed = resolve_name(ENFORCE_GLOSSARY)(self, terms, distinct, texts, n_best_lists, n_best)
+            enforce: EnforceTerms = option("glossary search")
+            n_best_lists, missed = enforce(self, terms, distinct, texts, n_best_lists, n_best)
             loops |= {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
         limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
         flagged = functools.partial(rank, loops=loops, missed=missed)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
 
     Weights = NDArray[np.float32]  # (target tokens, source tokens): attention, EOS left out
 
-# Flags of translations that need checking; wings/inline/plan.py has others.
+# Flags of translations that need checking; decoding/plan.py has others.
 CUT = "cut"  # the translation was forced to end at the length limit
 LOOP = "loop"  # the translation repeats itself, or did so before a second search
 DETACHED = "detached"  # the translation has hardly anything to do with its source
@@ -65,6 +65,20 @@ class TranslationOptions(NamedTuple):
 PLAIN = TranslationOptions()
 
 
+class Match(NamedTuple):
+    """A term in a text."""
+
+    span: Span  # of the source
+    target: str
+
+
+class TermFinder(Protocol):
+    """Finds the terms of a glossary."""
+
+    def matches(self, text: str) -> list[Match]:
+        """The terms in a text, in the text's order; of overlapping terms, only the longest counts."""
+
+
 class Link(NamedTuple):
     """Links the span of a source word to the span of a target word, both in code points."""
 
@@ -81,39 +95,13 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # reasons to check the text: CUT to TERM, or a flag of wings/inline/plan.py
+    flags: tuple[str, ...] = ()  # reasons to check the text: CUT to TERM, or a flag of decoding/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
     confidence: float | None = None  # probability that the translation is good; None: no estimate for this model
     hops: tuple["Translation", ...] = ()  # through a pivot: the translation into it, and the translation of that
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())
-
-
-class Group(NamedTuple):
-    """Sentences of a plan that are translated with the same options."""
-
-    options: TranslationOptions
-    places: list[int]  # indices in Plan.sentences
-    texts: list[int]  # for each sentence, the index of its text
-
-
-class Plan(Protocol):
-    """Texts split into sentences. `assemble` joins the sentences' translations into texts."""
-
-    sentences: list[str]
-
-    @property
-    def groups(self) -> list[Group]:
-        """The sentences, grouped by their options."""
-
-    def translate(
-        self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
-    ) -> list[Translation]:
-        """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
-
-    def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
-        """Join the translations of `sentences` into texts. Raises ValueError unless each sentence has a translation."""
 
 
 class WordConfidence(NamedTuple):

@@ -3,7 +3,6 @@
 import math
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 
 import torch
 from safetensors import SafetensorError
@@ -18,11 +17,12 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
 from transduce.system.files import check_utf8
+from transduce.system.registry import load
 
 
 def model_class(kind: str) -> type[Seq2Seq]:
     """Import and return the class of a model family."""
-    family: type[Seq2Seq] = resolve_name(FAMILIES[kind].model)
+    family: type[Seq2Seq] = load(FAMILIES[kind].model)
     return family
 
 

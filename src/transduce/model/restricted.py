@@ -3,20 +3,14 @@
 b = sentences, h = heads, t = query positions, s = key positions, n = t = s in full sequences, d = channels of a head.
 """
 
-from pkgutil import resolve_name
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transduce.config.families import part
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import attention_record
-
-ADDITIVE = (  # imported only if model.attention is additive: without and with a window
-    "transduce.wings.families.additive:AdditiveAttention",
-    "transduce.wings.families.additive:RestrictedAdditiveAttention",
-)
 
 
 def attend_nearby(
@@ -103,7 +97,7 @@ def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
     """
     restricted = to_self and config.window > 0
     if config.attention == "additive":
-        additive: MultiHeadAttention = resolve_name(ADDITIVE[restricted])(config)
+        additive: MultiHeadAttention = part("additive attention")(config, restricted=restricted)
         return additive
     rotary = to_self and config.positions == "rotary"
     return RestrictedAttention(config, rotary=rotary) if restricted else MultiHeadAttention(config, rotary=rotary)

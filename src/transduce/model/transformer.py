@@ -4,21 +4,18 @@ b = sentences, r = rows (hypotheses), h = heads, s = source positions, t = targe
 """
 
 from collections.abc import Callable
-from pkgutil import resolve_name
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transduce.config.families import part
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import KeyValues
 from transduce.model.embedding import Dropout, Embedding, make_positions
 from transduce.model.restricted import make_attention
 from transduce.model.seq2seq import Memory, Seq2Seq, State
-
-EXPERTS = "transduce.wings.families.experts:Experts"  # the feed-forward layer if model.experts is set; imported if used
-AHEAD = "transduce.wings.families.blockwise:Ahead"  # predicts further tokens if model.block_size > 1
 
 
 def make_norm(config: ModelConfig) -> nn.Module:
@@ -63,7 +60,7 @@ class FeedForward(nn.Module):
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
     """Make the feed-forward module or the experts of a layer. `layer` counts from 0."""
     if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
-        experts: nn.Module = resolve_name(EXPERTS)(config)
+        experts: nn.Module = part("experts")(config)
         return experts
     return FeedForward(config)
 
@@ -131,7 +128,7 @@ class Transformer(Seq2Seq):
         self.encoder_norm = make_norm(config) if pre else nn.Identity()
         self.decoder_norm = make_norm(config) if pre else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
-        self.ahead: nn.Module | None = resolve_name(AHEAD)(config) if config.block_size > 1 else None
+        self.ahead: nn.Module | None = part("heads ahead")(config) if config.block_size > 1 else None
 
     def encode(self, src: Tensor) -> Memory:
         """src (b, s) -> the keys and values of the source, for every decoder layer."""

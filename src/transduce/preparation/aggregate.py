@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, DataConfig
+from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
@@ -19,11 +20,12 @@ from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
 from transduce.text.languages import Direction, target_of
 from transduce.text.multilingual import bilingual_corpora
-from transduce.text.pairs import Pair, are_trees, mask_pair, read_pairs, usable
+from transduce.text.pairs import Pair, are_trees, read_pairs, usable
 from transduce.text.rules import DUPLICATE, NEAR_DUPLICATE, PLACEHOLDERS_DIFFER
 from transduce.text.tree_symbols import ALL_MARKS
 from transduce.tokens.learning import MAX_LEARNING_SENTENCES
-from transduce.tokens.tokenizer import LANGUAGE_TAG, Tokenizer
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import LANGUAGE_TAG
 
 SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
@@ -233,9 +235,9 @@ def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = F
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
-    """Apply `mask_pair` if data.placeholders is "masked". Leaves out pairs for which it returns None."""
+    """Apply `with_shared_tokens` if data.placeholders is "masked". Leaves out pairs for which it returns None."""
     for pair in pairs:
-        texts = mask_pair(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
+        texts = with_shared_tokens(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
         if texts is None:
             cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
         else:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import chain, islice
-from pkgutil import resolve_name
 
 from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs, StagedTexts
 from transduce.system.console import log
 from transduce.system.errors import UserError
-from transduce.text.languages import SHARE_OF_WRONG_TEXTS
+from transduce.text.identify import share_of_wrong_texts
 
 EXAMINED_TEXTS = 10_000  # of each side of a corpus
 
@@ -20,7 +19,7 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
     In a model with one direction, this is a warning unless both sides do, since some languages are hard to tell apart.
     """
     languages = [languages_in(data, corpus) for corpus in data.corpora]
-    codes, share_of_wrong_texts = set(chain.from_iterable(languages)), resolve_name(SHARE_OF_WRONG_TEXTS)
+    codes = set(chain.from_iterable(languages))
     for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
         texts = [islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS) for column in range(len(its))]
         shares = [share_of_wrong_texts(each, code, codes) for each, code in zip(texts, its, strict=True)]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
+from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.console import log
@@ -22,7 +23,7 @@ from transduce.text.holdout import Part
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.multilingual import without_labels
 from transduce.text.pair_batch import PairBatch
-from transduce.text.pairs import Origin, Pair, are_documents, are_trees, expand_folders, mask_pair, read_pairs
+from transduce.text.pairs import Origin, Pair, are_documents, are_trees, expand_folders, read_pairs
 from transduce.text.plain import STANDARD_INPUT, read_pieces
 from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
@@ -246,12 +247,12 @@ def _stage(
 
 
 def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], Parts]:
-    """Apply `mask_pair` if data.placeholders is "masked". Returns the pairs and the `Part` of each pair."""
+    """Apply `with_shared_tokens` if data.placeholders is "masked". Returns the pairs and the `Part` of each pair."""
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
     tags = [SYNTHETIC_TAG if pair.source.startswith(SYNTHETIC_TAG) else "" for pair in pairs]
-    masked = [mask_pair(pair.source[len(tag) :], pair.target) for tag, pair in zip(tags, pairs, strict=True)]
+    masked = [with_shared_tokens(pair.source[len(tag) :], pair.target) for tag, pair in zip(tags, pairs, strict=True)]
     texts = [text and (tag + text[0], text[1]) for tag, text in zip(tags, masked, strict=True)]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from rich.filesize import decimal
 
+from transduce.augmentation.pairs import changes
 from transduce.config.schema import DataConfig, RunConfig
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -25,11 +25,10 @@ from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
 from transduce.text.pairs import Origin, Pair, usable
 from transduce.text.plain import read_lines
-from transduce.tokens.mixture import Change, Mixture, SampledMixture
+from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import StoreView, TokenStore
 from transduce.tokens.tokenizer import Tokenizer
 
-CHANGE_PAIRS = "transduce.wings.augmentation.pairs:changes"  # config, tokenizer -> the function that changes pairs
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
@@ -85,7 +84,7 @@ class Prepared:
 
     def drawn(self, config: RunConfig) -> Mixture:
         """The training pairs with the changes that data.augment and train.sample_source, train.sample_target choose."""
-        change: Change | None = resolve_name(CHANGE_PAIRS)(config, self.tokenizer)
+        change = changes(config, self.tokenizer)
         return SampledMixture(self.mixture, change) if change else self.mixture
 
     def origin(self, index: int) -> str:

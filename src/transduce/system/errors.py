@@ -17,6 +17,10 @@ class DamagedError(UserError):
     """A file is missing or damaged: trying again can't help."""
 
 
+class NotInstalledError(UserError):
+    """A part of transduce, or a package that it needs, is not installed."""
+
+
 class UnusableModelError(UserError):
     """The files of a model were damaged or replaced after it was loaded."""
 

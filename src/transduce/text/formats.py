@@ -5,10 +5,10 @@ To add a format, write a reader function and name it in `FILE_FORMATS`.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
-from pkgutil import resolve_name
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, Protocol
 
 from transduce.system.errors import UserError
+from transduce.system.registry import load
 from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
 
@@ -16,7 +16,7 @@ TextKind = Literal["plain", "markup", "preserved"]  # preserved: markup with sig
 
 
 class CorpusFile(NamedTuple):
-    """The argument of a `ReadPairs` function."""
+    """The argument of a function that reads pairs."""
 
     path: str  # "-" for standard input
     languages: tuple[str, str]  # codes of the source and the target language
@@ -24,7 +24,7 @@ class CorpusFile(NamedTuple):
 
 
 class DocumentFile(NamedTuple):
-    """The argument of a `ReadDocument` function."""
+    """The argument of a function that reads a document."""
 
     content: bytes
     name: str
@@ -46,18 +46,30 @@ class Document(Protocol):
 
 
 TextPair = tuple[str, str, int]  # a source text, its translation, and the line number of the source text
-ReadPairs = Callable[[CorpusFile], Iterator[TextPair]]
-ReadParallel = Callable[[str, str], Iterator[TextPair]]
-ReadDocument = Callable[[DocumentFile], Document]
 
 
 class Format(NamedTuple):
     """The reader functions of a format, each as "module:function", or "" if there is none."""
 
-    pairs: str = ""  # a `ReadPairs`, for files that hold both languages
-    parallel: str = ""  # a `ReadParallel`, for two files that hold one language each
-    document: str = ""  # a `ReadDocument`, for files that can be translated
+    pairs: str = ""  # see `read_pairs`
+    parallel: str = ""  # see `read_parallel`
+    document: str = ""  # see `read_document`
     plain: bool = False  # whether two files with this suffix are line-aligned plain text
+
+    def read_pairs(self, file: CorpusFile) -> Iterator[TextPair]:
+        """Read a file that holds both languages."""
+        read: Callable[[CorpusFile], Iterator[TextPair]] = load(self.pairs)
+        return read(file)
+
+    def read_parallel(self, source: str, target: str) -> Iterator[TextPair]:
+        """Read two files that hold one language each."""
+        read: Callable[[str, str], Iterator[TextPair]] = load(self.parallel)
+        return read(source, target)
+
+    def read_document(self, file: DocumentFile) -> Document:
+        """Read a file to translate it."""
+        read: Callable[[DocumentFile], Document] = load(self.document)
+        return read(file)
 
     @property
     def is_bilingual(self) -> bool:
@@ -123,15 +135,15 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
     `source` and `target` are language codes. If `redo` is true, also reads texts that already have translations. Raises
     UserError for an unknown suffix and for an invalid file.
     """
-    return cast(ReadDocument, resolve_name(reader_of(name)))(DocumentFile(content, name, source, target, redo))
+    return document_format(name).read_document(DocumentFile(content, name, source, target, redo))
 
 
-def reader_of(name: str) -> str:
-    """The name of the function that reads a document, by its suffix. Raises UserError for an unknown suffix."""
+def document_format(name: str) -> Format:
+    """The format of a document by its suffix. Raises UserError if no document has this suffix."""
     suffix = PurePath(name).suffix.lower()
-    reader = FILE_FORMATS.get(suffix, Format()).document
-    if not reader:
+    form = FILE_FORMATS.get(suffix, Format())
+    if not form.document:
         reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
         advice = UNREADABLE.get(suffix, f"Known suffixes: {', '.join(document_suffixes())}.")
         raise UserError(f"{name} can't be translated: {reason}. {advice}")
-    return reader
+    return form

@@ -24,8 +24,6 @@ ISO_639_3 = (
     "sat scn shn sin slk slv sme smo sna snd som sot spa sqi srd srp ssw sun swa swe swh szl tam tat tel tet tgk tgl "
     "tha tir tpi tsn tso tuk tur tzm udm uig ukr urd uzb uzn vec vie vls vol wol wuu xho yid yor yue zgh zho zsm zul"
 )
-SHARE_IN_OTHER_LANGUAGES = "transduce.wings.rules.identify:share_in_other_languages"  # texts, code, codes -> share
-SHARE_OF_WRONG_TEXTS = "transduce.wings.rules.identify:share_of_wrong_texts"  # texts, code, codes -> share
 # The code may be followed by a script and a region: pt, pt-BR, es-419, zh_Hans, sr-Latn-RS.
 _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
 LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?")

@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST
@@ -16,8 +14,6 @@ from transduce.text.formats import (
     SPREADSHEET_SUFFIXES,
     TREES,
     CorpusFile,
-    ReadPairs,
-    ReadParallel,
     TextPair,
     bilingual_suffixes,
     format_of,
@@ -29,9 +25,6 @@ MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than th
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
 DOCTORS_LISTS = (".left-out.jsonl", ".mended.jsonl")  # written beside a repaired corpus
-
-_resolve = cache(resolve_name)
-MASK_PAIR = "transduce.wings.inline.placeholder_tokens:with_shared_tokens"
 
 
 class Origin(NamedTuple):
@@ -79,11 +72,6 @@ def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
         yield pair
 
 
-def mask_pair(source: str, target: str) -> tuple[str, str] | None:
-    """Replace each placeholder of a pair by one character. Returns None if the two sides' placeholders differ."""
-    return cast(tuple[str, str] | None, _resolve(MASK_PAIR)(source, target))
-
-
 def read_pairs(
     files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
 ) -> Iterator[Pair]:
@@ -101,8 +89,7 @@ def read_pairs(
     formats = [format_of(file) for file in files]
     check_file_names(files, languages)
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
-        read_parallel = cast(ReadParallel, resolve_name(formats[0].parallel))
-        return _pairs(files[0], read_parallel(*files), join_lines=True)
+        return _pairs(files[0], formats[0].read_parallel(*files), join_lines=True)
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
         raise UserError("Source and target can't both come from standard input. Name a file for one of them.")
     if len(files) == 1:
@@ -202,8 +189,7 @@ def _as_line(text: str) -> str:
 def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Iterator[Pair]:
     form = FILE_FORMATS[".tsv"] if file in STANDARD_INPUT else format_of(file)
     if form.pairs:
-        reader = cast(ReadPairs, resolve_name(form.pairs))
-        return _pairs(file, reader(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
+        return _pairs(file, form.read_pairs(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
     if form.parallel:
         raise UserError(f"{file} holds one language. Give two files, the source and its translation.")
     if not Path(file).is_file():

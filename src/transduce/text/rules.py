@@ -1,22 +1,20 @@
 """The names of all cleaning rules, and the checks for blank sides, line breaks and length ratios.
 
-`preparation` finds repeated pairs, and `wings/rules` checks the other rules.
+`preparation` finds repeated pairs, and a wing checks the other rules.
 """
 
 import difflib
 from collections.abc import Iterable, Sequence
-from pkgutil import resolve_name
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.config.commands import option
 from transduce.system.errors import UserError
 from transduce.text.pair_batch import PairBatch
 
 Flags = NDArray[np.uint32]  # a bit of BITS for each broken rule
-
-MORE_RULES = "transduce.wings.rules.more_rules:MoreRules"  # checks the rules that data.rules may name
 
 EMPTY, LINE_BREAK, ENCODING, RATIO = "empty", "line-break", "encoding", "ratio"
 MOJIBAKE, CHARACTERS, COPIED, SWAPPED = "mojibake", "characters", "copied", "swapped"
@@ -73,6 +71,13 @@ class Rules(NamedTuple):
     test: tuple[str, ...] = ()
 
 
+class MoreRules(Protocol):
+    """Checks the rules that data.rules may name, apart from those about repetitions."""
+
+    def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
+        """Add the rules that each pair breaks to `broken`."""
+
+
 class Checker:
     """Checks pairs against all rules except the rules about repetitions."""
 
@@ -84,7 +89,9 @@ class Checker:
         check_names(rules.others)
         self.rules = rules
         self.asked = frozenset(rules.others)
-        self._more = resolve_name(MORE_RULES)(rules, pairs) if self.asked - {NEAR_DUPLICATE} else None
+        self._more: MoreRules | None = None
+        if self.asked - {NEAR_DUPLICATE}:
+            self._more = option("data.rules")(rules, pairs)
 
     def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
         """The BITS of the rules that each pair breaks. If `shifts` is None, `find_shifts` computes it."""

@@ -8,21 +8,17 @@ import copy
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Literal, Self
 
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, verify
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
-from transduce.tokens.vocabulary import Vocabulary
+from transduce.tokens.vocabulary import LANGUAGE_TAG, Vocabulary
 
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 PIECES = "tokenizer.pieces.json"  # the pieces of an imported vocabulary, by id
 FILES = (JOINT, SOURCE, TARGET, PIECES)
-IMPORTED_VOCABULARY = "transduce.wings.export.imported_vocabulary:ImportedVocabulary"
-
-
-LANGUAGE_TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
 
 
 class Tokenizer:
@@ -165,7 +161,7 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
     """Open a vocabulary file. `listed` holds the pieces of an imported vocabulary in the order of their ids."""
     try:
         model = file.read_bytes()
-        return resolve_name(IMPORTED_VOCABULARY)(model, listed, threads) if listed else Vocabulary(model, threads)
+        return ImportedVocabulary(model, listed, threads) if listed else Vocabulary(model, threads)
     except FileNotFoundError:
         raise UserError(f"{file} is missing; restore it from another copy of this folder.") from None
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
 
+LANGUAGE_TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"

@@ -18,10 +18,12 @@ from packaging.requirements import Requirement
 from command_line import run
 from corpora import clean, write_texts
 from models import make_model
+from transduce.inline.numbers import numbers_disagree
 from transduce.preparation import passes
 from transduce.system.errors import UserError
 from transduce.system.files import ASIDE, digest
 from transduce.text.clean import Cleaning
+from transduce.text.identify import identifier, share_of_wrong_texts
 from transduce.text.pair_batch import PairBatch, TextColumn
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.text.rules import (
@@ -48,6 +50,7 @@ from transduce.text.rules import (
     Checker,
     Rules,
 )
+from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
@@ -55,10 +58,7 @@ from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, qua
 from transduce.wings.corpora.doctor.machine import _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.export.exporting import export
-from transduce.wings.export.imported_vocabulary import ImportedVocabulary
-from transduce.wings.inline.numbers import numbers_disagree
 from transduce.wings.phrasebook.examples import examples
-from transduce.wings.rules.identify import identifier, share_of_wrong_texts
 from transduce.wings.rules.lengths import _sentences
 from transduce.wings.rules.misalignment import (
     LINE_BITS,

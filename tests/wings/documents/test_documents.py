@@ -15,8 +15,10 @@ from lxml import etree
 from command_line import run
 from models import publish_model
 from transduce.config.schema import DataConfig, DecodeConfig, ModelConfig, RunConfig
+from transduce.decoding.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import EMPTY, PLAIN, Link, Term, Translation, TranslationOptions
+from transduce.inline.segments import split
 from transduce.model.build import build
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind, read_document
@@ -26,8 +28,6 @@ from transduce.wings.documents.document import Document, translate_document
 from transduce.wings.documents.plurals import Plurals, plurals
 from transduce.wings.documents.po import CREDITS, read_translated_po
 from transduce.wings.documents.xliff import read_translated_xliff
-from transduce.wings.inline.plan import GUESSED, IN_PARTS, LONG, LOST, OTHER_NUMBERS, Plan
-from transduce.wings.inline.segments import split
 from transduce.wings.phrasebook.examples import examples
 
 PO = r"""# A comment. äöü

@@ -32,20 +32,20 @@ from transduce.decoding.confidence import Confidence
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
+from transduce.inline.placeholders import intact
 from transduce.model.embedding import sinusoids
 from transduce.system.errors import UserError
 from transduce.system.files import publish, read_manifest
 from transduce.text.pairs import Origin, Pair
 from transduce.text.tree_symbols import ALL_MARKS
+from transduce.tokens.imported_vocabulary import ImportedVocabulary, piece_spans
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.export import exporting, huggingface, importing, marian, parity
 from transduce.wings.export.exporting import FORMS, export
-from transduce.wings.export.imported_vocabulary import ImportedVocabulary, piece_spans
 from transduce.wings.export.importing import import_model
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.formats import FORMATS, VALUES_BY_OPTION, Format, refuse, refuse_config
-from transduce.wings.inline.placeholders import intact
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MODELS: dict[str, dict[str, Any]] = {

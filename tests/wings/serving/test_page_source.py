@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from transduce.decoding import types
-from transduce.wings.inline import plan
+from transduce.inline import plan
 
 PAGE = Path(__file__).parents[3] / "src/transduce/wings/serving/page"
 SCRIPTS = sorted(PAGE.glob("*.js"))

@@ -18,9 +18,9 @@ from transduce.config.settings import Settings
 from transduce.preparation.passes import read_corpus, read_part
 from transduce.preparation.prepared import open_prepared
 from transduce.text.holdout import normalised
+from transduce.text.identify import Identifier
 from transduce.text.pairs import read_pairs
 from transduce.training.run import Result
-from transduce.wings.rules.identify import Identifier
 from transduce.wings.synthetic import back_translation
 from variants import slow
 

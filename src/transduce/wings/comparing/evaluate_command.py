@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from transduce.commands.evaluate import Evaluation
 from transduce.commands.test_sets import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
@@ -30,31 +31,19 @@ class Systems(NamedTuple):
     translate: Callable[[], tuple[list[list[str]], "list[Perplexity]"]]  # no perplexities for files
 
 
-def compare_translations(
-    arguments: Sequence[str],
-    hypothesis: str,
-    against: str,
-    training: str | None,
-    tokenize: str,
-    languages: tuple[str, str],
-    json: bool,
-    ensemble: Sequence[str],
-    assignments: Sequence[str],
-) -> None:
-    """Compare two files of translations, or two models without `hypothesis`; also slices unless `training` is None."""
+def compare_translations(call: Evaluation) -> None:
+    """Compare two files of translations, or two models, and with --slices or --training groups of sentences."""
     from transduce.evaluation.scores import MIN_TESTED_SENTENCES, compare  # sacrebleu: too slow for --help
     from transduce.wings.comparing.slices import compare_slices, rare_words
 
-    if hypothesis:
-        systems = _read_files(arguments[0], [hypothesis, against], languages[1], tokenize)
-    else:
-        systems = _load_models(arguments, against, languages, ensemble, tokenize, assignments)
-    names, references, metrics, translate = systems
-    rare = None if training is None else rare_words(references, read_lines(training) if training else None)
+    names, references, metrics, translate = _read_files(call) if call.hypothesis else _load_models(call)
+    rare = None
+    if call.slices or call.training:
+        rare = rare_words(references, read_lines(call.training) if call.training else None)
     (one, two), perplexities = translate()  # takes long, so that all other files are read before
     scores = compare(one, two, references, **metrics)
     slices = None if rare is None else compare_slices(one, two, references, rare, **metrics)
-    if json:
+    if call.json:
         facts: dict[str, Any] = {"sentences": len(references), "scores": list(map(_as_json, scores))}
         if perplexities:
             facts["perplexity"] = dict(zip(("first", "second"), (each._asdict() for each in perplexities), strict=True))
@@ -72,37 +61,33 @@ def compare_translations(
     if len(references) < MIN_TESTED_SENTENCES:
         print(f"p: fewer than {MIN_TESTED_SENTENCES} sentences are too few for a test.")
     if slices is not None:
-        _print_slices(slices, names, training or "")
+        _print_slices(slices, names, call.training)
 
 
-def _read_files(reference: str, names: list[str], language: str, tokenize: str) -> Systems:
+def _read_files(call: Evaluation) -> Systems:
     from transduce.evaluation.scores import AUTO
 
+    [reference] = call.files
+    names = [call.hypothesis, call.against]
     references, *outputs = map(read_translations, (reference, *names))
-    metrics = {"tokenize": tokenize or AUTO, "language": language or language_of(reference)}
+    metrics = {"tokenize": call.tokenize or AUTO, "language": call.languages[1] or language_of(reference)}
     return Systems(names, references, metrics, lambda: (outputs, []))
 
 
-def _load_models(
-    arguments: Sequence[str],
-    against: str,
-    languages: tuple[str, str],
-    ensemble: Sequence[str],
-    tokenize: str,
-    assignments: Sequence[str],
-) -> Systems:
-    options, (model, *files) = parse_assignments(assignments), arguments
+def _load_models(call: Evaluation) -> Systems:
+    options, model, against = parse_assignments(call.assignments), call.model, call.against
     from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
     from transduce.evaluation.evaluate import evaluate
 
     if Path(against).is_file():
         raise UserError(f"{against} is a file. To compare files, use --hypothesis FILE --against FILE2 REFERENCE.")
     jobs, directions = [], []
-    for folders in ([model, *ensemble], [against]):
+    for folders in ([model, *call.ensemble], [against]):
         models = load_models(folders)
         for each in models:
             refuse_parser(each.tokenizer, each.folder)
-        pairs = read_test_set(files, (data := models[0].config.data), languages)
+        data = models[0].config.data
+        pairs = read_test_set(call.files, data, call.languages)
         if len(codes := by_direction(pairs)) > 1:
             raise UserError("--against compares translations in one direction. Choose it with --from and --to.")
         code = "".join(codes)
@@ -112,7 +97,7 @@ def _load_models(
     one, two = (direction if direction != unnamed else directions[1 - i] for i, direction in enumerate(directions))
     if any(a and b and main_language(a) != main_language(b) for a, b in zip(one, two, strict=True)):
         raise UserError(f"{model} translates {one}, but {against} translates {two}. Both need the same languages.")
-    metrics = {"tokenize": tokenize or jobs[0][0][0].config.data.bleu_tokenize, "language": one.target}
+    metrics = {"tokenize": call.tokenize or jobs[0][0][0].config.data.bleu_tokenize, "language": one.target}
 
     def translate() -> tuple[list[list[str]], "list[Perplexity]"]:
         found = [evaluate(*job, tokenize=metrics["tokenize"]) for job in jobs]
@@ -120,7 +105,9 @@ def _load_models(
             e.perplexity for e in found
         ]
 
-    return Systems([" + ".join([model, *ensemble]), against], [pair.target for pair in jobs[0][1]], metrics, translate)
+    return Systems(
+        [" + ".join([model, *call.ensemble]), against], [pair.target for pair in jobs[0][1]], metrics, translate
+    )
 
 
 def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str) -> None:

@@ -8,29 +8,23 @@ The first use of a model saves a converted copy in the cache (see `build.py`):
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
-from transduce.decoding.types import Feature, Hypothesis, ModelToOpen, NBestLists, Refusal, Request, length_penalty
-from transduce.system.cache import cache_folder, remembered_digest
-from transduce.system.console import log
+from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
+from transduce.decoding.types import Feature, Hypothesis, NBestLists, Refusal, Request, length_penalty
+from transduce.system.cache import remembered_digest
 from transduce.system.errors import UserError
-from transduce.system.files import MANIFEST, digest, remove_leftovers, verify
-from transduce.system.machine import cores
+from transduce.system.files import verify
 from transduce.system.profiling import phase
 from transduce.wings.ct2.registers import use_wide_registers
-from transduce.wings.formats import max_positions, refuse_config
+from transduce.wings.formats import max_positions
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
@@ -41,9 +35,7 @@ MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
 # What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
-CACHE_FORMAT = 4  # engines in another format are rebuilt
 SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
-BUILD = "transduce.wings.ct2.build:build_and_open"  # imported only to build an engine, because it needs torch
 WORSE = Refusal("its translations are worse than those of our own search")
 Pieces = tuple[str, ...]  # ids as text
 
@@ -92,60 +84,6 @@ class EngineError(UserError):
     """Raised if CTranslate2 can't run a converted model on this machine."""
 
 
-def open_engine(model: ModelToOpen) -> "CTranslate2Engine | Refusal":
-    """Open a model's engine from the cache, or build the engine first if the cache lacks it."""
-    if len(model.folders) > 1:
-        return Refusal("it is for one model, not an ensemble")
-    [folder] = model.folders
-    if find_spec("ctranslate2") is None:
-        return Refusal("it needs the package ctranslate2: pip install 'transduce[fast]'")
-    if not (folder / MANIFEST).exists():
-        return Refusal(f"the training of {folder} is not finished")
-    if model.device is not None and str(model.device) != "cpu":
-        return Refusal("it runs on CPUs only")
-    try:
-        if model.device is None and not model.required and has_gpu():
-            return Refusal("our own search uses the GPU")
-        place = cached(folder, shortlist=model.config.decode.shortlist)
-        compute_type, threads = read_compute_type(place), model.threads or cores()
-        if compute_type:
-            remove_leftovers(place.parent, place.name)
-            return CTranslate2Engine(place, compute_type, model.config.model, threads)
-        opened: CTranslate2Engine | Refusal = WORSE
-        if compute_type is None:
-            opened = resolve_name(BUILD)(model, folder, place, threads)
-        return opened
-    except (ImportError, OSError, UserError) as error:
-        refusal = Refusal(f"it can't be built: {str(error).rstrip('.')}")
-    if not model.required:
-        log(f"The fast engine is not used: {refusal.reason}")
-    return refusal
-
-
-def choice(folder: Path, config: RunConfig) -> str:
-    """The engine that translates with a model by default, and how it was chosen."""
-    if find_spec("ctranslate2") is None:
-        return "torch; faster: pip install 'transduce[fast]'"
-    if why := refuse_config("ctranslate2", config):
-        return f"torch, since CTranslate2 can't run the model: {why.reason}"
-    if has_gpu():
-        return "torch, on the GPU"
-    try:
-        found = json.loads((cached(folder, shortlist=config.decode.shortlist) / CHECK_FILE).read_bytes())
-        compute_type, comparison = found["compute_type"], found["comparison"]
-    except (OSError, UserError, ValueError, LookupError, TypeError):
-        return "chosen at the first translation"
-    if not comparison:
-        return "torch, since CTranslate2 can't run on this processor"
-    return f"{f'CTranslate2, {compute_type}' if compute_type else 'torch, since CTranslate2 is worse'}: {comparison}"
-
-
-def cached(folder: Path, *, shortlist: bool) -> Path:
-    """The folder of a model's engine in the cache; raises UserError if the user's home folder is unknown."""
-    parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)] + ["shortlist"] * shortlist
-    return cache_folder() / "engines" / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
-
-
 def read_compute_type(place: Path) -> str | None:
     """A cached engine's compute type, "" if no type is accurate, None without an engine. Deletes a damaged engine."""
     try:
@@ -156,17 +94,6 @@ def read_compute_type(place: Path) -> str | None:
         with contextlib.suppress(OSError):  # another process may be deleting the engine
             shutil.rmtree(place.rename(place.with_name(f".{place.name}.damaged-{os.getpid()}")))
     return None
-
-
-def has_gpu() -> bool:
-    """Whether our own search can use a CUDA device."""
-    import ctranslate2
-
-    if not ctranslate2.get_cuda_device_count():
-        return False
-    import torch  # slow, but it is needed now: either to search, or to find out that it was built without CUDA
-
-    return torch.cuda.is_available()
 
 
 class CTranslate2Engine:

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
+from transduce.inline.markup import pieces
 from transduce.system.errors import UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import TextKind, read_document
 from transduce.text.languages import main_language, script_of
-from transduce.wings.documents.markup import pieces
 
 BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF32_LE: "utf-32-le",

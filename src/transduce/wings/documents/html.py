@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from transduce.inline.markup import Piece, attribute, attributes, pieces
+from transduce.inline.markup_events import is_kept, is_protected, last_piece
+from transduce.inline.placeholder_removal import is_text
+from transduce.inline.placeholders import mask
 from transduce.text.formats import DocumentFile
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import Document, Slot, decode
-from transduce.wings.documents.inline_markup import is_kept, is_protected, last_piece
-from transduce.wings.documents.markup import Piece, attribute, attributes, pieces
 from transduce.wings.documents.xml import XML_ENCODING
-from transduce.wings.inline.placeholder_removal import is_text
-from transduce.wings.inline.placeholders import mask
 
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 META_CHARSET_BYTES = 4096  # searched at the beginning of the file

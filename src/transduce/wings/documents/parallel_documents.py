@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from transduce.inline.placeholders import mask
 from transduce.system.errors import UserError
 from transduce.text.formats import DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot
 from transduce.wings.documents.html import read_html
 from transduce.wings.documents.subtitles import Cue, read_cues
-from transduce.wings.inline.placeholders import mask
 
 MIN_SHARED_TIME = 0.5  # share of the shorter cue during which two paired cues are both shown
 MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
+from transduce.inline.placeholders import intact
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot, check_language, decode, decode_pieces
 from transduce.wings.documents.plurals import Plurals, plurals
-from transduce.wings.inline.placeholders import intact
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt

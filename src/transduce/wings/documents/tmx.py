@@ -11,6 +11,9 @@ from html import escape
 from itertools import product
 from typing import NamedTuple
 
+from transduce.inline.blocks import BLOCK_TAG
+from transduce.inline.events import ENTITY, unescape
+from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import main_language, script_of
@@ -27,9 +30,6 @@ from transduce.wings.documents.xml import (
     indentation,
     source_text,
 )
-from transduce.wings.inline.blocks import BLOCK_TAG
-from transduce.wings.inline.events import ENTITY, unescape
-from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
+from transduce.inline.blocks import spaced
+from transduce.inline.placeholders import mask
 from transduce.system.errors import UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextKind, TextPair
 from transduce.text.plain import display_name, read_pieces
@@ -18,8 +20,6 @@ from transduce.wings.documents.xml import (
     indentation,
     source_text,
 )
-from transduce.wings.inline.blocks import spaced
-from transduce.wings.inline.placeholders import mask
 
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
+from transduce.inline.events import ENTITY
+from transduce.inline.markup import pieces
+from transduce.inline.placeholders import mask
 from transduce.system.errors import UserError
 from transduce.text.formats import TextKind
 from transduce.wings.documents.document import decode, decode_pieces
-from transduce.wings.documents.markup import pieces
-from transduce.wings.inline.events import ENTITY
-from transduce.wings.inline.placeholders import mask
 
 XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark

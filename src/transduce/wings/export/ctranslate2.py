@@ -13,9 +13,9 @@ import sentencepiece
 from transduce.model_folder import Bundle
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
+from transduce.tokens.imported_vocabulary import without_code
 from transduce.tokens.vocabulary import SPACE
 from transduce.wings.ct2.convert import Pieces, convert
-from transduce.wings.export.imported_vocabulary import without_code
 from transduce.wings.export.parity import Output, Runner
 from transduce.wings.export.readme import about_tags, fill
 from transduce.wings.formats import max_positions

@@ -19,9 +19,9 @@ from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
+from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, language_of
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.export import marian
-from transduce.wings.export.imported_vocabulary import ImportedVocabulary, is_code, language_of
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.

@@ -17,10 +17,10 @@ from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.system.machine import cores
 from transduce.text.pairs import Origin, Pair
+from transduce.tokens.imported_vocabulary import language_of, without_code
 from transduce.tokens.tokenizer import JOINT, SOURCE, TARGET, Tokenizer
 from transduce.training.card import translate_command
 from transduce.wings.export import graph
-from transduce.wings.export.imported_vocabulary import language_of, without_code
 from transduce.wings.export.onnx_engine import DECODER, ENCODER, OnnxEngine
 from transduce.wings.export.parity import Output, Runner, greedy
 from transduce.wings.export.readme import about_tags, fill

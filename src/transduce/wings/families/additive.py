@@ -45,3 +45,8 @@ class AdditiveAttention(MultiHeadAttention):
 
 class RestrictedAdditiveAttention(RestrictedAttention, AdditiveAttention):
     """Additive self-attention to the keys that are less than `model.window` positions away from the query."""
+
+
+def make_additive(config: ModelConfig, *, restricted: bool) -> AdditiveAttention:
+    """Make the attention module of a Transformer, for a window if it is `restricted`."""
+    return RestrictedAdditiveAttention(config) if restricted else AdditiveAttention(config)

@@ -3,11 +3,11 @@
 import math
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transduce.commands.evaluate import Evaluation
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
@@ -65,49 +65,41 @@ def parse(
     write_lines(output, (str(parse or "") for parse in parses))
 
 
-def evaluate_trees(
-    arguments: Sequence[str],
-    hypothesis: str,
-    ensemble: Sequence[str],
-    evalb: Path | None,
-    output: Path | None,
-    json: bool,
-    assignments: Sequence[str],
-) -> None:
+def evaluate_trees(call: Evaluation) -> None:
     """Score parses by labelled brackets for `transduce evaluate`."""
     from transduce.wings.parsing.brackets import score_brackets
     from transduce.wings.parsing.evalb import Parameters, read_parameters
 
-    parameters = read_parameters(str(evalb)) if evalb else Parameters()
-    files = expand_folders(arguments[not hypothesis :])
+    parameters = read_parameters(str(call.evalb)) if call.evalb else Parameters()
+    files = expand_folders(call.files)
     if not files:
         raise UserError("Give MODEL GOLD.mrg …, or --hypothesis FILE GOLD.mrg ….")
     gold = [tree for file in files for tree, _ in read_trees(file)]
     if not gold:
         raise UserError(f"{' '.join(files)} holds no trees.")
     measured = None
-    if hypothesis:
-        if output or ensemble or assignments:
+    if call.hypothesis:
+        if call.output or call.ensemble or call.assignments:
             raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
-        lines = list(without_byte_order_mark(read_lines(hypothesis)))
+        lines = list(without_byte_order_mark(read_lines(call.hypothesis)))
         if len(lines) != len(gold):
-            parses, golds = count(len(lines), "line"), f"{' '.join(arguments)} has {count(len(gold), 'tree')}"
-            raise UserError(f"{display_name(hypothesis)} has {parses}, but {golds}: write one parse per line.")
+            parses, golds = count(len(lines), "line"), f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
+            raise UserError(f"{display_name(call.hypothesis)} has {parses}, but {golds}: write one parse per line.")
         scores = score_brackets(map(str, gold), lines, parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
         from transduce.wings.parsing.parser import Parser, measure
 
-        if output:
-            check_output(output, files)
+        if call.output:
+            check_output(call.output, files)
         parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # parses have no roots
-        models = load_models([arguments[0], *ensemble])
-        parser = Parser(models, decode_config(models[0].config, parse_assignments(assignments)))
+        models = load_models([call.model, *call.ensemble])
+        parser = Parser(models, decode_config(models[0].config, parse_assignments(call.assignments)))
         measured = measure(parser, gold, parameters)
         scores = measured.scores
-        if output:
-            write_lines(output, measured.parses)
-    if json:
+        if call.output:
+            write_lines(call.output, measured.parses)
+    if call.json:
         print(to_json(_json(scores, measured)), end="")
     else:
         _print(scores, measured)

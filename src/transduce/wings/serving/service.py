@@ -10,10 +10,11 @@ from typing import NamedTuple, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from transduce.decoding.pivot import into_pivot, through
+from transduce.decoding.plan import Group, Plan
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
 from transduce.system.errors import UserError
-from transduce.text.formats import Document, TextKind, read_document, reader_of
+from transduce.text.formats import Document, TextKind, document_format, read_document
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.wings.documents.document import UNSPECIFIED_LANGUAGES
 from transduce.wings.serving.batching import Batcher, BatchKey, Part
@@ -172,7 +173,7 @@ class Service:
 
     async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
         """Translate a file. Raises QueueFullError, or UserError if the file is unreadable or too long."""
-        if not route and reader_of(name):
+        if not route and document_format(name):
             return content
         languages = route[0].direction.source, route[-1].direction.target
         document = await self._run(len(content), lambda: read_document(content, name, *languages))

@@ -35,6 +35,7 @@ from transduce.system.files import MANIFEST, digest, make_folder, to_json, write
 from transduce.system.journal import Value
 from transduce.text.formats import format_of
 from transduce.text.holdout import normalised
+from transduce.text.identify import identifier
 from transduce.text.languages import Direction
 from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
@@ -42,7 +43,6 @@ from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
 from transduce.training.run import read_test, train
 from transduce.training.start import leftovers, with_known_languages, with_origin
-from transduce.wings.rules.identify import identifier
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"

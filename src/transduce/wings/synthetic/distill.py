@@ -8,6 +8,7 @@ from pathlib import Path
 from transduce import model_folder
 from transduce.config.schema import DataConfig
 from transduce.decoding.translator import Translator
+from transduce.inline.placeholder_tokens import have_same_tokens
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared
 from transduce.system.file_lock import file_lock
@@ -16,7 +17,6 @@ from transduce.system.journal import Value
 from transduce.text.clean import CHUNK, CUT_OFF, TOO_LONG, Cleaning
 from transduce.text.pairs import Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
-from transduce.wings.inline.placeholder_tokens import have_same_tokens
 from transduce.wings.synthetic.translations import begin, translated
 
 

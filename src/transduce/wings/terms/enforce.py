@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Constraints, Engine, Hypothesis, NBestLists, Sentences, Term
+from transduce.decoding.types import Constraints, Engine, Hypothesis, Match, NBestLists, Sentences, Term
 from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
-from transduce.wings.terms.glossary import Constraint, Glossary, Match, contains, segment, word_boundaries
+from transduce.wings.terms.glossary import Constraint, Glossary, contains, segment, word_boundaries
 from transduce.wings.terms.placement import Rivals, Tokens, find_rivals, forbidden, is_added
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce.config.schema import UNK
 from transduce.decoding.capitals import case_folding
-from transduce.decoding.types import Term
+from transduce.decoding.types import Match, Term
 from transduce.decoding.words import Kind, kind, words
 from transduce.system.errors import UserError
 from transduce.text.pairs import read_pairs
@@ -51,13 +51,6 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     if not terms:
         raise UserError(f"{display_name(file)} has no terms. Write one in each line: source, TAB, translation.")
     return terms
-
-
-class Match(NamedTuple):
-    """A term in a text."""
-
-    span: Span  # of the source
-    target: str
 
 
 class Glossary:

@@ -9,11 +9,11 @@ from functools import partial
 
 from transduce.decoding.alignment import align
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Engine, Hypothesis, Sentences, Translation
+from transduce.decoding.types import Engine, Hypothesis, Match, Sentences, Translation
 from transduce.decoding.words import kind
 from transduce.tokens.spans import Span
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.terms.glossary import Constraint, Match, spans_of
+from transduce.wings.terms.glossary import Constraint, spans_of
 
 Rivals = dict[str, str]  # the target of a term -> the word that a translation has in its place
 Tokens = tuple[int, ...]

@@ -20,11 +20,11 @@ from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
+from transduce.text.identify import identifier
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, MISALIGNED, NEAR_DUPLICATE, Checker, Rules
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.corpora.doctor.windows import common_characters
-from transduce.wings.rules.identify import identifier
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000

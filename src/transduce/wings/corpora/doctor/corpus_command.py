@@ -13,6 +13,7 @@ from transduce.config.schema import UNK
 from transduce.system.console import count, log, print_table, with_progress
 from transduce.system.errors import UserError
 from transduce.system.machine import cores
+from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
@@ -22,7 +23,6 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page, verdict
-from transduce.wings.rules.identify import identifier
 
 EXAMPLES_PRINTED = 2  # faulty pairs for each rule
 MAX_TEXT_WIDTH = 100  # characters of each text of an example

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
+from transduce.inline.events import ENTITY
+from transduce.inline.markup import attribute, decoded
 from transduce.system.errors import UserError
-from transduce.wings.documents.markup import attribute, decoded
-from transduce.wings.inline.events import ENTITY
 
 TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million bytes

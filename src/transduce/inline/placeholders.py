@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
+from transduce.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, VOWEL_SIGNS, Event
+from transduce.inline.markup_events import events
 from transduce.tokens.spans import Span
-from transduce.wings.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, VOWEL_SIGNS, Event, events
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.

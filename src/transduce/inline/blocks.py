@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
+from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND, Masked, Patch, weave
 from transduce.tokens.spans import Span
-from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND, Masked, Patch, weave
 
 NAMES = r"(?:p|div|[bht]r|li|[uod]l|d[dt]|t[dh]|table|thead|tbody|caption|h[1-6]|blockquote|section|note)(?![\w.:-])"
 # In XLIFF and TMX, elements can also stand for tags: <x ctype="lb"/>, <ph>&lt;br/&gt;</ph>.

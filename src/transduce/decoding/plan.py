@@ -7,20 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from pkgutil import resolve_name
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from transduce.decoding.registry import GLOSSARY
-from transduce.decoding.types import BLANK_TRANSLATION, EMPTY, PLAIN, TERM, Group, Link, Translation, TranslationOptions
-from transduce.text.formats import TextKind
-from transduce.tokens.spans import Span
-from transduce.wings.inline.blocks import cut_at_blocks
-from transduce.wings.inline.events import speller
-from transduce.wings.inline.gaps import target_gaps
-from transduce.wings.inline.numbers import same_numbers
-from transduce.wings.inline.placeholder_removal import is_text, without_words
-from transduce.wings.inline.placeholder_tokens import stray_tokens, with_tokens
-from transduce.wings.inline.placeholders import (
+from transduce.config.commands import option
+from transduce.decoding.types import (
+    BLANK_TRANSLATION,
+    EMPTY,
+    PLAIN,
+    TERM,
+    Link,
+    TermFinder,
+    Translation,
+    TranslationOptions,
+)
+from transduce.inline.blocks import cut_at_blocks
+from transduce.inline.gaps import target_gaps
+from transduce.inline.markup import speller
+from transduce.inline.numbers import same_numbers
+from transduce.inline.placeholder_removal import is_text, without_words
+from transduce.inline.placeholder_tokens import stray_tokens, with_tokens
+from transduce.inline.placeholders import (
     Masked,
     Patch,
     cut,
@@ -31,8 +37,10 @@ from transduce.wings.inline.placeholders import (
     original,
     weave,
 )
-from transduce.wings.inline.placing import copied, restore
-from transduce.wings.inline.segments import shorten, split, whole, whole_words
+from transduce.inline.placing import copied, restore
+from transduce.inline.segments import shorten, split, whole, whole_words
+from transduce.text.formats import TextKind
+from transduce.tokens.spans import Span
 
 # Flags of texts that need checking, in addition to CUT.
 LOST = "placeholders"  # a tag or a placeholder is missing, repeated or made up
@@ -42,6 +50,14 @@ IN_PARTS = "split"  # a sentence was too long and was translated in parts
 LONG = "long"  # a part that can't be cut further was too long and wasn't translated
 
 Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
+
+
+class Group(NamedTuple):
+    """Sentences of a plan that are translated with the same options."""
+
+    options: TranslationOptions
+    places: list[int]  # indices in Plan.sentences
+    texts: list[int]  # for each sentence, the index of its text
 
 
 class _Part(NamedTuple):
@@ -238,8 +254,9 @@ class Plan:
         return result
 
     @cached_property
-    def _glossary(self) -> Any:
-        return resolve_name(GLOSSARY)(self.options.glossary, self._language)
+    def _glossary(self) -> TermFinder:
+        finder: TermFinder = option("glossary")(self.options.glossary, self._language)
+        return finder
 
     def _terms(self, masked: Masked) -> list[str]:
         """The translations, by the glossary, of the terms in a text with marks, also in capitals."""

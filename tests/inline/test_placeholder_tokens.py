@@ -16,7 +16,11 @@ from models import make_model
 from servers import store_of
 from transduce.config.schema import PLACEHOLDER_TOKENS, CorpusConfig, DataConfig
 from transduce.decoding.loading import load
+from transduce.decoding.plan import LOST, Plan
 from transduce.decoding.types import Translation, TranslationOptions
+from transduce.inline.placeholder_tokens import stray_tokens, with_shared_tokens, with_tokens
+from transduce.inline.placeholders import intact, mask, original
+from transduce.inline.placing import copied, restore
 from transduce.preparation.aggregate import masked_pairs
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import open_prepared
@@ -25,10 +29,6 @@ from transduce.text.clean import Cleaning
 from transduce.text.pairs import Origin, Pair
 from transduce.text.rules import PLACEHOLDERS_DIFFER
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.inline.placeholder_tokens import stray_tokens, with_shared_tokens, with_tokens
-from transduce.wings.inline.placeholders import intact, mask, original
-from transduce.wings.inline.placing import copied, restore
-from transduce.wings.inline.plan import LOST, Plan
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 

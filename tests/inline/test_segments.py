@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.inline.segments import WINDOW, shorten, split
 from transduce.tokens.spans import Span
-from transduce.wings.inline.segments import WINDOW, shorten, split
 
 ABBREVIATED = ("Dr. Smith came. ", "z. B. so. ", "1. ", "- item", "Was?", "Ja!", "…", "»Nein.« ", "你好。", "मैं हूँ। ")
 ODD = (" ", "\n", "\r\n", "\t", "\u00a0", "\u2028", "\x85", "\x0b", "\x1c", "\u200b", "\ud83d", "😀")
@@ -26,7 +26,7 @@ def cut(text: str, spans: list[Span]) -> tuple[list[str], list[str]]:
 
 @given(TEXTS, LANGUAGES, st.sampled_from([1, 7, WINDOW]))
 def test_nothing_is_lost(text: str, language: str, window: int) -> None:
-    with mock.patch("transduce.wings.inline.segments.WINDOW", window):
+    with mock.patch("transduce.inline.segments.WINDOW", window):
         sentences, separators = cut(text, split(text, language))
     assert all(sentence.strip() == sentence != "" for sentence in sentences)
     assert all(re.fullmatch(r"\s*((?:[-*+•‣–—·]|\d+[.)]|\w\))\s+)?", separator) for separator in separators)

@@ -9,8 +9,7 @@ from itertools import accumulate, pairwise
 
 from transduce.config.schema import PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
-from transduce.tokens.tokenizer import LANGUAGE_TAG
-from transduce.tokens.vocabulary import SPACE, Rows, Vocabulary, open_model, pack
+from transduce.tokens.vocabulary import LANGUAGE_TAG, SPACE, Rows, Vocabulary, open_model, pack
 
 MAX_CHARACTER_BYTES = 4
 LANGUAGE_CODE_START, LANGUAGE_CODE_END = LANGUAGE_TAG.split("{}")

@@ -11,22 +11,23 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
+from transduce.decoding.plan import Plan
 from transduce.decoding.types import BLANK_TRANSLATION, TERM, Term, Translation, TranslationOptions
-from transduce.text.formats import read_document
-from transduce.wings.documents.markup import attribute, pieces, speller
-from transduce.wings.inline.events import IN_ALL, IN_PLAIN_TEXT, events
-from transduce.wings.inline.numbers import same_numbers
-from transduce.wings.inline.placeholder_removal import is_text, without_words
-from transduce.wings.inline.placeholders import (
+from transduce.inline.events import IN_ALL, IN_PLAIN_TEXT
+from transduce.inline.markup import attribute, pieces, speller
+from transduce.inline.markup_events import events
+from transduce.inline.numbers import same_numbers
+from transduce.inline.placeholder_removal import is_text, without_words
+from transduce.inline.placeholders import (
     Masked,
     cut,
     intact,
     mask,
     original,
 )
-from transduce.wings.inline.placing import copied, restore
-from transduce.wings.inline.plan import Plan
-from transduce.wings.inline.segments import split, whole_words
+from transduce.inline.placing import copied, restore
+from transduce.inline.segments import split, whole_words
+from transduce.text.formats import read_document
 from transduce.wings.serving.languages import without_markup
 
 WORDS = ["a", "red", "Haus", "l'eau", "3.5", "Dr.", "x", "so,", "(yes)", "»Ja«", "你好", "end."]

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from transduce.wings.inline.events import NO_BLANK
-from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
+from transduce.inline.events import NO_BLANK
+from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, in_order, replace
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 Spell = Callable[[str], str]

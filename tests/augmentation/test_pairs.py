@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpora import blocks
+from transduce.augmentation.pairs import Augmentation, changes
+from transduce.augmentation.subwords import SubwordSampler
 from transduce.config.schema import SYNTHETIC_TAG, RunConfig, TrainConfig
 from transduce.preparation.prepared import Facts, Prepared
 from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.augmentation.pairs import Augmentation, changes
-from transduce.wings.augmentation.subwords import SubwordSampler
 
 ENGLISH = ["A dog runs over the grass.", "Two men  are sitting.", " The child's red ball, 3.5 m away!"] * 25
 GERMAN = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "Der rote Ball des Kindes, 3,5 m entfernt!"] * 25

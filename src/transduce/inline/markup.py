@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
-from transduce.wings.inline.events import ENTITY, unescape
+from transduce.inline.events import ENTITY, unescape
 
 PieceKind = Literal["open", "close", "empty", "text", "other"]
 

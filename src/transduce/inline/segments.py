@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 from unicodedata import category, combining
 
+from transduce.inline.placeholders import Masked
 from transduce.system.errors import UserError
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
-from transduce.wings.inline.placeholders import Masked
 
 # Line breaks as in str.splitlines(), and TABs, which separate columns.
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")

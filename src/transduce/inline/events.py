@@ -3,13 +3,9 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from pkgutil import resolve_name
-from typing import Literal, NamedTuple, cast
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
-# The wing that reads XML and HTML is loaded with the first text in these formats.
-MARKUP_EVENTS = "transduce.wings.documents.inline_markup:markup_events"
-MARKUP_SPELLER = "transduce.wings.documents.markup:speller"
 # Every pattern takes linear time, since its quantifiers are possessive or bounded.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}+|#[xX][0-9a-fA-F]{1,6}+|[A-Za-z][A-Za-z0-9]{0,31}+);")
 LONG_NUMBER = re.compile("&#[0-9]{4000,}+")  # int() refuses more than 4300 digits
@@ -74,16 +70,9 @@ class Event(NamedTuple):
     name: str = ""  # the same in an opening event and its closing event
 
 
-def events(text: str, *, markup: bool) -> Iterator[Event]:
-    """Split a text into events. If `markup` is true, the text is XML or HTML."""
-    if markup:
-        return cast(Iterator[Event], resolve_name(MARKUP_EVENTS)(text))
+def plain_events(text: str) -> Iterator[Event]:
+    """Split plain text into events."""
     return with_unpaired_words(list(_plain_tokens(text)))
-
-
-def speller(markup: str) -> Callable[[str], str]:
-    """Return a function that escapes text for markup, with the entities that `markup` uses."""
-    return cast(Callable[[str], Callable[[str], str]], resolve_name(MARKUP_SPELLER))(markup)
 
 
 def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:

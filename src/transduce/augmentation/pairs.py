@@ -5,12 +5,12 @@ from random import Random
 
 import numpy as np
 
+from transduce.augmentation.subwords import SubwordSampler
+from transduce.augmentation.texts import SHARE, augment
 from transduce.config.schema import SYNTHETIC_TAG, RunConfig
 from transduce.tokens.mixture import Change, choose
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Rows
-from transduce.wings.augmentation.subwords import SubwordSampler
-from transduce.wings.augmentation.texts import SHARE, augment
 
 
 def changes(config: RunConfig, tokenizer: Tokenizer) -> Change | None:

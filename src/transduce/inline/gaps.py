@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from transduce.wings.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
-from transduce.wings.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
+from transduce.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
+from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
 BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")  # in a sentence after which a blank may be missing
 TAG_ALONE = re.compile("(?:<|&lt;)/?[a-z]", re.IGNORECASE)  # the beginning of a copied part such as <br>

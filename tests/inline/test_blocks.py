@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transduce.decoding.plan import Plan
 from transduce.decoding.types import Link, Translation, TranslationOptions
+from transduce.inline.blocks import spaced
+from transduce.inline.placeholders import mask
 from transduce.text.formats import TextKind
 from transduce.text.pairs import read_pairs
-from transduce.wings.inline.blocks import spaced
-from transduce.wings.inline.placeholders import mask
-from transduce.wings.inline.plan import Plan
 
 BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags around a text
     "HTML in a message": ("plain", "<li>", "</li>"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.wings.augmentation.texts import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell
+from transduce.augmentation.texts import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell
 
 NOT_WORDS = "{name} %s https://example.org/a_b <b>bold</b> x=1 \ufdd0 3.5 user@example.org"
 
@@ -40,7 +40,7 @@ def test_a_misspelt_sentence_has_few_errors(seed):
 
 
 def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
-    monkeypatch.setattr("transduce.wings.augmentation.texts.MAX_TYPOS", 1)
+    monkeypatch.setattr("transduce.augmentation.texts.MAX_TYPOS", 1)
     swapped, replaced = {"awlk", "wlak", "wakl", "walk"}, {"qalk", "ealk", "wslk", "wakk", "walj", "wall"}
     left_out, doubled = {"alk", "wlk", "wak", "wal"}, {"wwalk", "waalk", "wallk", "walkk"}
     assert {misspell("walk", Random(seed)) for seed in range(2_000)} == swapped | replaced | left_out | doubled

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from transduce.inline.events import VOWEL_SIGNS
+from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, moved, weave
 from transduce.tokens.spans import Span
-from transduce.wings.inline.events import VOWEL_SIGNS
-from transduce.wings.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, moved, weave
 
 Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
 WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")

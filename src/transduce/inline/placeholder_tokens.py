@@ -7,8 +7,8 @@ import re
 from collections import Counter
 
 from transduce.config.schema import PLACEHOLDER_TOKENS
-from transduce.wings.inline.blocks import spaced
-from transduce.wings.inline.placeholders import Mark, Masked, Patch, mask, replace
+from transduce.inline.blocks import spaced
+from transduce.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
 PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # shows the kind of a placeholder

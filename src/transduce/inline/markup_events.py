@@ -1,21 +1,22 @@
-"""Splits XML and HTML into the events of `inline/events.py`, such as text, tags and entities."""
+"""Splits texts, also in XML and HTML, into events such as text, tags and entities (`events.py`)."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from transduce.wings.documents.markup import Piece, attribute, decoded, pieces
-from transduce.wings.inline.events import (
+from transduce.inline.events import (
     ENTITY,
     MARKUP_BLANKS,
     PLACEHOLDER,
     TAG_NAME,
     Event,
     EventKind,
+    plain_events,
     text_event,
     unescape,
     with_unpaired_words,
 )
+from transduce.inline.markup import Piece, attribute, decoded, pieces
 
 MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
 WITHOUT_TEXT = frozenset(
@@ -28,6 +29,11 @@ PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a 
 
 ESCAPED_TAG = rf"&lt;(?P<slash>/?){TAG_NAME}(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
 IN_MARKUP = re.compile(f"{ESCAPED_TAG} | {PLACEHOLDER}", re.VERBOSE)
+
+
+def events(text: str, *, markup: bool) -> Iterator[Event]:
+    """Split a text into events. If `markup` is true, the text is XML or HTML."""
+    return markup_events(text) if markup else plain_events(text)
 
 
 def markup_events(text: str) -> Iterator[Event]:

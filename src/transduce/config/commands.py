@@ -1,0 +1,80 @@
+"""The registry of commands, and of what wings and the lab do for single options of the core's commands.
+
+To add a command, write its function and add an entry to COMMANDS (see CONTRIBUTING.md).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from transduce.system.registry import load, plugins
+
+TRAIN, TRANSLATE, PREPARE = "Train a model", "Translate", "Prepare corpora"
+EXCHANGE, STUDY, SHOW = "Exchange models", "Study a model", "Show details"
+GROUPS = (TRAIN, TRANSLATE, PREPARE, EXCHANGE, STUDY, SHOW)  # in the order of `transduce --help`
+
+
+class Command(NamedTuple):
+    """The function that runs a command, and the command's group and summary in `transduce --help`."""
+
+    function: str  # "module:function"
+    group: str
+    summary: str
+
+
+_WINGS = "transduce.wings"
+COMMANDS = {
+    "demo": Command(f"{_WINGS}.demo.command:demo", TRAIN, "Train a small model in minutes and write a report."),
+    "train": Command("transduce.commands.train:train", TRAIN, "Train a model, or resume an interrupted training run."),
+    "distill": Command(f"{_WINGS}.synthetic.command:distill", TRAIN, "Translate a corpus to train a smaller model."),
+    "average": Command("transduce.commands.average:average", TRAIN, "Average the last checkpoints of a training run."),
+    "translate": Command(
+        "transduce.commands.translate:translate", TRANSLATE, "Translate a document, a file or standard input."
+    ),
+    "serve": Command(
+        f"{_WINGS}.serving.command:serve", TRANSLATE, "Serve models via a web page and LibreTranslate's API."
+    ),
+    "score": Command("transduce.commands.score:score", TRANSLATE, "Print the log-probability of each translation."),
+    "evaluate": Command("transduce.commands.evaluate:evaluate", TRANSLATE, "Score translations: BLEU, chrF and TER."),
+    "fetch": Command(
+        f"{_WINGS}.corpora.fetch.command:fetch", PREPARE, "Download a known corpus as aligned text files."
+    ),
+    "doctor": Command(f"{_WINGS}.corpora.doctor.command:doctor", PREPARE, "Check a corpus, a model or this machine."),
+    "prepare": Command(
+        "transduce.commands.prepare:prepare", PREPARE, "Clean and encode a corpus to train several models."
+    ),
+    "join": Command(f"{_WINGS}.cluster.command:join", PREPARE, "Merge the shards of a corpus or a translation."),
+    "export": Command(f"{_WINGS}.export.command:export", EXCHANGE, "Convert a model for another program."),
+    "import": Command(f"{_WINGS}.export.command:import_model", EXCHANGE, "Import a Marian or OPUS-MT model."),
+    "attention": Command(f"{_WINGS}.inspection.command:attention", STUDY, "Show how a model translates a sentence."),
+    "compare": Command(f"{_WINGS}.comparing.command:compare", STUDY, "Train with different options, and compare them."),
+    "parse": Command(f"{_WINGS}.parsing.command:parse", STUDY, "Parse sentences into constituency trees."),
+    "reproduce": Command(
+        f"{_WINGS}.paper.reproduce_command:reproduce", STUDY, "Compute the paper's tables, or check a training run."
+    ),
+    "info": Command("transduce.commands.info:info", SHOW, "Show a model's details."),
+    "options": Command("transduce.commands.options:options", SHOW, "List every option with its default."),
+}
+OPTIONS = {  # what the option of a command, or in a recipe, needs
+    "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
+    "evaluate --against": f"{_WINGS}.comparing.evaluate_command:compare_translations",
+    "evaluate --evalb": f"{_WINGS}.parsing.command:evaluate_trees",
+    "evaluate --paper-bleu": f"{_WINGS}.paper.paper_bleu:paper_bleu",
+    "glossary": f"{_WINGS}.terms.glossary:Glossary",
+    "glossary search": f"{_WINGS}.terms.enforce:enforce",
+    "info": f"{_WINGS}.ct2.opening:facts",
+    "prepare --shard": f"{_WINGS}.cluster.command:prepare_in_shards",
+    "train --monolingual": f"{_WINGS}.synthetic.back_translation:with_back_translations",
+    "translate --glossary": f"{_WINGS}.terms.glossary:read_glossary",
+    "translate --shard": f"{_WINGS}.cluster.command:translate_in_shards",
+    "translate --input DOCUMENT": f"{_WINGS}.documents.translate_command:run",
+}
+
+
+def commands() -> Mapping[str, Command]:
+    """All commands, those of the core and the wings first."""
+    return {**COMMANDS, **plugins("commands")}
+
+
+def option(name: str) -> Any:
+    """What implements an option. Raises UserError if it is in a wing, or the lab, that is not installed."""
+    return load({**OPTIONS, **plugins("options")}[name])

@@ -1,0 +1,56 @@
+"""Finds code that is registered by name, as "module:name", and imports it only when it is used.
+
+The core has five registries: commands, file formats, model families, engines and export formats. Their names may lie in
+the core, in a wing (`transduce.wings`) or in the lab (`transduce_lab`). Other packages add names by entry points.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any
+
+from transduce.system.errors import NotInstalledError
+
+EXTRAS = {  # the extra of the package `transduce` that a wing needs
+    "corpora": "doctor",
+    "cluster": "scale",
+    "ct2": "fast",
+    "documents": "documents",
+    "export": "export",
+    "serving": "serve",
+}
+
+
+def load(name: str) -> Any:
+    """Import what a registry names. Raises NotInstalledError if its wing, or the lab, is missing."""
+    try:
+        return resolve_name(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing.partition(".")[0] not in ("transduce", "transduce_lab"):
+            raise
+        extra = extra_of(name)
+        package = f"transduce[{extra}]" if extra else "transduce"
+        raise NotInstalledError(f"{missing} is not installed here. Install it with pip install '{package}'.") from None
+
+
+def extra_of(name: str) -> str:
+    """The extra that brings the packages of a registered name, or "" if it needs none."""
+    package, *folders = name.partition(":")[0].split(".")
+    if package == "transduce_lab":
+        return "lab"
+    return EXTRAS.get(folders[1], "") if folders[:1] == ["wings"] and folders[1:] else ""
+
+
+@cache
+def plugins(registry: str) -> Mapping[str, Any]:
+    """What installed packages add to a registry, by entry points of the group "transduce" with the registry's name."""
+    added: dict[str, Any] = {}
+    for point in entry_points(group="transduce", name=registry):
+        try:
+            added |= point.load()
+        except ModuleNotFoundError:  # the package has been removed without pip
+            continue
+    return MappingProxyType(added)
