@@ -19,7 +19,7 @@ import torch
 
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
-from transduce.wings.families.additive import AdditiveAttention
+from transduce_lab.families.additive import AdditiveAttention
 
 KINDS, WIDTHS, LENGTHS = ("scaled", "dot", "additive"), (16, 64, 512), (16, 64)
 TOKENS, ROUNDS, REPEATS = 1024, 3, 5

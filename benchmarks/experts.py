@@ -12,9 +12,9 @@ import time
 
 import torch
 
-from transduce.config.schema import ModelConfig
+from transduce.config.schema import ModelConfig, with_options
 from transduce.model.transformer import FeedForward
-from transduce.wings.families.experts import Experts
+from transduce_lab.families.experts import Experts
 
 D_MODEL, D_FF, TOKENS, REPEATS = 256, 1024, 4096, 15
 
@@ -24,11 +24,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     torch.set_num_threads(parser.parse_args().threads)
     torch.manual_seed(1)
-    dense = FeedForward(ModelConfig(d_model=D_MODEL, d_ff=D_FF))
+    shape = ModelConfig(d_model=D_MODEL, d_ff=D_FF)
+    dense = FeedForward(shape)
     x = torch.randn(1, TOKENS, D_MODEL, requires_grad=True)
     print("| experts | used by a token | time, relative to the layer without experts |\n| --- | --- | --- |")
     for experts, used in [(8, 1), (8, 2), (8, 4), (8, 8), (4, 2), (16, 2), (32, 2), (64, 2), (128, 2)]:
-        layer = Experts(ModelConfig(d_model=D_MODEL, d_ff=D_FF, experts=experts, experts_per_token=used))
+        layer = Experts(with_options(shape, experts=experts, experts_per_token=used))
         ratios = sorted([measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1)][1:])  # after a warm-up
         print(f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |")
 

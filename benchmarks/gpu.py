@@ -28,14 +28,14 @@ from transduce.commands.recipes import gather
 from transduce.config.schema import DecodeConfig, ModelConfig, TrainConfig
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Request
-from transduce.model.arithmetic import ceiling, per_target_token
 from transduce.model.build import build
 from transduce.model.device import choose_device
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.tokens.batching import micro_batches
 from transduce.training.run import train as run_training
 from transduce.training.update import make_optimizer, update
-from transduce.wings.paper.table3 import BASE, BIG
+from transduce_lab.operations import ceiling, per_target_token
+from transduce_lab.paper.table3 import BASE, BIG
 
 MODELS = {"base": BASE, "big": BIG}
 WARM, LENGTH, LONGEST = 5, 27, 100

@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 
 from transduce.text.plain import read_lines
-from transduce.wings.parsing.brackets import score_brackets
-from transduce.wings.parsing.trees import MalformedTreeError, Tree, parse_trees, read_trees, simplify
+from transduce_lab.parsing.brackets import score_brackets
+from transduce_lab.parsing.trees import MalformedTreeError, Tree, parse_trees, read_trees, simplify
 
 TAG = "XX"
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from transduce import model_folder
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
-from transduce.wings.parsing.trees import Tree, read_trees, simplify
+from transduce_lab.parsing.trees import Tree, read_trees, simplify
 
 MAX_WORDS, MIN_PAIRS = 40, 50  # of a sentence; of a relation
 OFFSETS = [offset for offset in range(-8, 9) if offset]  # relative positions

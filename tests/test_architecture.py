@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
+SOURCE = Path(__file__).parents[1] / "src"
 FLOORS = [  # of the core; a wing stands above all of them
     {"system"},
     {"config"},
@@ -29,20 +29,23 @@ FLOORS = [  # of the core; a wing stands above all of them
 WINGS = [  # which wing may use which: one below it
     {"wings.formats", "wings.phrasebook", "wings.ibm_model_1"},
     {
-        *("wings.ct2", "wings.documents", "wings.families", "wings.inspection", "wings.parsing", "wings.rules"),
-        "wings.int8",
-        "wings.terms",
+        *("wings.ct2", "wings.documents", "wings.inspection", "wings.int8", "wings.rules", "wings.terms"),
     },
-    {"wings.comparing"},
     {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
-    {"wings.paper"},
     {"cli"},
     {"__main__"},
 ]
-ORDER = [*FLOORS, *WINGS]
-NAME = re.compile(r"transduce\.([\w.]+):(\w+)")  # "module:object", as in a registry
+LAB = [  # above the core and the wings, of which it may use all
+    {"lab.options"},
+    {"lab.families", "lab.operations", "lab.parsing"},
+    {"lab.comparing"},
+    {"lab.paper"},
+    {"lab.registered"},
+]
+ORDER = [*FLOORS, *WINGS, *LAB]
+NAME = re.compile(r"transduce[._]([\w.]+):(\w+)")  # "module:object", as in a registry
 # Commands and their options, model families, file formats; engines and export formats.
-REGISTRIES = {"config.commands", "config.families", "text.formats", "decoding.registry"}
+REGISTRIES = {"config.commands", "config.families", "text.formats", "decoding.registry", "lab.registered"}
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
     "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}
@@ -83,18 +86,20 @@ LATE = {  # a line is translated at once: without torch by a fast engine, and wi
 
 
 def room(module: str) -> str:
-    """The folder of the core, or the wing, that a module belongs to."""
+    """The folder of the core, the wing, or the folder of the lab, that a module belongs to."""
     parts = module.split(".")
-    return ".".join(parts[: 2 if parts[0] == "wings" else 1])
+    return ".".join(parts[: 2 if parts[0] in ("wings", "lab") else 1])
 
 
 def is_command(module: str) -> bool:
     """Commands of the core, and those that stand in the wing that they belong to."""
-    return module.startswith("commands.") or (module.startswith("wings.") and "command" in module.rpartition(".")[2])
+    return module.startswith("commands.") or (
+        module.startswith(("wings.", "lab.")) and "command" in module.rpartition(".")[2]
+    )
 
 
 class Import(NamedTuple):
-    """`target` as the module that it is, our own with their dots but without "transduce."."""
+    """`target` as the module that it is, our own by the names that `modules` gives them."""
 
     place: str
     importer: str
@@ -104,9 +109,21 @@ class Import(NamedTuple):
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Dotted name without "transduce." -> file; a package under its folder's name, the root under ""."""
-    paths = {path.relative_to(root).with_suffix(""): path for path in root.rglob("*.py")}
-    return {".".join(p.parts[:-1] if p.name == "__init__" else p.parts): path for p, path in paths.items()}
+    """Dotted name -> file, without "transduce." and with "lab." for "transduce_lab."; packages by their folder."""
+    found: dict[str, Path] = {}
+    for package in ("transduce", "transduce_lab"):
+        for path in (root / package).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            found[own_name(".".join(parts[:-1] if parts[-1] == "__init__" else parts)) or ""] = path
+    return found
+
+
+def own_name(module: str) -> str | None:
+    """A module's name as `modules` gives it, or None if it is not ours."""
+    package, _, rest = module.partition(".")
+    if package == "transduce_lab":
+        return f"lab.{rest}" if rest else "lab"
+    return rest if package == "transduce" else None
 
 
 def imports(root: Path) -> Iterator[Import]:
@@ -117,9 +134,10 @@ def imports(root: Path) -> Iterator[Import]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node, in_function in statements(tree):
                 for name in targets(node, importer, known):
-                    ours = name == "transduce" or name.startswith("transduce.")
-                    target = name.removeprefix("transduce").removeprefix(".") if ours else name
-                    yield Import(f"{path.relative_to(root)}:{node.lineno}", importer, target, ours, in_function)
+                    own = own_name(name)
+                    target = name if own is None else own
+                    place = f"{path.relative_to(root)}:{node.lineno}"
+                    yield Import(place, importer, target, own is not None, in_function)
 
 
 class Name(NamedTuple):
@@ -171,7 +189,7 @@ def targets(node: ast.Import | ast.ImportFrom, importer: str, known: dict[str, P
         folder = ["transduce", *importer.split(".")][: -node.level]
         module = ".".join([*folder, module] if module else folder)
     inside = [f"{module}.{alias.name}" for alias in node.names]
-    return [name if name.removeprefix("transduce.") in known else module for name in inside]
+    return [name if own_name(name) in known else module for name in inside]
 
 
 def floor(module: str) -> int:
@@ -233,15 +251,15 @@ def cycle(root: Path) -> list[str]:
 
 
 def test_imports_point_down() -> None:
-    assert complaints(PACKAGE) == []
+    assert complaints(SOURCE) == []
 
 
 def test_there_are_no_cycles() -> None:
-    assert cycle(PACKAGE) == []
+    assert cycle(SOURCE) == []
 
 
 def test_every_module_has_a_floor() -> None:
-    homeless = [name for name in modules(PACKAGE) if "." in name and not any(room(name) in rooms for rooms in ORDER)]
+    homeless = [name for name in modules(SOURCE) if "." in name and not any(room(name) in rooms for rooms in ORDER)]
     assert homeless == []
 
 
@@ -271,8 +289,9 @@ def house(tmp_path: Path) -> Path:
         "cli.py": "from transduce.commands.train import train",
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        path = tmp_path / "transduce" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return tmp_path
 
 
@@ -310,10 +329,10 @@ def test_a_tidy_house_is_accepted(house: Path) -> None:
     ],
 )
 def test_a_broken_rule_is_found(house: Path, file: str, text: str) -> None:
-    (house / file).write_text(textwrap.dedent(text), encoding="utf-8")
-    assert [complaint.split(":")[0] for complaint in complaints(house)] == [file]
+    (house / "transduce" / file).write_text(textwrap.dedent(text), encoding="utf-8")
+    assert [complaint.split(":")[0] for complaint in complaints(house)] == [f"transduce/{file}"]
 
 
 def test_a_cycle_is_found(house: Path) -> None:
-    (house / "model" / "layers.py").write_text("from transduce.model import build", encoding="utf-8")
+    (house / "transduce" / "model" / "layers.py").write_text("from transduce.model import build", encoding="utf-8")
     assert set(cycle(house)) == {"model.layers", "model.build"}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpora import reverse_rows
-from transduce.config.schema import ModelConfig, TrainConfig
+from transduce.config.schema import ModelConfig, TrainConfig, with_options
 from transduce.decoding.beam import beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.build import build
@@ -29,12 +29,12 @@ KINDS = {
     "post": SMALL,
     "window": replace(SMALL, window=2),
     "additive": replace(SMALL, attention="additive", d_k=3),
-    "experts": replace(SMALL, experts=3, experts_per_token=2),
+    "experts": with_options(SMALL, experts=3, experts_per_token=2),
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
     "convolutional": replace(SMALL, kind="convolutional"),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=6),
     "modern": replace(SMALL, norm="pre", rms_norm=True, activation="swiglu", positions="rotary", num_kv_heads=2),
-    "blocks": replace(SMALL, block_size=3),
+    "blocks": with_options(SMALL, block_size=3),
 }
 ROWS = reverse_rows(12, seed=3)
 SOURCES, TARGETS = [source for source, _ in ROWS], [target for _, target in ROWS]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "transduce"
-FILES = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+SOURCE = Path(__file__).parents[1] / "src"
+FILES = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
 
 MAX_CORE_NODES = 134_300  # read to know the system; raised only by the budget of a feature that its users asked for
 MAX_FUNCTION_NODES = 900
@@ -60,7 +60,8 @@ def homonyms(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 
 def test_the_core_stays_small() -> None:
-    assert sum(num_nodes(tree) for file, tree in trees().items() if not file.startswith("wings/")) <= MAX_CORE_NODES
+    core = [tree for file, tree in trees().items() if not file.startswith(("transduce/wings/", "transduce_lab/"))]
+    assert sum(map(num_nodes, core)) <= MAX_CORE_NODES
 
 
 def test_a_function_has_one_idea() -> None:

@@ -38,12 +38,12 @@ from transduce.text.languages import Direction, language_of, languages_of
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 from transduce.text.pairs import by_direction, first_of_each_direction, read_pairs
 from transduce.tokens.tokenizer import LANGUAGE_TAG
-from transduce.wings.comparing.command import _text
-from transduce.wings.comparing.definition import read
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.limits import Limits
+from transduce_lab.comparing.command import _text
+from transduce_lab.comparing.definition import read
 
 LANGUAGES = "en", "de", "fr"
 DIRECTIONS = [f"{a}-{b}" for a, b in permutations(LANGUAGES, 2)]

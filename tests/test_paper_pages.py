@@ -11,7 +11,7 @@ from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.schema import ModelConfig
 from transduce.model.build import count_parameters
-from transduce.wings.paper.table3 import VARIATIONS
+from transduce_lab.paper.table3 import VARIATIONS
 
 PAPER = Path(__file__).parents[1] / "docs" / "paper"
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "paper"

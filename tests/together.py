@@ -15,7 +15,7 @@ from torch import Tensor
 
 from corpora import reverse_rows
 from forked import Forked
-from transduce.config.schema import ModelConfig, TrainConfig
+from transduce.config.schema import ModelConfig, TrainConfig, with_options
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.system.errors import UserError
@@ -28,8 +28,8 @@ MODEL = ModelConfig(
 )
 MODELS = {
     "transformer": MODEL,
-    "experts": replace(MODEL, experts=8, experts_per_token=1),  # with few tokens, some have no gradient
-    "blocks": replace(MODEL, block_size=4),  # some heads have no row in a micro-batch
+    "experts": with_options(MODEL, experts=8, experts_per_token=1),  # with few tokens, some have no gradient
+    "blocks": with_options(MODEL, block_size=4),  # some heads have no row in a micro-batch
     "recurrent": replace(MODEL, kind="recurrent"),
     "convolutional": replace(MODEL, kind="convolutional"),
     "bytenet": replace(MODEL, kind="bytenet"),

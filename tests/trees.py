@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from transduce.wings.parsing.trees import TRACE, Tree
+from transduce_lab.parsing.trees import TRACE, Tree
 
 labels = st.sampled_from(["S", "", "TOP", "NP", "NP-SBJ", "VP", "PP=2", "ADVP", "PRT", "X"])
 tags = st.sampled_from(["NN", "DT", "VBZ", ",", ".", "-LRB-", "``"])

@@ -22,34 +22,29 @@ import numpy as np
 from toy import TINY, command, write_corpus
 
 from transduce import model_folder
+from transduce.augmentation.subwords import SubwordSampler
 from transduce.config.parse import configure, parse_assignments, read_recipe, to_toml
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.loading import load
+from transduce.decoding.plan import Plan
 from transduce.decoding.types import Term, Translation
+from transduce.inline.events import NO_BLANK
+from transduce.inline.placeholder_removal import is_text
+from transduce.inline.placeholder_tokens import with_shared_tokens, with_tokens
+from transduce.inline.placeholders import Masked, cut, mask, original
+from transduce.inline.segments import BULLET, shorten, split, whole_words
 from transduce.preparation.prepared import read_facts
 from transduce.system.errors import UserError
 from transduce.system.files import verify
 from transduce.system.journal import Journal, read_events
 from transduce.text import jsonl
 from transduce.text.formats import CorpusFile, TextKind, read_document
-from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.text.pairs import Origin, Pair, read_pairs
 from transduce.tokens.tokenizer import PIECES, Tokenizer
-from transduce.augmentation.subwords import SubwordSampler
 from transduce.wings.cluster import shards, translating
-from transduce.wings.comparing import definition
 from transduce.wings.corpora.fetch import archive, opus
 from transduce.wings.corpora.fetch.table import choose, find, read_table
 from transduce.wings.export import huggingface, marian, marian_reader
-from transduce.inline.events import NO_BLANK
-from transduce.inline.placeholder_removal import is_text
-from transduce.inline.placeholder_tokens import with_tokens
-from transduce.inline.placeholders import Masked, cut, mask, original
-from transduce.decoding.plan import Plan
-from transduce.inline.segments import BULLET, shorten, split, whole_words
-from transduce.wings.parsing.brackets import compare
-from transduce.wings.parsing.evalb import read_parameters
-from transduce.wings.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify
 from transduce.wings.serving import network
 from transduce.wings.serving.api import application
 from transduce.wings.serving.keys import Keys
@@ -60,6 +55,10 @@ from transduce.wings.serving.store import ModelStore
 from transduce.wings.synthetic.translations import Translate, begin
 from transduce.wings.synthetic.translations import translated as translated_pairs
 from transduce.wings.terms.glossary import Glossary, contains, read_glossary, segment
+from transduce_lab.comparing import definition
+from transduce_lab.parsing.brackets import compare
+from transduce_lab.parsing.evalb import read_parameters
+from transduce_lab.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify
 
 SEPARATOR = b"\n=====\n"  # between the parts of an input
 LANGUAGES = "en", "de"

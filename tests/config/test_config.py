@@ -20,6 +20,7 @@ from transduce.config.schema import (
     RunConfig,
     TrainConfig,
     differences,
+    with_options,
 )
 from transduce.system.errors import UserError
 
@@ -66,9 +67,10 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         sections[section][key] = draw(values(option))
     heads = draw(st.integers(1, 16))
     width = 2 * heads * draw(st.integers(1, 64))
-    used = draw(st.integers(1, max(1, sections["model"]["experts"])))
-    model = replace(
-        ModelConfig(**sections["model"]),
+    experts = sections["model"]["experts"]
+    used = draw(st.integers(1, max(1, experts)))
+    model = with_options(
+        with_options(ModelConfig(), **sections["model"]),
         num_heads=heads,
         num_kv_heads=draw(st.sampled_from([0, 1, heads])),
         d_model=width,
@@ -83,11 +85,11 @@ def configurations(draw: st.DrawFn) -> RunConfig:
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
     sections["data"]["augment"] = "none" if sections["data"]["symbols"] else sections["data"]["augment"]
-    sections["train"]["shard"] &= not model.experts
+    sections["train"]["shard"] &= not experts
     is_char = sections["data"]["tokenizer"] == "char"
     sections["train"]["sample_source"] *= not is_char
     sections["train"]["sample_target"] *= not (is_char or sections["data"]["symbols"])
-    if model.block_size > 1:
+    if sections["model"]["block_size"] > 1:
         sections["train"] |= {"consistency": "none", "risk_steps": 0}
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])

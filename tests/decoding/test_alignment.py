@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from command_line import run
 from models import publish_model
 from transduce import model_folder
-from transduce.config.families import FAMILIES
+from transduce.config.families import families
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig, RunConfig
 from transduce.decoding.alignment import LINK_SHARE, find_links, starts
 from transduce.decoding.alignment_layer import (
@@ -190,10 +190,9 @@ def test_links_by_hand():
     assert links_of(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("kind", families())
 def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind):
-    options = {"convolutions": ()} if kind == "convolutional" else {}
-    translator = Translator(TorchEngine([lively(model_config(bpe, kind=kind, **options))]), bpe, CONFIG)
+    translator = Translator(TorchEngine([lively(model_config(bpe, kind=kind))]), bpe, CONFIG)
     texts = ["", *(each.english for each in EXAMPLES[:5]), " ", "漢 字", EXAMPLES[0].english]
     plain = translator.translate(texts, n_best=2)
     if kind == "bytenet":
@@ -369,7 +368,7 @@ def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys
         assert plain["text"] == full["text"]
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@pytest.mark.parametrize("kind", families())
 def test_what_is_attended_to_is_a_distribution_over_the_source(bpe, kind):
     sources, targets = pairs_of(bpe, 5)
     layers = source_attention(lively(model_config(bpe, kind=kind)), make_batch(sources, targets))

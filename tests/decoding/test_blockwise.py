@@ -12,7 +12,7 @@ import transduce
 from corpora import reverse_rows
 from models import make_model
 from transduce.config.parse import configure
-from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, TrainConfig
+from transduce.config.schema import DecodeConfig, ModelConfig, RunConfig, TrainConfig, with_options
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.types import Hypothesis, ModelToOpen, Refusal, Request
 from transduce.model.build import build
@@ -21,18 +21,21 @@ from transduce.model.transformer import Transformer
 from transduce.system.errors import UserError
 from transduce.system.profiling import profiling
 from transduce.training.update import make_optimizer, update
-from transduce.wings.families.blockwise import Ahead, BlockwiseEngine, open_engine
+from transduce_lab.families.blockwise import Ahead, BlockwiseEngine, open_engine
 
-SMALL = ModelConfig(
-    vocab_size=14, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, dropout=0, block_size=4
+PLAIN = ModelConfig(
+    vocab_size=14, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, dropout=0
 )
+SMALL = with_options(PLAIN, block_size=4)
 SHAPES = {
     "post": SMALL,
-    "pre": replace(SMALL, norm="pre", block_size=2),
-    "rotary": replace(SMALL, positions="rotary", num_kv_heads=2, block_size=3),
+    "pre": with_options(SMALL, norm="pre", block_size=2),
+    "rotary": with_options(SMALL, positions="rotary", num_kv_heads=2, block_size=3),
     "window": replace(SMALL, window=3),
-    "bias": replace(SMALL, output_bias=True, block_size=9),
-    "learned": replace(SMALL, positions="learned", max_positions=16, block_size=9),  # a block must not reach beyond
+    "bias": with_options(SMALL, output_bias=True, block_size=9),
+    "learned": with_options(
+        SMALL, positions="learned", max_positions=16, block_size=9
+    ),  # a block must not reach beyond
 }
 GREEDY = DecodeConfig(beam_size=1)
 
@@ -118,7 +121,7 @@ def test_losses_that_would_need_heads_are_refused(options):
     ("decode", "model", "folders", "why"),
     [
         (DecodeConfig(beam_size=4), SMALL, 1, "greedy"),
-        (GREEDY, replace(SMALL, block_size=1), 1, "block_size"),
+        (GREEDY, with_options(SMALL, block_size=1), 1, "block_size"),
         (GREEDY, SMALL, 2, "one model"),
     ],
 )

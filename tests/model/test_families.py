@@ -20,7 +20,7 @@ from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
 from transduce.training.minimum_risk import expected_risk
 from transduce.training.update import forward, make_optimizer, update
-from transduce.wings.families.experts import Experts, balance_loss, noisy_balance_loss
+from transduce_lab.families.experts import Experts, balance_loss, noisy_balance_loss
 
 FAMILIES = {
     "transformer": [],

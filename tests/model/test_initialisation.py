@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transduce.config.parse import configure
-from transduce.config.schema import PAD, ModelConfig
+from transduce.config.schema import PAD, ModelConfig, with_options
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.build import build, model_class
 from transduce.model.embedding import Embedding, LearnedPositions
@@ -19,10 +19,10 @@ WIDE = ModelConfig(vocab_size=300, d_model=64, d_ff=256, num_heads=4, num_encode
 KINDS = {
     "post": WIDE,
     "uneven": replace(WIDE, d_k=24, d_v=8, norm="pre", positions="learned", max_positions=100, source_vocab_size=200),
-    "additive experts": replace(WIDE, attention="additive", experts=3, window=2, output_bias=True),
+    "additive experts": with_options(WIDE, attention="additive", experts=3, window=2, output_bias=True),
     "recurrent": replace(WIDE, kind="recurrent"),
     "convolutional": replace(WIDE, kind="convolutional"),
-    "separable": replace(WIDE, kind="convolutional", separable=True),
+    "separable": with_options(WIDE, kind="convolutional", separable=True),
     "bytenet": replace(WIDE, kind="bytenet"),
 }
 METHODS = ("xavier", "t2t", "fairseq")

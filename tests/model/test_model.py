@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from transduce.config.parse import configure
-from transduce.config.schema import BOS, EOS, PAD, ModelConfig
+from transduce.config.schema import BOS, EOS, PAD, ModelConfig, with_options
 from transduce.model.attention import (
     MultiHeadAttention,
     attend,
@@ -45,15 +45,15 @@ KINDS = {
     "window": replace(SMALL, window=2),
     "dot": replace(SMALL, attention="dot"),
     "additive": replace(SMALL, attention="additive", d_k=3),
-    "experts": replace(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
-    "blocks": replace(SMALL, block_size=2, norm="pre"),
+    "experts": with_options(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
+    "blocks": with_options(SMALL, block_size=2, norm="pre"),
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
     "recurrent, shallow": replace(SMALL, kind="recurrent", attention="dot", num_encoder_layers=1, num_decoder_layers=1),
-    "recurrent, deep": replace(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
+    "recurrent, deep": with_options(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
     "convolutional": replace(SMALL, kind="convolutional"),
-    "convolutional, uneven": replace(SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")),
-    "separable": replace(SMALL, kind="convolutional", separable=True, convolutions=("1x8x3", "1x12x4")),
-    "recurrent, experts": replace(SMALL, kind="recurrent", num_encoder_layers=3, experts=3, experts_per_token=2),
+    "convolutional, uneven": with_options(SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")),
+    "separable": with_options(SMALL, kind="convolutional", separable=True, convolutions=("1x8x3", "1x12x4")),
+    "recurrent, experts": with_options(SMALL, kind="recurrent", num_encoder_layers=3, experts=3, experts_per_token=2),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),

@@ -25,7 +25,7 @@ from transduce.system.errors import UserError
 from transduce.system.journal import Event, read_events
 from transduce.training.distributed import ALONE, Ranks, init_distributed, place_on_machine, wrap
 from transduce.training.update import dropout_seed
-from transduce.wings.comparing.runs import carry_out
+from transduce_lab.comparing.runs import carry_out
 from waiting import wait_for
 
 OPTIONS = {

@@ -1,16 +1,14 @@
-"""The option `--profile` measures a command's time in each phase and its FLOP/s."""
+"""The option `--profile` measures a command's time in each phase and, with the lab, its FLOP/s."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
+from transduce.config.commands import option
 from transduce.config.schema import ModelConfig, RunConfig
 from transduce.system.console import log
+from transduce.system.errors import NotInstalledError
 from transduce.system.profiling import Profile, profiling
-
-if TYPE_CHECKING:
-    import torch
 
 UPDATE_PHASES = "data", "forward", "backward", "optimiser"
 TRAIN_PHASES = "start", *UPDATE_PHASES, "validation", "checkpoints", "finish"
@@ -38,45 +36,14 @@ def _synchronize() -> None:
 
 
 def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the speed of a training run; print nothing if it made no updates, or drew samples, which aren't counted."""
-    counts = profile.counts
-    if not counts["pairs"] or config.train.risk_steps:
-        return
-    import torch
-
-    from transduce.model.arithmetic import per_target_token
-    from transduce.training.consistency import num_passes
-
-    source_length, target_length = (
-        round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
-    )
-    each = per_target_token(config.model, source_length, target_length) * num_passes(config.train)
-    rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
-    dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
-    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")
+    """Print the FLOP/s of a training run, if the lab is installed to count them."""
+    with suppress(NotInstalledError):
+        speed: Callable[[Profile, RunConfig], None] = option("train --profile")
+        speed(profile, config)
 
 
 def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """Print the translation speed of the torch engine; print nothing if the engine was not used."""
-    counts = profile.counts
-    if not counts["sentences"]:
-        return
-    import torch
-
-    from transduce.model.arithmetic import operations
-
-    length = round(counts["source tokens"] / counts["sentences"])
-    each = [operations(model, length, length) for model in models]
-    needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
-    seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
-    rate = counts["sentences"] / seconds
-    log(f"{rate:,.1f} sentences/s with the torch engine: {_share(needed / seconds, torch.float32)}")
-
-
-def _share(rate: float, dtype: "torch.dtype") -> str:
-    from transduce.model.arithmetic import ceiling
-    from transduce.model.device import choose_device
-
-    limit = ceiling(choose_device(), dtype)
-    kind = str(dtype).removeprefix("torch.")
-    return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} matrix products, {rate / limit:.0%}."
+    """Print the FLOP/s of the torch engine, if the lab is installed to count them."""
+    with suppress(NotInstalledError):
+        speed: Callable[[Profile, Sequence[ModelConfig]], None] = option("translate --profile")
+        speed(profile, models)

@@ -21,7 +21,7 @@ from transduce.system.console import count, log, with_progress
 from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.file_kinds import PROGRAM_FILES
-from transduce.text.formats import DOCUMENT_SUFFIXES, SPREADSHEET_SUFFIXES, format_of
+from transduce.text.formats import SPREADSHEET_SUFFIXES, format_of
 from transduce.text.plain import (
     STANDARD_OUTPUT,
     check_output,
@@ -201,7 +201,7 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
 def _job(call: Call) -> Callable[[Call], None]:
     """The function that translates the input; raises UserError for options that don't apply to this input."""
     suffix = suffixes(call.input)[0]
-    is_document = suffix in DOCUMENT_SUFFIXES
+    is_document = format_of(call.input).is_document
     if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
         raise UserError(f"{call.input} is a table. Save the texts to translate as a text file, with a text per line.")
     if suffix in PROGRAM_FILES and not is_document:

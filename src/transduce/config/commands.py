@@ -6,6 +6,7 @@ To add a command, write its function and add an entry to COMMANDS (see CONTRIBUT
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from transduce.system.errors import NotInstalledError
 from transduce.system.registry import load, plugins
 
 TRAIN, TRANSLATE, PREPARE = "Train a model", "Translate", "Prepare corpora"
@@ -46,19 +47,11 @@ COMMANDS = {
     "export": Command(f"{_WINGS}.export.command:export", EXCHANGE, "Convert a model for another program."),
     "import": Command(f"{_WINGS}.export.command:import_model", EXCHANGE, "Import a Marian or OPUS-MT model."),
     "attention": Command(f"{_WINGS}.inspection.command:attention", STUDY, "Show how a model translates a sentence."),
-    "compare": Command(f"{_WINGS}.comparing.command:compare", STUDY, "Train with different options, and compare them."),
-    "parse": Command(f"{_WINGS}.parsing.command:parse", STUDY, "Parse sentences into constituency trees."),
-    "reproduce": Command(
-        f"{_WINGS}.paper.reproduce_command:reproduce", STUDY, "Compute the paper's tables, or check a training run."
-    ),
     "info": Command("transduce.commands.info:info", SHOW, "Show a model's details."),
     "options": Command("transduce.commands.options:options", SHOW, "List every option with its default."),
 }
 OPTIONS = {  # what the option of a command, or in a recipe, needs
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",
-    "evaluate --against": f"{_WINGS}.comparing.evaluate_command:compare_translations",
-    "evaluate --evalb": f"{_WINGS}.parsing.command:evaluate_trees",
-    "evaluate --paper-bleu": f"{_WINGS}.paper.paper_bleu:paper_bleu",
     "glossary": f"{_WINGS}.terms.glossary:Glossary",
     "glossary search": f"{_WINGS}.terms.enforce:enforce",
     "info": f"{_WINGS}.ct2.opening:facts",
@@ -77,4 +70,7 @@ def commands() -> Mapping[str, Command]:
 
 def option(name: str) -> Any:
     """What implements an option. Raises UserError if it is in a wing, or the lab, that is not installed."""
-    return load({**OPTIONS, **plugins("options")}[name])
+    registered = {**OPTIONS, **plugins("options")}
+    if name not in registered:
+        raise NotInstalledError(f"`{name}` needs the lab. Install it with pip install 'transduce[lab]'.")
+    return load(registered[name])

@@ -12,22 +12,27 @@ from typing import Any, Literal
 
 import tomli_w
 
-from transduce.config.families import READ_BY
+from transduce.config.families import DOT_PRODUCTS, families
 from transduce.config.schema import (
     MAX_INTEGER,
     SECTIONS,
     CorpusConfig,
     DataConfig,
     DecodeConfig,
+    FamilyConfig,
     ModelConfig,
     Options,
     RunConfig,
     TrainConfig,
+    default_of,
     fields_of,
+    model_options,
     options,
     value_of,
+    with_options,
 )
 from transduce.system.errors import UserError
+from transduce.system.registry import plugins
 
 MAX_FLOAT = sys.float_info.max
 MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a key with many dots
@@ -47,7 +52,7 @@ def configure(*layers: Options) -> RunConfig:
             section, key = name.split(".")
             sections[section][key] = _convert(name, value, kind)
     config = RunConfig(
-        ModelConfig(**sections["model"]),
+        with_options(ModelConfig(), **sections["model"]),
         DataConfig(**sections["data"]),
         TrainConfig(**sections["train"]),
         DecodeConfig(**sections["decode"]),
@@ -104,6 +109,7 @@ def options_in(tables: dict[str, Any], file: str) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """All options of a configuration as TOML text that `read_recipe` can read."""
     sections = {section: dataclasses.asdict(getattr(config, section)) for section in SECTIONS}
+    sections["model"] |= dict(sections["model"].pop("more"))
     return tomli_w.dumps({"format": CONFIG_FORMAT, **sections})
 
 
@@ -125,7 +131,14 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists all options."
-    raise UserError(f"{unknown} option '{name}'; {hint}")
+    raise UserError(f"{unknown} option '{name}'; {_about_lab(name) or hint}")
+
+
+def _about_lab(name: str) -> str:
+    """A hint for options of models, and their values, that are unknown where the lab is missing."""
+    if plugins("families") or not name.rpartition(" ")[2].startswith("model."):
+        return ""
+    return "other models of the paper need the lab: pip install 'transduce[lab]'."
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
@@ -147,7 +160,9 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if typing.get_origin(kind) is Literal:
         if value in typing.get_args(kind):
             return value
-        raise UserError(f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'.")
+        known = f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'"
+        lab = _about_lab(name)
+        raise UserError(f"{known}; {lab}" if lab else f"{known}.")
     if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
         item_type = typing.get_args(kind)[0]
         if all(type(item) is item_type for item in value):
@@ -185,10 +200,8 @@ def check(config: RunConfig) -> None:
     """Raise UserError for options that are invalid or contradict each other."""
     _check_bounds(config)
     _check_model(config.model)
-    if config.train.shard and config.model.experts:
-        raise UserError("train.shard does not support experts; leave train.shard out.")  # FSDP needs all gradients
-    if config.model.block_size > 1 and (config.train.consistency != "none" or config.train.risk_steps):
-        raise UserError("model.block_size does not support train.consistency and train.risk_steps; leave them out.")
+    for each in model_options():
+        each.of(config.model).check(config)
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
     if config.data.symbols and config.train.sample_target:
@@ -222,11 +235,18 @@ def _check_bounds(config: RunConfig) -> None:
 
 def _check_family(config: RunConfig) -> None:
     """Raise UserError for options that the model's family does not use."""
-    defaults = RunConfig()
-    for name, families in READ_BY.items():
-        if config.model.kind not in families and value_of(config, name) != value_of(defaults, name):
-            kinds = " or ".join(families)
-            raise UserError(f"{name} is for models of the kind {kinds}, not {config.model.kind}; leave the option out.")
+    users = {f"model.{name}": _users(name) for name, *_ in fields_of(ModelConfig) if not hasattr(FamilyConfig, name)}
+    users["train.shard"] = _users("train.shard")
+    users |= {f"model.{name}": each.families for each in model_options() for name, *_ in fields_of(each)}
+    for name, kinds in users.items():
+        if config.model.kind not in kinds and value_of(config, name) != default_of(name):
+            wanted = f"models of the kind {' or '.join(kinds)}, not {config.model.kind}"
+            raise UserError(f"{name} is for {wanted}; leave the option out.")
+
+
+def _users(name: str) -> Sequence[str]:
+    """The families that use an option of the Transformer."""
+    return [kind for kind, family in families().items() if kind == "transformer" or name in family.uses]
 
 
 def _check_model(model: ModelConfig) -> None:
@@ -244,21 +264,8 @@ def _check_model(model: ModelConfig) -> None:
         )
     if model.positions == "rotary":
         width = model.d_k or model.d_model // model.num_heads
-        if model.kind != "transformer" or model.attention == "additive" or width % 2:
+        if model.kind != "transformer" or model.attention not in DOT_PRODUCTS or width % 2:
             raise UserError(
                 "model.positions=rotary needs a Transformer with dot products (model.attention) and an even width of "
                 f"the heads (model.d_k is {width})."
-            )
-    if model.experts and model.experts_per_token > model.experts:
-        raise UserError(
-            f"model.experts_per_token ({model.experts_per_token}) must not exceed model.experts ({model.experts})."
-        )
-    layers = max(model.num_encoder_layers, model.num_decoder_layers)
-    if any(not 1 <= layer <= layers for layer in model.expert_layers):
-        raise UserError(f"model.expert_layers must be numbers from 1 to {layers}, the number of layers.")
-    for text in model.convolutions:
-        if not re.fullmatch(r"[1-9]\d{0,2}x[1-9]\d{0,6}x[1-9]\d{0,3}", text):
-            raise UserError(
-                f"model.convolutions: '{text}' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3, or is too "
-                "large."
             )

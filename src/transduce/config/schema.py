@@ -7,11 +7,13 @@ import dataclasses
 import functools
 import math
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from itertools import chain
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from transduce.config.families import FAMILIES
+from transduce.config.families import attentions, families
+from transduce.system.registry import load, plugins
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 # Characters that replace placeholders, one token each (inline); Unicode reserves them for use inside programs.
@@ -24,20 +26,29 @@ Options = Mapping[str, Any]  # section.key -> value, as in a recipe or on the co
 
 
 def option(
-    default: Any, help: str, *, unit: str = "", paper: str = "", least: float = 0, below: float = math.inf
+    default: Any,
+    help: str,
+    *,
+    unit: str = "",
+    paper: str = "",
+    least: float = 0,
+    below: float = math.inf,
+    among: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
-    """A dataclass field for an option with `least` <= value < `below`. An integer is below MAX_INTEGER by default."""
+    """A dataclass field for an option with `least` <= value < `below`. An integer is below MAX_INTEGER by default.
+
+    `among` lists the values that a registry allows.
+    """
     below = MAX_INTEGER if type(default) is int and below == math.inf else below
-    return field(default=default, metadata={"help": help, "unit": unit, "paper": paper, "least": least, "below": below})
+    described = {"help": help, "unit": unit, "paper": paper, "least": least, "below": below, "among": among}
+    return field(default=default, metadata=described)
 
 
 @dataclass(frozen=True)
-class ModelConfig:
-    """The shape of a model (Table 3 of the paper)."""
+class FamilyConfig:
+    """The shape of a model of any family (Table 3 of the paper)."""
 
-    kind: Literal[tuple(FAMILIES)] = option(  # type: ignore[valid-type]  # the registry is the list of names
-        "transformer", "model family", paper="transformer"
-    )
+    kind: str = option("transformer", "model family", paper="transformer", among=families)
     vocab_size: int = option(37000, "size of the target vocabulary (set by the tokenizer)", paper="37000", least=1)
     source_vocab_size: int = option(0, "size of the source vocabulary (set by the tokenizer); 0: joint", paper="0")
     num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1, below=1000)
@@ -45,12 +56,23 @@ class ModelConfig:
     d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
     d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
     num_heads: int = option(8, "number of attention heads, h", paper="8", least=1)
+    dropout: float = option(0.1, "dropout rate of sublayer outputs and embeddings, P_drop", paper="0.1", below=1)
+    max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
+    more: tuple[tuple[str, Any], ...] = ()  # options of `ModelOptions` that are not at their defaults, by name
+
+
+@dataclass(frozen=True)
+class ModelConfig(FamilyConfig):
+    """The shape of a model, with the options of the Transformer."""
+
     d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
     d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
-    dropout: float = option(0.1, "dropout rate of sublayer outputs and embeddings, P_drop", paper="0.1", below=1)
     attention_dropout: float = option(0.0, "dropout rate of attention weights", paper="0", below=1)
-    attention: Literal["scaled", "dot", "additive"] = option(
-        "scaled", "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)", paper="scaled"
+    attention: str = option(
+        "scaled",
+        "attention score; scaled: q k / sqrt(d_k); dot: q k; additive: v tanh(q + k)",
+        paper="scaled",
+        among=attentions,
     )
     num_kv_heads: int = option(0, "heads of keys and values, which query heads share; 0: num_heads", paper="0")
     bias: bool = option(True, "biases in linear layers and layer normalization", paper="true")
@@ -62,20 +84,6 @@ class ModelConfig:
     rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
     positions: Literal["sinusoidal", "learned", "rotary"] = option("sinusoidal", "token positions", paper="sinusoidal")
     init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "method for the initial weights")
-    max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
-    block_size: int = option(1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100)
-    experts: int = option(0, "experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000)
-    experts_per_token: int = option(2, "number of experts that process each token", least=1)
-    gate_noise: bool = option(False, "noise in the choice of experts, as in Shazeer et al. (2017)")
-    expert_layers: tuple[int, ...] = option(
-        (), "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers"
-    )
-    cell: Literal["lstm", "gru"] = option("lstm", "type of recurrent cell")
-    kernel_size: int = option(3, "kernel size of convolutions", unit="tokens", least=1)
-    separable: bool = option(False, "depthwise separable convolutions")
-    convolutions: tuple[str, ...] = option(
-        (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
-    )
     window: int = option(
         0, "self-attention reaches fewer than this many positions to each side; 0: all", unit="tokens", paper="0"
     )
@@ -83,12 +91,45 @@ class ModelConfig:
     @property
     def shape(self) -> str:
         """A description of the model's family and sizes, for messages."""
-        layers = sum(int(each.partition("x")[0]) for each in self.convolutions)
-        each_side = f"{layers or self.num_encoder_layers}+{layers or self.num_decoder_layers}"
-        sparse = f", {self.experts_per_token} of {self.experts} experts" if self.experts else ""
-        inner = f", d_ff {self.d_ff}{sparse}" if self.kind == "transformer" or self.experts else ""
-        heads = f", {self.num_heads} heads, {self.norm}-norm" if self.kind == "transformer" else ""
-        return f"{self.kind}, {each_side} layers, d_model {self.d_model}{inner}{heads}"
+        is_transformer = self.kind == "transformer"
+        inner = f", d_ff {self.d_ff}" if is_transformer else ""
+        heads = f", {self.num_heads} heads, {self.norm}-norm" if is_transformer else ""
+        layers = f"{self.num_encoder_layers}+{self.num_decoder_layers} layers"
+        notes = "".join(each.of(self).note for each in model_options())
+        return f"{self.kind}, {layers}, d_model {self.d_model}{inner}{heads}{notes}"
+
+
+class ModelOptions:
+    """The base of frozen dataclasses with further options of models, which other rings and packages register."""
+
+    families: ClassVar[tuple[str, ...]]  # those that use the options
+    has_own_layers: ClassVar[bool] = True  # so that neither exports nor CTranslate2 support them
+
+    @classmethod
+    def of(cls, model: FamilyConfig) -> Self:
+        """The options that a model has."""
+        values = dict(model.more)
+        return cls(**{name: values[name] for name in cls.changed(model)})
+
+    @classmethod
+    def changed(cls, model: FamilyConfig) -> list[str]:
+        """The names of these options that are not at their defaults."""
+        own = [name for name, *_ in fields_of(cls)]
+        return [name for name, _ in model.more if name in own]
+
+    @property
+    def note(self) -> str:
+        """What the shape of the model in messages adds about the options, such as ", 8 experts"."""
+        return ""
+
+    def check(self, config: "RunConfig") -> None:
+        """Raise UserError if the options contradict each other or those in `config`."""
+
+
+@functools.cache
+def model_options() -> tuple[type[ModelOptions], ...]:
+    """The registered classes of further options of models."""
+    return tuple(load(name) for name in plugins("model_options").values())
 
 
 @dataclass(frozen=True)
@@ -266,12 +307,13 @@ class Option(NamedTuple):
 @functools.cache  # reading the types takes milliseconds
 def options() -> tuple[Option, ...]:
     """All options, with names such as model.d_model."""
-    return tuple(
-        Option(f"{section.name}.{key}", kind, default, **metadata)
-        for section in dataclasses.fields(RunConfig)
-        if section.name in SECTIONS
-        for key, kind, metadata, default in fields_of(section.type)
-    )
+    kinds = typing.get_type_hints(RunConfig)
+    found: list[Option] = []
+    for section in SECTIONS:
+        classes = [kinds[section], *(model_options() if section == "model" else ())]
+        for key, kind, metadata, default in chain.from_iterable(map(fields_of, classes)):
+            found.append(Option(f"{section}.{key}", kind, default, **metadata))
+    return tuple(found)
 
 
 def flatten(config: RunConfig, sections: Sequence[str] = SECTIONS) -> dict[str, Any]:
@@ -289,11 +331,30 @@ def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
 def value_of(config: RunConfig, name: str) -> Any:
     """The value of the option with a dotted name such as model.d_model."""
     section, key = name.split(".")
-    return getattr(getattr(config, section), key)
+    values = getattr(config, section)
+    if hasattr(values, key):
+        return getattr(values, key)
+    return dict(values.more).get(key, default_of(name))
+
+
+def with_options(model: ModelConfig, **values: Any) -> ModelConfig:
+    """A copy of a model's configuration with other options, also those of registered `ModelOptions`."""
+    own = {name: value for name, value in values.items() if hasattr(ModelConfig, name)}
+    more = dict(model.more) | {name: value for name, value in values.items() if name not in own}
+    kept = sorted((name, value) for name, value in more.items() if value != default_of(f"model.{name}"))
+    return dataclasses.replace(model, **own, more=tuple(kept))
+
+
+def default_of(name: str) -> Any:
+    """The default of the option with a dotted name such as model.d_model."""
+    return next(option.default for option in options() if option.name == name)
 
 
 def fields_of(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], Any]]:
-    """Name, type, metadata and default of each field of a dataclass."""
+    """Name, type, metadata and default of each option of a dataclass."""
     types = typing.get_type_hints(kind)
     for item in dataclasses.fields(kind):
-        yield item.name, types[item.name], item.metadata, item.default
+        if item.metadata:
+            metadata = dict(item.metadata)
+            among = metadata.pop("among")
+            yield item.name, Literal[tuple(among())] if among else types[item.name], metadata, item.default

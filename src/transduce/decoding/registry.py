@@ -17,7 +17,6 @@ ENGINES = {
     "torch": "transduce.decoding.torch_engine:open_engine",  # our own search, for every model
     "int8": "transduce.wings.int8:open_engine",  # our own search with 8-bit matrix products
     "ctranslate2": "transduce.wings.ct2.opening:open_engine",
-    "blockwise": "transduce.wings.families.blockwise:open_engine",  # greedy search for model.block_size > 1
 }
 AUTOMATIC = ("ctranslate2", "torch")  # "auto" uses the first of these engines that returns no Refusal
 EXPORT_FORMATS = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"}  # a file of an export -> OpenEngine

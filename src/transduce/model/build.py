@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from transduce.config.families import FAMILIES
+from transduce.config.families import families
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions
@@ -22,7 +22,7 @@ from transduce.system.registry import load
 
 def model_class(kind: str) -> type[Seq2Seq]:
     """Import and return the class of a model family."""
-    family: type[Seq2Seq] = load(FAMILIES[kind].model)
+    family: type[Seq2Seq] = load(families()[kind].model)
     return family
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transduce.config.families import part
+from transduce.config.families import DOT_PRODUCTS, make_part
 from transduce.config.schema import ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import attention_record
@@ -96,8 +96,8 @@ def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
     Only self-attention (`to_self`) can have a window or rotary positions.
     """
     restricted = to_self and config.window > 0
-    if config.attention == "additive":
-        additive: MultiHeadAttention = part("additive attention")(config, restricted=restricted)
-        return additive
+    if config.attention not in DOT_PRODUCTS:
+        other: MultiHeadAttention = make_part(config.attention, config, restricted=restricted)
+        return other
     rotary = to_self and config.positions == "rotary"
     return RestrictedAttention(config, rotary=rotary) if restricted else MultiHeadAttention(config, rotary=rotary)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transduce.config.families import part
+from transduce.config.families import make_part
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import KeyValues
 from transduce.model.embedding import Dropout, Embedding, make_positions
@@ -58,11 +58,9 @@ class FeedForward(nn.Module):
 
 
 def make_feed_forward(config: ModelConfig, layer: int) -> nn.Module:
-    """Make the feed-forward module or the experts of a layer. `layer` counts from 0."""
-    if config.experts and (not config.expert_layers or layer + 1 in config.expert_layers):
-        experts: nn.Module = part("experts")(config)
-        return experts
-    return FeedForward(config)
+    """Make the feed-forward module of a layer, or what the model's options put in its place. `layer` counts from 0."""
+    other: nn.Module | None = make_part("feed-forward", config, layer) if config.more else None
+    return other or FeedForward(config)
 
 
 class EncoderLayer(nn.Module):
@@ -128,7 +126,8 @@ class Transformer(Seq2Seq):
         self.encoder_norm = make_norm(config) if pre else nn.Identity()
         self.decoder_norm = make_norm(config) if pre else nn.Identity()
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
-        self.ahead: nn.Module | None = part("heads ahead")(config) if config.block_size > 1 else None
+        # In training, heads that predict further tokens can follow the last layer.
+        self.ahead: nn.Module | None = make_part("heads ahead", config) if config.more else None
 
     def encode(self, src: Tensor) -> Memory:
         """src (b, s) -> the keys and values of the source, for every decoder layer."""

@@ -3,12 +3,12 @@
 To add a format, write a reader function and name it in `FILE_FORMATS`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Literal, NamedTuple, Protocol
 
 from transduce.system.errors import UserError
-from transduce.system.registry import load
+from transduce.system.registry import load, plugins
 from transduce.text.file_kinds import UNREADABLE
 from transduce.text.plain import suffixes
 
@@ -54,6 +54,7 @@ class Format(NamedTuple):
     pairs: str = ""  # see `read_pairs`
     parallel: str = ""  # see `read_parallel`
     document: str = ""  # see `read_document`
+    symbols: bool = False  # whether the targets are symbols, as linearised trees are
     plain: bool = False  # whether two files with this suffix are line-aligned plain text
 
     def read_pairs(self, file: CorpusFile) -> Iterator[TextPair]:
@@ -82,7 +83,6 @@ class Format(NamedTuple):
         return bool(self.document) and not self.plain
 
 
-TREES = (".mrg", ".ptb", ".tree", ".parse")  # the Penn Treebank, GUM, CRAFT, OntoNotes
 SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
 
 _TSV = "transduce.text.tsv:read_tsv"
@@ -107,26 +107,27 @@ FILE_FORMATS = {
     ".xhtml": _PAGE,
     ".srt": _SUBTITLES,
     ".vtt": _SUBTITLES,
-    **dict.fromkeys(TREES, Format("transduce.wings.parsing.trees:read_tree_pairs")),
 }
 
-# The suffixes of files that `transduce translate` reads as documents; it translates other files line by line.
-DOCUMENT_SUFFIXES = frozenset(suffix for suffix, form in FILE_FORMATS.items() if form.is_document)
+
+def file_formats() -> Mapping[str, Format]:
+    """All formats by suffix."""
+    return {**FILE_FORMATS, **plugins("file_formats")}
 
 
 def format_of(file: str) -> Format:
     """The format of a file by its suffix, ignoring .gz and the like. An unknown suffix gives `Format()`."""
-    return FILE_FORMATS.get(suffixes(file)[0], Format())
+    return file_formats().get(suffixes(file)[0], Format())
 
 
 def bilingual_suffixes() -> list[str]:
     """The suffixes of files that hold both languages."""
-    return [suffix for suffix, form in FILE_FORMATS.items() if form.is_bilingual]
+    return [suffix for suffix, form in file_formats().items() if form.is_bilingual]
 
 
 def document_suffixes() -> list[str]:
     """The suffixes of files that `read_document` reads."""
-    return [suffix for suffix, form in FILE_FORMATS.items() if form.document]
+    return [suffix for suffix, form in file_formats().items() if form.document]
 
 
 def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
@@ -141,7 +142,7 @@ def read_document(content: bytes, name: str, source: str, target: str, *, redo: 
 def document_format(name: str) -> Format:
     """The format of a document by its suffix. Raises UserError if no document has this suffix."""
     suffix = PurePath(name).suffix.lower()
-    form = FILE_FORMATS.get(suffix, Format())
+    form = file_formats().get(suffix, Format())
     if not form.document:
         reason = f"its suffix {suffix} is unknown" if suffix else "its name has no suffix"
         advice = UNREADABLE.get(suffix, f"Known suffixes: {', '.join(document_suffixes())}.")

@@ -12,10 +12,10 @@ from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import (
     FILE_FORMATS,
     SPREADSHEET_SUFFIXES,
-    TREES,
     CorpusFile,
     TextPair,
     bilingual_suffixes,
+    file_formats,
     format_of,
 )
 from transduce.text.languages import Direction, languages_of, main_language
@@ -168,7 +168,7 @@ def are_documents(files: Sequence[str]) -> bool:
 
 def are_trees(files: Sequence[str]) -> bool:
     """Whether any of the files holds parse trees."""
-    return any(suffixes(file)[0] in TREES for file in expand_folders(files))
+    return any(format_of(file).symbols for file in expand_folders(files))
 
 
 def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) -> Iterator[Pair]:
@@ -199,7 +199,7 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
             f"{file} is a spreadsheet. Save its two columns as .tsv, with a TAB between them and without quotes; "
             "docs/reference/formats.md has a command that converts a .csv file."
         )
-    known = ", ".join(suffix for suffix, form in FILE_FORMATS.items() if form.pairs)
+    known = ", ".join(suffix for suffix, form in file_formats().items() if form.pairs)
     raise UserError(
         f"{file}: the suffix does not name a bilingual format. Give a file with the suffix {known}, also compressed as "
         ".gz, .xz, .bz2 or .zst, or two line-aligned text files with other suffixes."

@@ -95,7 +95,8 @@ def resume(
     check_shared(prepared.folder, ranks)
     sharded = config.train.shard and ranks.world > 1
     model = build(config.model, config.train.seed).to("cpu" if sharded else device)
-    wrapped_model = wrap(model, ranks, shard=sharded, sparse=config.model.experts > 0, device=device)
+    sparse = any(getattr(module, "is_sparse", False) for module in model.modules())
+    wrapped_model = wrap(model, ranks, shard=sharded, sparse=sparse, device=device)
     optimizer = make_optimizer(wrapped_model.parameters(), config.train)
     state = load_newest(out / model_folder.CHECKPOINTS, model, optimizer, ranks)
     if not config.train.ema:

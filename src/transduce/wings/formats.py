@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from transduce.config.schema import ModelConfig, RunConfig
+from transduce.config.schema import ModelConfig, RunConfig, model_options
 from transduce.decoding.types import Refusal
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
@@ -18,7 +18,6 @@ ZERO = (0,)
 VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that each of FORMATS supports; None: all
     #                          ctranslate2       argos             huggingface       onnx
     "model.kind":              4 * [("transformer",)],
-    "model.experts":           4 * [ZERO],
     "model.window":            4 * [ZERO],
     "model.attention":         [("scaled",),     ("scaled",),      ("scaled",),      ("scaled", "dot")],
     "model.d_k":               [ZERO,            ZERO,             ZERO,             None],
@@ -34,7 +33,6 @@ VALUES_BY_OPTION: dict[str, Sequence[tuple[Any, ...] | None]] = {  # values that
 }  # fmt: skip
 REASONS_BY_OPTION = {
     "model.kind": "it supports Transformers only, not model.kind = {}",
-    "model.experts": "it does not support experts (model.experts)",
     "data.directions": "it can't give the target language to a model with several directions (data.directions)",
     "model.source_vocab_size": "it needs one vocabulary for both languages (data.joint=true)",
 }
@@ -47,6 +45,9 @@ def max_positions(config: ModelConfig) -> int:
 
 def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
     """The reason why a format does not support a model with these options; None for a supported model."""
+    for each in model_options():
+        if each.has_own_layers and (changed := each.changed(config.model)):
+            return Refusal(f"it does not support model.{changed[0]}")
     for name, values in VALUES_BY_OPTION.items():
         allowed, value = values[FORMATS.index(form)], _value(config, name)
         if allowed is not None and value not in allowed:

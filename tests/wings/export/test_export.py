@@ -27,7 +27,7 @@ from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options
+from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options, with_options
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -131,7 +131,7 @@ def test_what_is_refused_is_what_the_table_says(models):
     }
     other = {"kind": "recurrent", "experts": 4, "window": 2, "attention": "additive"}
     for option, value in other.items():
-        config = RunConfig(model=replace(ModelConfig(), **{option: value}))
+        config = RunConfig(model=with_options(ModelConfig(), **{option: value}))
         for form in FORMATS:
             refusal = refuse_config(form, config)
             assert refusal and option in refusal.reason

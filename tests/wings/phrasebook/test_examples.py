@@ -1,7 +1,7 @@
 """The examples that the package contains."""
 
-from transduce.wings.parsing.trees import parse_trees
 from transduce.wings.phrasebook.examples import examples
+from transduce_lab.parsing.trees import parse_trees
 
 
 def test_the_parts_have_their_sizes_and_no_sentence_in_common() -> None:

@@ -1,0 +1,290 @@
+"""Reads the definition of a table: its rows, and what all rows share."""
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce.commands.recipes import read_text
+from transduce.config.parse import configure, options_in, parse_assignments, read_recipe, read_toml
+from transduce.system.errors import UserError
+from transduce_lab.comparing.operations import updates_for
+from transduce_lab.comparing.outcomes import PERPLEXITY, measures_of
+from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
+from transduce_lab.comparing.statistics import LEVEL
+
+TUNING = "tuning"  # the folder of a row's grid
+STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
+    *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize", "data.max_tokens"),
+    *("train.threads", "train.precision", "train.clip_norm", "decode."),
+)
+BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
+KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
+NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
+RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
+MAX_NAME_BYTES = 150
+SAME_VOCABULARY = ("data.max_tokens", "data.bleu_tokenize", "data.augment")  # other options data.* may change it
+
+
+class RowDefinition(NamedTuple):
+    """A row: options of its runs, a second stage after another row, or an ensemble of the models of other rows."""
+
+    name: str
+    options: Mapping[str, Any]
+    ensemble: tuple[str, ...] = ()  # names of rows; of one row: the models of all its seeds
+    init: str = ""  # the row whose models are trained further, seed by seed
+
+    @property
+    def folder(self) -> str:
+        """The name of the row's folder."""
+        return NOT_IN_FOLDERS.sub("-", self.name).strip("-.") or "row"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table of training runs that are compared."""
+
+    title: str
+    rows: Sequence[RowDefinition]
+    options: Mapping[str, Any] = field(default_factory=dict)  # of all rows
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # tried for every row
+    seeds: int = 3
+    max_seeds: int = 0  # runs of a row while its verdict is open; 0: as many as `seeds`
+    base: str = ""  # the row that the others are compared with; "": the first
+    judge: str = PERPLEXITY  # the measure of the verdicts
+    budget: tuple[str, float] | None = None  # of each run
+    parent: str = ""  # the folder of the rows' folders
+    notes: Sequence[str] = ()
+
+    @property
+    def trained(self) -> list[RowDefinition]:
+        """The rows that are no ensembles."""
+        return [row for row in self.rows if not row.ensemble]
+
+    @property
+    def base_row(self) -> RowDefinition:
+        """The row that the others are compared with."""
+        return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures of the table; other ones for trees than for translations."""
+        return measures_of(self.options.get("data.test", ()))
+
+    @property
+    def looks(self) -> int:
+        """How often a difference may be tested, because rows without a verdict get more seeds, and the base, too."""
+        return 2 * max(0, self.max_seeds - self.seeds) + 1
+
+    @property
+    def level(self) -> float:
+        """The level of one test if all others of the table are made, too (Bonferroni)."""
+        return LEVEL / max(1, len(self.rows) - 1) / self.looks
+
+    def vocabulary(self, row: RowDefinition) -> dict[str, Any]:
+        """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
+        if row.init:
+            return self.vocabulary(next(each for each in self.rows if each.name == row.init))
+        options = row.options.items()
+        return {name: value for name, value in options if name.startswith("data.") and name not in SAME_VOCABULARY}
+
+    @property
+    def tuned_rows(self) -> list[RowDefinition]:
+        """The rows for which the grid is tried: those that are trained from scratch."""
+        return [row for row in self.trained if not row.init] if self.grid else []
+
+    def points(self) -> list[dict[str, Any]]:
+        """The combinations of the values of the grid; without a grid, none."""
+        return [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values()) if point]
+
+    def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
+        """The experiment that tries a point of the grid for a row."""
+        name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
+        name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))  # 1e+3 and 1e-3 need different folders
+        return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
+
+    def costs(self, row: RowDefinition, folder: Path) -> list[float]:
+        """The perplexity of each point of a row's grid, infinite if its training diverged; [] while one is missing."""
+        costs = list[float]()
+        for experiment in (self.tuning(row, point) for point in self.points()):
+            found = [run for run in results(experiment, folder) if run.seed == TUNING_SEED]
+            if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
+                return []
+            costs.append(math.inf if not found or found[0].diverged else found[0].validation_perplexity)
+        return costs
+
+    def refusals(self, folder: Path) -> list[str]:
+        """A sentence for each row that diverged with every point of its grid, so that none can be chosen."""
+        return [
+            f"The row '{row.name}' diverged with every value of the grid, so it is not trained with any: see "
+            f"{folder / self._folder(row) / TUNING}. Add other values to the grid, or change the row."
+            for row in self.tuned_rows
+            if {*self.costs(row, folder)} == {math.inf}
+        ]
+
+    def experiment(self, row: RowDefinition, folder: Path) -> Experiment | None:
+        """The experiment of a row, with the best point of its grid; None while there is none."""
+        point: Mapping[str, Any] = {}
+        if row in self.tuned_rows:
+            costs = self.costs(row, folder)
+            if {*costs} <= {math.inf}:  # not all points are tried, or all diverged
+                return None
+            point = self.points()[costs.index(min(costs))]
+        return self._experiment(row, self._folder(row), point)
+
+    def _folder(self, row: RowDefinition) -> str:
+        return f"{self.parent}/{row.folder}" if self.parent else row.folder
+
+    def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
+        if row.init:
+            first = next(each for each in self.rows if each.name == row.init)
+            both = {**self.options, **first.options}
+            kept = {name: value for name, value in both.items() if name.startswith(STAGE_OPTIONS)}
+            return Experiment(name, {**kept, **row.options}, row.name, init=self._folder(first))
+        options = {**self.options, **row.options, **point}
+        if self.budget:
+            kind, amount = self.budget
+            options[BUDGETS[kind]] = updates_for(amount, options) if kind == "operations" else amount
+        return Experiment(name, options, row.name)
+
+
+def read(path: Path, own: Mapping[str, Any]) -> Definition:
+    """Read the definition of a table from a TOML file. `own` are the options of the command line, for all rows.
+
+    Raises UserError if the file is invalid.
+    """
+    try:
+        table = read_toml(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}.") from None
+    kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str, "notes": list}
+    if isinstance(table.get("notes"), str):
+        table["notes"] = [table["notes"]]
+    for key, value in table.items():
+        if key in kinds and type(value) is not kinds[key]:  # true is an int, too
+            raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
+        if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise UserError(f"{path}: {key} must be a number.")
+    for key in table.keys() - KEYS:
+        raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
+    rows = table.get("rows")
+    if not isinstance(rows, dict) or len(rows) < 2:
+        raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
+    options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
+    options |= options_in(table.get("options", {}), f"{path}: [options]")
+    if "data.corpora" in options:
+        options["data.corpora"] = [dataclasses.asdict(corpus) for corpus in options["data.corpora"]]
+    budgets = [(name, table[name]) for name in BUDGETS if name in table]
+    if len(budgets) > 1:
+        raise UserError(f"{path}: give one of {', '.join(BUDGETS)}, the budget of each run.")
+    definition = Definition(
+        title=str(table.get("title", path.stem)),
+        rows=[_row(path, name, value) for name, value in rows.items()],
+        options=options,
+        grid=_grid(path, table.get("grid", {})),
+        seeds=table.get("seeds", 3),
+        max_seeds=table.get("max_seeds", 0),
+        base=str(table.get("base", "")),
+        judge=table.get("judge", PERPLEXITY),
+        budget=budgets[0] if budgets else None,
+        notes=[*map(str, table.get("notes", ()))],
+    )
+    return checked(dataclasses.replace(definition, options={**options, **own}), own, str(path))
+
+
+def _row(path: Path, name: str, value: Any) -> RowDefinition:
+    if isinstance(value, str):
+        try:
+            return RowDefinition(name, parse_assignments(value.split()))
+        except UserError as error:
+            raise UserError(f"{path}, row '{name}': {error}") from None
+    ensemble = value.get("ensemble") if isinstance(value, dict) and len(value) == 1 else None
+    if isinstance(ensemble, list) and ensemble:
+        return RowDefinition(name, {}, tuple(map(str, ensemble)))
+    if isinstance(value, dict) and value.keys() == {"init", "options"} and isinstance(value["options"], str):
+        return RowDefinition(name, parse_assignments(value["options"].split()), init=str(value["init"]))
+    raise UserError(
+        f"{path}: the row '{name}' must be options, such as \"model.dropout=0 train.warmup=800\", or "
+        '{ ensemble = ["another row"] }, or { init = "another row", options = "train.steps=500" }.'
+    )
+
+
+def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
+    grid = dict[str, list[Any]]()
+    for name, values in table.items():
+        if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
+            raise UserError(f'{path}: write the grid as "section.key" = [value, value], with different values.')
+        texts = [",".join(map(str, value)) if isinstance(value, list) else value for value in values]
+        grid[name] = [parse_assignments([f"{name}={text}"])[name] for text in texts]
+    return grid
+
+
+def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Definition:
+    """The same definition; raises UserError if it contradicts itself or the options `own` of the command line."""
+    rows, names = definition.rows, [row.name for row in definition.rows]
+    if (definition.base and definition.base not in names) or definition.base_row.ensemble:
+        raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
+    if definition.options.get("data.test") and definition.judge not in definition.measures:
+        raise UserError(f"{file}: judge must be one of {', '.join(definition.measures)}.")
+    if definition.seeds < 1:
+        raise UserError(f"{file}: seeds must be a whole number from 1.")
+    if definition.seeds == 1 < definition.max_seeds:
+        raise UserError(f"{file}: max_seeds needs seeds = 2 or more, because nothing can be tested with one run.")
+    if definition.max_seeds and definition.max_seeds < definition.seeds:
+        raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
+    if definition.budget and not 0 < definition.budget[1] < math.inf:
+        raise UserError(f"{file}: {definition.budget[0]} must be above 0 and finite.")
+    differing = {name for row in rows for name in row.options}
+    for name in [*differing, *definition.grid]:
+        if name in own:
+            raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
+    _check_options(definition, differing, file)
+    for row in rows:
+        if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
+            raise UserError(
+                f"{file}: a row can't be named '{row.name[:100]}', because its folder could not. Rename it."
+            )
+        trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
+        if row.init and row.init not in trained_above:
+            raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
+        if len({*row.ensemble}) < len(row.ensemble):
+            raise UserError(f"{file}: the ensemble '{row.name}' names a row twice. Name each row once.")
+        for member in row.ensemble:
+            if member not in [each.name for each in definition.trained]:
+                raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
+    seen = dict[str, str]()
+    for row in rows:
+        members = [each for each in definition.trained if each.name in row.ensemble]
+        if any(definition.vocabulary(each) != definition.vocabulary(members[0]) for each in members):
+            raise UserError(f"{file}: the models of the ensemble '{row.name}' have different vocabularies.")
+        for name in row.options.keys() & definition.grid.keys() if not row.init else ():
+            raise UserError(f"{file}: the row '{row.name}' sets {name}, which the grid tries for every row.")
+        changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
+        key = repr((sorted(changes.items()), row.ensemble, row.init))
+        if (other := seen.setdefault(key, row.name)) != row.name:
+            raise UserError(f"{file}: the rows '{other}' and '{row.name}' are equal. Leave out one of them.")
+        if sum(each.folder == row.folder for each in rows) > 1:
+            raise UserError(f"{file}: two rows have names that differ only in punctuation: '{row.name}'. Rename one.")
+    for row in definition.trained:
+        for point in definition.points() if row in definition.tuned_rows else [{}]:
+            configure(definition.tuning(row, point).options)
+    return definition
+
+
+def _check_options(definition: Definition, differing: Set[str], file: str) -> None:
+    """Raise UserError for options that `seeds`, the budget or the grid set, or that a grid can't choose."""
+    if "train.seed" in {*differing, *definition.grid, *definition.options}:
+        raise UserError(f"{file}: leave out train.seed; `seeds` is the number of seeds of each row.")
+    scratch = {name for row in definition.trained if not row.init for name in row.options}
+    limit = BUDGETS[definition.budget[0]] if definition.budget else ""
+    if definition.budget and limit in {*scratch, *definition.grid, *definition.options}:
+        raise UserError(f"{file}: {definition.budget[0]} sets {limit}, the budget of each run. Leave out one of them.")
+    for name in definition.grid:
+        if name.startswith("data.") and name not in SAME_VOCABULARY:
+            raise UserError(f"{file}: the grid can't have {name}, since perplexity does not compare vocabularies.")

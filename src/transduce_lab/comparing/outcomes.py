@@ -1,0 +1,149 @@
+"""What the models of a table say about the test text or trees, sentence by sentence, and the scores of rows."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics.base import Metric
+
+from transduce.decoding.loading import load_models
+from transduce.evaluation.evaluate import evaluate
+from transduce.evaluation.scores import metrics
+from transduce.system.console import log
+from transduce.system.files import MANIFEST
+from transduce.text.languages import Direction
+from transduce.text.pairs import Pair, are_trees
+from transduce_lab.comparing.runs import RECORD, cached
+from transduce_lab.comparing.slices import words
+from transduce_lab.comparing.statistics import Difference, Spread, difference, resamples, spread
+from transduce_lab.parsing.brackets import agree_on_punctuation, score_brackets
+from transduce_lab.parsing.parser import Parser
+from transduce_lab.parsing.trees import Tree, parse_trees, simplify
+
+PERPLEXITY, F1 = "perplexity", "F1"
+OUTCOME = ".test.json"  # in the folder of a run
+Statistics = NDArray[np.float64]
+
+
+def measures_of(files: Sequence[str]) -> tuple[str, ...]:
+    """The measures for models that are compared on these test files."""
+    return (PERPLEXITY, F1) if are_trees(files) else (PERPLEXITY, "BLEU", "chrF2")
+
+
+class Outcome(NamedTuple):
+    """The result of a model or an ensemble on the test text."""
+
+    log_probs: Sequence[float]  # ln p(reference | source) of each sentence
+    num_tokens: Sequence[int]  # of each reference, with EOS
+    outputs: Sequence[str]  # translations or parses
+
+
+class EvaluationText(NamedTuple):
+    """The test text, with the statistics that its outputs need."""
+
+    files: Sequence[str]
+    pairs: Sequence[Pair]
+    direction: Direction
+    tokenize: str  # of sacreBLEU, for BLEU
+    trees: Sequence[Tree] = ()  # the gold trees of the pairs, for parsers
+
+    @property
+    def references(self) -> list[str]:
+        """The target side."""
+        return [pair.target for pair in self.pairs]
+
+
+def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcome:
+    """Translate or parse, and score, the test text with a model or an ensemble; cached in or beside `path`."""
+    path = path.with_suffix(".trees.json") if text.trees else path
+
+    def compute() -> dict[str, list[float] | list[int] | list[str]]:
+        what = "Parsing" if text.trees else "Translating"
+        log(f"{what} the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}")
+        models = load_models(folders)
+        decode = models[0].config.decode
+        if text.trees:
+            parser = Parser(models, decode)
+            scored, outputs = parser.score(text.pairs), [str(parse) for parse in parser.parse_gold(text.trees)]
+        else:
+            found = evaluate(models, text.pairs, decode, tokenize=text.tokenize)
+            scored, outputs = found.scored, [each.text for each in found.translations]
+        return {
+            "log_probs": [each.log_prob for each in scored],
+            "num_tokens": [each.num_tokens for each in scored],
+            "outputs": outputs,
+        }
+
+    made_of: list[Path | str] = [*text.files, *(folder / name for folder in folders for name in (MANIFEST, RECORD))]
+    return Outcome(**cached(path, made_of, compute))
+
+
+class Row(NamedTuple):
+    """A row's scores on the test text, by measure: of each run, and in each resample (mean over the runs)."""
+
+    scores: dict[str, list[float]]
+    resampled: dict[str, NDArray[np.float64]]
+    length_ratio: float  # words of the outputs to words of the references, or the same of brackets
+
+    def spread(self, measure: str, *, is_ensemble: bool = False) -> Spread:
+        """The mean and deviation over the runs. One ensemble of several seeds has no deviation: 0."""
+        found = spread(self.scores[measure])
+        return found._replace(deviation=0.0) if is_ensemble and found.runs == 1 else found
+
+
+class Judge:
+    """Computes the scores of rows and their differences, with the same resamples of the test sentences for all."""
+
+    def __init__(self, text: EvaluationText, *, per_word: bool) -> None:
+        """`per_word`: perplexity per word, because the rows have different vocabularies."""
+        self.sentences, self.measures = len(text.pairs), measures_of(text.files)
+        self._drawn = resamples(self.sentences)
+        self._metrics = metrics(text.tokenize, text.direction.target)
+        self._references, self._trees = text.references, text.trees
+        counts = [len((simplify(tree) or tree).words()) for tree in text.trees]
+        counts = counts or [len(reference.split()) for reference in self._references]
+        self._words = [count + 1 for count in counts] if per_word else None
+
+    def row(self, outcomes: Sequence[Outcome]) -> Row:
+        """The scores of a row with these runs."""
+        scores, resampled = dict[str, list[float]](), dict[str, NDArray[np.float64]]()
+        texts = self._references, *(each.outputs for each in outcomes)
+        length, *lengths = (sum(map(len, map(words, lines))) for lines in texts)
+        ratios = [each / max(1, length) for each in lengths]
+        for measure in self.measures:
+            kinds = [self._statistics(measure, each) for each in outcomes]
+            scores[measure] = [score(statistics.sum(axis=0)) for statistics, score in kinds]
+            if measure == F1:
+                sums = [statistics.sum(axis=0) for statistics, _ in kinds]
+                ratios = [float(found / max(1, gold)) for _, gold, found in sums]
+            drawn = [[score(each) for each in self._drawn @ statistics] for statistics, score in kinds]
+            resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
+        return Row(scores, resampled, float(np.mean(ratios)) if ratios else math.nan)
+
+    def _brackets(self, outcome: Outcome) -> Statistics:
+        """The matched brackets, those of the gold tree and those of the parse, for each sentence."""
+        parses = (tree for tree, _ in parse_trees(outcome.outputs))
+        lines = (str(agree_on_punctuation(gold, parse)) for gold, parse in zip(self._trees, parses, strict=True))
+        rows = score_brackets(map(str, self._trees), lines).rows
+        return np.array([(row.matched, row.gold, row.test) for row in rows], dtype=np.float64)
+
+    def _statistics(self, measure: str, outcome: Outcome) -> tuple[Statistics, Callable[[NDArray[np.float64]], float]]:
+        """The statistics of each sentence, whose sum over a text gives the score of the text. Perplexity: ln."""
+        if measure == PERPLEXITY:
+            counts = self._words or outcome.num_tokens
+            return np.column_stack([outcome.log_probs, counts]).astype(np.float64), lambda sums: -sums[0] / sums[1]
+        if measure == F1:
+            return self._brackets(outcome), lambda sums: float(200 * sums[0] / max(1, sums[1] + sums[2]))
+        metric: Metric = self._metrics[measure]
+        statistics = metric._extract_corpus_statistics(outcome.outputs, [self._references])
+        compute = metric._compute_score_from_stats
+        return np.array(statistics, dtype=np.float64), lambda sums: float(compute([*map(int, sums)]).score)
+
+    def difference(self, measure: str, row: Row, base: Row, *, is_ensemble: bool) -> tuple[Difference, float]:
+        """The difference `row` - `base` (perplexity: of its logarithm), and its standard error over the sentences."""
+        error = float(np.std(row.resampled[measure] - base.resampled[measure]))
+        spreads = row.spread(measure, is_ensemble=is_ensemble), base.spread(measure)
+        return difference(*spreads, error, self.sentences), error

@@ -1,0 +1,234 @@
+"""Presents a table of training runs: rows for Markdown, data for JSON, and pictures."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transduce import model_folder
+from transduce.system.journal import read_events
+from transduce.wings.inspection.plots import chart
+from transduce_lab.comparing.definition import Definition
+from transduce_lab.comparing.operations import flops
+from transduce_lab.comparing.outcomes import F1, PERPLEXITY
+from transduce_lab.comparing.runs import FAILURE, LAST_ERROR
+from transduce_lab.comparing.schedule import Standing, Standings, failures
+from transduce_lab.comparing.statistics import LEVEL, MAX_SEEDS, Difference, spread
+from transduce_lab.comparing.tables import Part, Table
+
+FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
+MAX_LOG = 700.0  # the exponential of a larger number is no float
+HUGE = 1e6  # perplexities and changes from here on are not printed with all their digits
+COSTS = ("params (10^6)", "operations", "minutes")
+NOTE = (
+    "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
+    "which cover other seeds and other test sentences (of an ensemble of all seeds: only other seeds of '{base}', and "
+    "other sentences). Verdict: whether {judge} is better or worse by a t test at a level of 5 % for the whole table "
+    "(after Holm{looks}); otherwise, how many more seeds would resolve a difference of this size. Perplexity: per "
+    "{unit} of the test text. Length: {lengths}. Operations: floating-point operations of the matrix products in a run."
+    " Minutes: of the run (of a second stage, without the first). Compare them only if the machine was equally busy."
+)
+
+
+def headings(standings: Standings) -> list[str]:
+    """The headings of the columns that `cells` fills."""
+    unit = "word" if standings.per_word else "token"
+    others = [name for measure in standings.definition.measures[1:] for name in (measure.rstrip("2"), "difference")]
+    return [f"perplexity ({unit})", "change", *others, "length", "verdict"]
+
+
+def cells(row: Standing, definition: Definition) -> list[str]:
+    """The scores, differences and verdict of a row; "–" for a row without runs."""
+    if not row.row.scores[PERPLEXITY]:
+        return ["–", *[""] * 2 * len(definition.measures), verdict(row, definition)]
+    shown = list[str]()
+    for measure in definition.measures:
+        difference = row.differences.get(measure)
+        shown += [_printed(row, measure), _difference(measure, difference) if difference else ""]
+    return [*shown, f"{row.row.length_ratio:.2f}", verdict(row, definition)]
+
+
+def cost_cells(row: Standing) -> list[str]:
+    """The costs of a row, in the order of COSTS; empty for a row without runs."""
+    if not row.runs:
+        return [""] * len(COSTS)
+    parameters, operations, minutes = costs(row)
+    counted = "" if row.definition.init or math.isnan(operations) else f"{operations:.1e}"
+    return [f"{parameters / 1e6:.3g}", counted, f"{minutes:.1f}"]
+
+
+def costs(row: Standing) -> tuple[int, float, float]:
+    """Parameters, operations and minutes: means over the runs, or the sums over the members of an ensemble."""
+    runs = row.runs
+    share = (len(row.row.scores[PERPLEXITY]) if row.definition.ensemble else len(runs)) or 1
+    parameters = sum(run.parameters for run in runs) // share
+    return parameters, sum(map(flops, runs)) / share, sum(run.seconds for run in runs) / 60 / share
+
+
+def verdict(row: Standing, definition: Definition) -> str:
+    """Better, worse or not resolved, unless the row is the base; and how many of its runs diverged or failed."""
+    failed, total = sum(file.name != FAILURE for file in row.failures), len(row.failures) + len(row.runs)
+    counts = {"diverged": sum(run.diverged for run in row.runs) + len(row.failures) - failed, "failed": failed}
+    parts = [_tested(row, definition)] if row.differences else []
+    parts += [kind if count == total else f"{count} of {total} runs {kind}" for kind, count in counts.items() if count]
+    return "; ".join(parts)
+
+
+def _tested(row: Standing, definition: Definition) -> str:
+    if math.isnan(row.p_value):
+        return "too few runs for a test"
+    difference = row.differences[definition.judge]
+    if row.p_value < LEVEL:
+        is_better = (difference.value < 0) == (definition.judge == PERPLEXITY)
+        return f"{'better' if is_better else 'worse'} (p {_p_value(row.p_value)})"
+    if row.more_seeds is not None:
+        return f"not resolved; {row.more_seeds} more seed{'s' * (row.more_seeds > 1)}"
+    return "not resolved" + f"; more than {MAX_SEEDS} seeds, or a longer test text" * (not row.definition.ensemble)
+
+
+def _printed(row: Standing, measure: str) -> str:
+    if measure != PERPLEXITY:
+        return str(row.spreads[measure])
+    perplexities = [math.exp(min(MAX_LOG, value)) for value in row.row.scores[measure]]
+    return str(spread(perplexities)) if max(perplexities) < HUGE else "> 10^6"
+
+
+def _difference(measure: str, difference: Difference) -> str:
+    low, high = difference.interval
+    if measure == PERPLEXITY:
+        values = [_unit(measure, each) for each in (difference.value, low, high)]
+        changes = [f"{value:+.1f}" if value < HUGE else "> 10^6" for value in values]
+        return f"{changes[0]} %" + ("" if math.isnan(low) else f" [{changes[1]}, {changes[2]}]")
+    return f"{difference.value:+.2f}" + ("" if math.isnan(low) else f" [{low:+.2f}, {high:+.2f}]")
+
+
+def _p_value(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def data(row: Standing, definition: Definition) -> dict[str, Any]:
+    """A row for the JSON file of the table."""
+    options = row.experiment.options if row.experiment else {}
+    point = {name: options[name] for name in definition.grid if name in options}
+    return {
+        "row": row.definition.name,
+        "options": dict(row.definition.options),
+        "ensemble": list(row.definition.ensemble),
+        "init": row.definition.init,
+        "chosen": point,
+        "scores": {_logarithm(name): values for name, values in row.row.scores.items()},
+        "length_ratio": row.row.length_ratio,
+        "differences": {
+            _logarithm(name): {**each._asdict(), "interval": each.interval} for name, each in row.differences.items()
+        },
+        "p_value_corrected": row.p_value,
+        "verdict": verdict(row, definition),
+        "runs": [run.as_json() for run in row.runs],
+        "failures": {str(file.parent): reason for file, reason in row.failures.items()},
+    }
+
+
+def _logarithm(measure: str) -> str:
+    """The name of a measure in the JSON file, whose perplexities are logarithms."""
+    return f"log_{measure}" if measure == PERPLEXITY else measure
+
+
+def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
+    """The whole table with the `rows` of the standings; draws its pictures into the folder `pictures`."""
+    scores, spent = list[list[str]](), list[list[str]]()
+    for row in rows:
+        models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
+        scores.append([row.definition.name, models, *cells(row, definition)])
+        options = row.experiment.options if row.experiment else {}
+        chosen = [str(options[name]).lower() if name in options else "" for name in definition.grid]
+        spent.append([row.definition.name, *chosen, *cost_cells(row)])
+    costs = Part("Costs", ["row", *(f"{name}, chosen" for name in definition.grid), *COSTS], spent)
+    return Table(
+        name,
+        definition.title,
+        ["row", "runs", *headings(standings)],
+        scores,
+        [*definition.notes, note(definition, standings), *code_notes(rows), *failure_notes(standings, rows)],
+        [data(row, definition) for row in rows],
+        [run for row in rows if not row.definition.ensemble for run in row.runs],
+        draw(rows, name, pictures),
+        parts=[costs],
+    )
+
+
+def note(definition: Definition, standings: Standings) -> str:
+    """The explanation of the columns."""
+    lengths = "words of the translations divided by words of the references"
+    if F1 in definition.measures:
+        lengths = "brackets of the parses divided by brackets of the gold trees. F1: of the brackets of all test trees"
+    unit = "word" if standings.per_word else "token"
+    looks = f", and for {definition.looks} looks at growing numbers of seeds" if definition.looks > 1 else ""
+    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks, lengths=lengths)
+    few = f" The test text has only {standings.sentences} sentences." if 0 < standings.sentences < FEW_SENTENCES else ""
+    return text + few
+
+
+def code_notes(rows: Sequence[Standing]) -> list[str]:
+    """A warning if the rows were made by different versions of the code."""
+    codes = {run.code: run.revision for row in rows for run in row.runs}
+    names = ", ".join(f"{revision} [code {code}]" for code, revision in codes.items())
+    return [f"The rows were made by different code: {names}."] if len(codes) > 1 else []
+
+
+def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
+    """The rows for which the grid has not chosen yet or can't choose, and the trainings that failed."""
+    definition, folder = standings.definition, standings.folder
+    open_rows = [f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)]
+    notes = [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."] if open_rows else []
+    tried = [definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()]
+    failed = [each for experiment in tried for each in failures(experiment, folder).items()]
+    failed += [each for row in rows for each in row.failures.items()]
+    kinds = {FAILURE: "diverged", LAST_ERROR: "failed"}
+    notes += definition.refusals(folder)
+    return notes + [f"{file.parent} {kinds[file.name]}. {reason}" for file, reason in failed]
+
+
+def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
+    """Draw the differences of the rows and the learning curves; returns the names of the files."""
+    compared = [row for row in rows if row.differences]
+    measures = tuple(compared[0].differences) if compared else ()
+    names = list[str]()
+    if compared:
+        names.append(f"{name}.png")
+        with chart(folder / names[-1], (11, 1.2 + 0.3 * len(compared)), columns=len(measures), sharey=True) as panels:
+            for axes, measure in zip(panels, measures, strict=True):
+                unit = "perplexity, change in %" if measure == PERPLEXITY else f"{measure}, difference"
+                axes.axvline(0, color="0.7", linewidth=1)
+                for place, row in enumerate(compared):
+                    low, high = (_unit(measure, each) for each in row.differences[measure].interval)
+                    value = _unit(measure, row.differences[measure].value)
+                    axes.plot([low, high], [place, place], color="C0")  # nan draws nothing
+                    axes.plot(value, place, "o", color="C0", markersize=5)
+                axes.set(xlabel=unit)
+            panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
+            panels[0].set_ylim(len(compared) - 0.5, -0.5)
+    trained = [row for row in rows if row.runs and row.experiment and not row.runs[0].diverged]
+    curves = {row.definition.name: points for row in trained if len(points := _curve(row.runs[0].folder)) > 1}
+    if curves:
+        names.append(f"{name}-curves.png")
+        with chart(folder / names[-1], (8, 4.5)) as (axes,):
+            for place, (label, points) in enumerate(curves.items()):
+                style = "-" if place < 10 else "--"  # the colours repeat
+                axes.semilogy(*zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2)
+            axes.set(xlabel="target tokens (10^6)", ylabel="perplexity on the validation text", title="first seed")
+    return names
+
+
+def _unit(measure: str, value: float) -> float:
+    """A difference as the table shows it: for perplexity, whose logarithm is compared, the change in per cent."""
+    return 100 * math.expm1(min(value, MAX_LOG)) if measure == PERPLEXITY else value
+
+
+def _curve(folder: Path) -> list[tuple[float, float]]:
+    """Million target tokens and perplexity of each validation of a training run."""
+    tokens, points, journal = 0, list[tuple[float, float]](), folder / model_folder.JOURNAL
+    for event in read_events(journal) if journal.exists() else ():
+        tokens = event.get("tokens_seen") or tokens
+        if event["event"] == "validation" and event.get("perplexity"):
+            points.append((tokens / 1e6, event["perplexity"]))
+    return points

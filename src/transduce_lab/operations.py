@@ -1,0 +1,109 @@
+"""Count a model's floating-point operations, and measure a machine's floating-point operations per second."""
+
+import time
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from transduce.commands.profile import SEARCH_PHASES, UPDATE_PHASES
+from transduce.config.schema import ModelConfig, RunConfig
+from transduce.model.build import build
+from transduce.model.device import choose_device
+from transduce.model.recording import recording
+from transduce.system.console import log
+from transduce.system.profiling import Profile
+from transduce.training.consistency import num_passes
+
+MATRIX_SIZE = {"cpu": 2048, "cuda": 8192}  # rows and columns of the matrices that `ceiling` multiplies
+MEASURING_SECONDS = 0.5
+
+
+class Operations(NamedTuple):
+    """Floating-point operations of the matrix products in a forward pass."""
+
+    encode: float  # for one source sentence
+    decode: float  # for one target sentence
+
+
+@cache
+def operations(model: ModelConfig, source_length: int, target_length: int) -> Operations:
+    """Count the operations of a forward pass for a sentence pair with these lengths in tokens."""
+    if model.kind != "transformer" or model.more:
+        return _count(model, source_length, target_length, "cpu")  # they compute with values
+    for side in ("num_encoder_layers", "num_decoder_layers"):
+        if (layers := getattr(model, side)) > 2:  # all layers of a side have the same operations
+            shallow = [ModelConfig(**(vars(model) | {side: few})) for few in (1, 2)]
+            one, two = (operations(each, source_length, target_length) for each in shallow)
+            return Operations(*(first + (layers - 1) * (more - first) for first, more in zip(one, two, strict=True)))
+    return _count(model, source_length, target_length, "meta")  # tensors without values, which need no memory
+
+
+def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:
+    with torch.device(device):
+        network = build(model).eval()
+        src, tgt = torch.full((1, source_length), 4), torch.full((1, target_length), 4)
+    # The counter misses oneDNN's recurrent layers and fused attention; `recording` makes attention use plain products.
+    off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
+    with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:
+        memory = network.encode(src)
+        encode = counter.get_total_flops()
+        network.decode(tgt, memory)
+    return Operations(encode, counter.get_total_flops() - encode)
+
+
+def per_target_token(model: ModelConfig, source_length: int, target_length: int) -> float:
+    """The operations of a training update per target token, three times those of a forward pass."""
+    return 3 * sum(operations(model, source_length, target_length)) / target_length
+
+
+@torch.inference_mode()
+def ceiling(device: torch.device, dtype: torch.dtype) -> float:
+    """Measure a device's maximum operations per second on large matrix products."""
+    size = MATRIX_SIZE[device.type]
+    a, b = (torch.rand(size, size, device=device).to(dtype) for _ in range(2))
+    best = 0.0
+    end = time.perf_counter() + MEASURING_SECONDS
+    while time.perf_counter() < end:
+        began = time.perf_counter()
+        torch.mm(a, b)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        best = max(best, 2 * size**3 / (time.perf_counter() - began))
+    return best
+
+
+def print_training_speed(profile: Profile, config: RunConfig) -> None:
+    """Print the speed of a training run; print nothing if it made no updates, or drew samples, which aren't counted."""
+    counts = profile.counts
+    if not counts["pairs"] or config.train.risk_steps:
+        return
+    source_length, target_length = (
+        round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
+    )
+    each = per_target_token(config.model, source_length, target_length) * num_passes(config.train)
+    rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
+    dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
+    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")
+
+
+def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
+    """Print the translation speed of the torch engine; print nothing if the engine was not used."""
+    counts = profile.counts
+    if not counts["sentences"]:
+        return
+    length = round(counts["source tokens"] / counts["sentences"])
+    each = [operations(model, length, length) for model in models]
+    needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
+    seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
+    rate = counts["sentences"] / seconds
+    log(f"{rate:,.1f} sentences/s with the torch engine: {_share(needed / seconds, torch.float32)}")
+
+
+def _share(rate: float, dtype: torch.dtype) -> str:
+    limit = ceiling(choose_device(), dtype)
+    kind = str(dtype).removeprefix("torch.")
+    return f"{rate / 1e9:,.0f} of the {limit / 1e9:,.0f} GFLOP/s of large {kind} matrix products, {rate / limit:.0%}."

@@ -1,0 +1,109 @@
+"""Makes table 2 (BLEU and training cost) from the paper's results and ours."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transduce.config.schema import ModelConfig
+from transduce_lab.comparing import report
+from transduce_lab.comparing.definition import Definition, RowDefinition, checked
+from transduce_lab.comparing.schedule import Standings
+from transduce_lab.comparing.tables import Table
+from transduce_lab.operations import per_target_token
+from transduce_lab.paper.printed import PLAIN_OPTIONS, definition, flat
+from transduce_lab.paper.table3 import BASE, BIG
+
+TABLE2 = definition("table2")
+GPUS, GPU, TFLOPS = 8, "P100", 9.5  # TFLOP/s: sustained per GPU in single precision (footnote 5)
+TARGET_TOKENS = 25_000  # per update; the number of source tokens is the same
+SHARED_OPTIONS = PLAIN_OPTIONS | flat(TABLE2["options"])
+COMPARED_FAMILIES = {name: flat(options) for name, options in TABLE2["families"].items()}
+
+
+class Published(NamedTuple):
+    """A row of table 2 in the paper, with BLEU on newstest2014 and None for empty cells."""
+
+    name: str
+    bleu_de: float | None = None
+    bleu_fr: float | None = None
+    flops_de: float | None = None  # floating-point operations of the training
+    flops_fr: float | None = None
+
+
+PRINTED_RESULTS = [Published(**row) for row in TABLE2["printed"]]
+
+
+class Training(NamedTuple):
+    """A training run that the paper describes (section 5.2)."""
+
+    model: ModelConfig
+    steps: int
+    hours: float
+
+
+TRAININGS = {
+    "Transformer (base)": Training(BASE, 100_000, 12),
+    "Transformer (big)": Training(BIG, 300_000, 3.5 * 24),
+}
+
+
+def as_printed(training: Training) -> float:
+    """The paper's estimate of a training run's FLOPs, computed from the hours and the GPUs."""
+    return training.hours * 3600 * GPUS * TFLOPS * 1e12
+
+
+def of_the_model(training: Training, length: int = 25) -> float:
+    """The FLOPs of a training run's matrix products, if all sentences have `length` tokens."""
+    return training.steps * TARGET_TOKENS * per_target_token(training.model, length, length)
+
+
+def comparison(own: Mapping[str, Any]) -> Definition:
+    """The training runs of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
+    rows = [RowDefinition(name, options) for name, options in COMPARED_FAMILIES.items()]
+    stage = flat(TABLE2["reinforcement"])
+    rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
+    rows += [RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()]
+    table = Definition(
+        TABLE2["title"],
+        rows,
+        SHARED_OPTIONS | dict(own),
+        TABLE2["grid"],
+        budget=("operations", TABLE2["training_flops"]),
+        parent="table2",
+    )
+    return checked(table, own, "table2")
+
+
+def table(compared: Definition, standings: Standings, folder: Path) -> Table:
+    """Make table 2 from the paper's rows and the runs in `folder`."""
+    ours = report.table(compared, standings, standings.rows(), "table2", folder)
+    headings = [*TABLE2["headings"], *ours.headings[1:]]
+    cells = []
+    for row in PRINTED_RESULTS:
+        published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
+        cells.append([row.name, *published, *[""] * (len(headings) - 5)])
+    notes, arithmetic = [], []
+    for name, training in TRAININGS.items():
+        printed, counted = as_printed(training), of_the_model(training)
+        notes.append(
+            f"{name}: the paper estimates {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = {printed:.2g} "
+            f"operations. The matrix products of this training ({training.steps:,} updates of {TARGET_TOKENS:,} target "
+            f"tokens) have {counted:.2g}, {counted / printed:.0%} of the estimate."
+        )
+        arithmetic.append({"name": name, "as_printed": printed, "of_the_model": counted})
+    cells += [[f"here: {row[0]}", *[""] * (len(TABLE2["headings"]) - 1), *row[1:]] for row in ours.rows]
+    return ours._replace(
+        headings=headings,
+        rows=cells,
+        notes=[*notes, *TABLE2["notes"], *ours.notes],
+        data={"published": [row._asdict() for row in PRINTED_RESULTS], "arithmetic": arithmetic, "rows": ours.data},
+        command="transduce reproduce table2",
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _power(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"

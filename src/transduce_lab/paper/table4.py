@@ -1,0 +1,123 @@
+"""Makes table 4 (English constituency parsing) from the paper's scores and ours."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transduce.commands.recipes import read_text
+from transduce.config.parse import read_recipe
+from transduce.system.errors import UserError
+from transduce.system.files import make_folder, write_text
+from transduce.wings.phrasebook.examples import examples
+from transduce_lab.comparing import report
+from transduce_lab.comparing.definition import Definition, RowDefinition, checked
+from transduce_lab.comparing.outcomes import OUTCOME, outcome
+from transduce_lab.comparing.runs import FILE_OPTIONS
+from transduce_lab.comparing.schedule import Standing, Standings
+from transduce_lab.comparing.statistics import spread
+from transduce_lab.comparing.tables import Part, Table
+from transduce_lab.paper.printed import PLAIN_OPTIONS, definition, flat
+from transduce_lab.parsing.brackets import BracketScores, score_brackets
+from transduce_lab.parsing.trees import read_trees
+
+TABLE4 = definition("parsing")
+TRAIN_TREES = 20_000  # training trees from the phrasebook
+SHARES = (1, 2, 4, 8)  # learning curve: train on every n-th tree of a corpus
+
+
+def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
+    """A table of one row for the phrasebook, and one for the subsets of each corpus; writes the trees to `folder`.
+
+    In the user's options `own`, the n-th files of data.corpora, data.valid and data.test form one corpus. Raises
+    UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
+    """
+    corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
+    valid = own.get("data.valid", ())
+    tests = own.get("data.test") or valid
+    if not len(corpora) == len(valid) == len(tests):
+        raise UserError(
+            "Give one validation file for each training file, in the same order, and no test files or equally many.",
+            option="data.corpora data.valid data.test",
+        )
+    sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
+    for file, count in sizes.items():
+        if not count:
+            raise UserError(f"{file} holds no trees.")
+    names = [RowDefinition(Path(file).name.split(".")[0], {}).folder for file in corpora]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
+    make_folder(folder)
+    others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
+    book = _phrasebook(folder)
+    options = read_recipe(*read_text("phrasebook-parsing")) | others
+    tables = [_comparison({"phrasebook": book["train"]}, book["valid"], book["test"], options)]
+    options = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"]) | others
+    for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
+        files = dict[str, str]()
+        for count, share in {len(range(0, sizes[corpus], share)): share for share in SHARES}.items():
+            row = f"{name}-{count}"
+            # Every share-th tree: the first trees of a corpus come from only a few documents.
+            trees = islice(read_trees(corpus), 0, None, share)
+            files[row] = str(folder / f"{row}.mrg")
+            write_text(Path(files[row]), "".join(f"{tree}\n" for tree, _ in trees))
+        tables.append(_comparison(files, validation, test, options))
+    return tables
+
+
+def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mapping[str, Any]) -> Definition:
+    rows = [RowDefinition(name, {"data.corpora": [{"files": [file]}]}) for name, file in files.items()]
+    shared = {**PLAIN_OPTIONS, **options, "data.valid": (valid,), "data.test": (test,)}
+    return checked(Definition(TABLE4["title"], rows, shared, judge="F1", parent="parsing"), {}, "parsing")
+
+
+def table(compared: Sequence[Standings], folder: Path) -> Table:
+    """Make table 4 from the paper's rows and the finished runs in `folder`."""
+    cells = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
+    made, notes = list[Table](), list(TABLE4["notes"])
+    for standings in compared:
+        rows = standings.rows()
+        name = f"parsing-{rows[0].definition.name}"
+        made.append(ours := report.table(standings.definition, standings, rows, name, folder))
+        base = f"the row '{standings.definition.base_row.name}'"
+        notes += [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
+        for row, found in zip(rows, ours.rows, strict=True):
+            cells.append(["here", found[0], "", *found[1:], *_evalb(row, standings)])
+    headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
+    return made[0]._replace(
+        name="parsing",
+        headings=headings,
+        rows=[row + [""] * (len(headings) - len(row)) for row in cells],
+        notes=list(dict.fromkeys(notes)),
+        data={"published": TABLE4["printed"], "rows": [row for each in made for row in each.data]},
+        runs=[run for each in made for run in each.runs],
+        pictures=[picture for each in made for picture in each.pictures],
+        command="transduce reproduce parsing",
+        parts=[Part("Costs", made[0].parts[0].headings, [row for each in made for row in each.parts[0].rows])],
+    )
+
+
+def _evalb(row: Standing, standings: Standings) -> list[str]:
+    """EVALB's scores of a row's parses: F1, F1 of short sentences, complete matches, and trees that are left out."""
+    gold = list(map(str, standings.text.trees))
+    found = [outcome([run.folder], standings.text, run.folder / OUTCOME).outputs for run in row.runs]
+    scores: list[BracketScores] = [score_brackets(gold, parses) for parses in found]
+    if not scores:
+        return [""] * 4
+    left_out = sum(each.all.errors + each.all.skipped for each in scores) / len(scores)
+    values = [[each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]] for each in scores]
+    values = [[0.0 if math.isnan(value) else value for value in row] for row in values]  # no bracket is right
+    return [*(str(spread(each)) for each in zip(*values, strict=True)), f"{left_out:,g} of {len(gold):,}"]
+
+
+def _phrasebook(folder: Path) -> dict[str, str]:
+    """Write the trees of the phrasebook to a training, a validation and a test file; returns the file names."""
+    files = {}
+    for part in ("train", "valid", "test"):
+        files[part] = str(folder / f"phrasebook.{part}.mrg")
+        trees = (example.tree for example in examples(part, TRAIN_TREES))
+        write_text(Path(files[part]), "".join(f"{tree}\n" for tree in trees))
+    return files

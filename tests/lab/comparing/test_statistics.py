@@ -1,0 +1,86 @@
+"""Tests of the differences between rows: known quantiles, and error rates on drawn data."""
+
+import math
+
+import numpy as np
+import pytest
+
+from transduce_lab.comparing.statistics import (
+    Spread,
+    difference,
+    holm,
+    p_value,
+    quantile,
+    resamples,
+    seeds_needed,
+    spread,
+)
+
+
+@pytest.mark.parametrize(
+    ("t", "degrees", "p"),
+    [(12.706, 1, 0.05), (4.303, 2, 0.05), (2.228, 10, 0.05), (3.169, 10, 0.01), (1.962, 1000, 0.05), (0, 3, 1)],
+)
+def test_the_t_distribution_is_that_of_the_tables(t, degrees, p):
+    assert p_value(t, degrees) == pytest.approx(p, rel=2e-3) == p_value(-t, degrees)
+    if p < 1:
+        assert quantile(degrees, p) == pytest.approx(t, rel=2e-3)
+
+
+def test_means_and_deviations():
+    assert spread([1.0, 3.0]) == Spread(2.0, pytest.approx(math.sqrt(2)), 2)
+    assert str(spread([1.0, 3.0])) == "2.00 ± 1.41"
+    assert str(spread([1.0])) == "1.00" and str(spread([])) == "–"
+
+
+def test_equal_rows_seldom_differ_and_unequal_ones_often():
+    """With three seeds each, a test at 5 % finds a difference between equal rows in at most 5 % of the tables."""
+    draw = np.random.default_rng(1)
+    for shift, low, high in ((0.0, 0.0, 0.08), (6.0, 0.8, 1.0)):
+        found = []
+        for _ in range(300):
+            text = draw.normal(0, 0.5)  # the test sentences favour one row
+            rows = spread(list(draw.normal(shift + text, 1, 3))), spread(list(draw.normal(0, 1, 3)))
+            found.append(difference(*rows, 0.5, 1000).p_value < 0.05)
+        assert low <= np.mean(found) <= high, shift
+
+
+def test_sentences_and_seeds_add_up():
+    rows = spread([1.0, 1.2, 1.1]), spread([0.4, 0.6, 0.5])
+    alone, both = difference(*rows, 0.0, 1000), difference(*rows, 0.3, 1000)
+    assert both.value == alone.value == pytest.approx(0.6)
+    assert both.error == pytest.approx(math.hypot(alone.error, 0.3))
+    assert both.interval[0] < alone.interval[0] < 0.6 < alone.interval[1] < both.interval[1]
+    assert both.degrees == alone.degrees == pytest.approx(4), "no more than the seeds have"
+
+
+def test_one_seed_has_no_test_and_an_ensemble_has_one():
+    one, three = spread([1.0]), spread([0.4, 0.6, 0.5])
+    assert math.isnan(difference(one, three, 0.1, 100).p_value)
+    ensemble = one._replace(deviation=0.0)
+    assert difference(ensemble, three, 0.1, 100).p_value < 0.05
+    assert difference(ensemble, ensemble, 0.0, 100).p_value == 1.0
+
+
+def test_holm_is_at_most_bonferroni_and_keeps_the_order():
+    p = [0.04, 0.001, math.nan, 0.02, 0.5]
+    corrected = holm(p)
+    assert corrected == [pytest.approx(0.08), 0.004, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.06), 0.5]
+    assert holm([0.6, 0.9]) == [1.0, 1.0], "a probability"
+    assert holm([0.01, math.nan, math.nan], 3)[0] == pytest.approx(0.03), "two tests are still to come"
+
+
+def test_more_seeds_resolve_what_the_seeds_left_open():
+    rows = spread([1.0, 1.6, 1.3]), spread([0.6, 1.2, 0.9])
+    assert difference(*rows, 0.01, 1000).p_value > 0.05
+    more = seeds_needed(*rows, 0.01, 1000, 0.05)
+    assert more and more > 1
+    enough, one_less = ([each._replace(runs=3 + runs) for each in rows] for runs in (more, more - 1))
+    assert difference(*enough, 0.01, 1000).p_value < 0.05 <= difference(*one_less, 0.01, 1000).p_value
+    assert seeds_needed(*rows, 0.5, 1000, 0.05) is None, "the sentences are too few"
+
+
+def test_resamples_draw_as_many_sentences_as_there_are():
+    drawn = resamples(50, 20)
+    assert drawn.shape == (20, 50) and (drawn.sum(axis=1) == 50).all() and drawn.std() > 0
+    assert (drawn == resamples(50, 20)).all() and resamples(0, 3).shape == (3, 0)
