@@ -45,7 +45,7 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
     import torch
 
     from transduce.model.arithmetic import per_target_token
-    from transduce.training.consistency import num_passes
+    from transduce.training.objectives import num_passes
 
     source_length, target_length = (
         round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")

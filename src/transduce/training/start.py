@@ -30,7 +30,8 @@ from transduce.training.autobatch import Trial, check_memory, has_fast_bfloat16,
 from transduce.training.checkpoint import TrainState, load_checkpoint, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks
 from transduce.training.run_card import begin_run_card
-from transduce.training.update import check_risk, make_optimizer
+from transduce.training.schedule import check_risk
+from transduce.training.update import make_optimizer
 
 VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise

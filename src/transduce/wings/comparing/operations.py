@@ -9,7 +9,7 @@ from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.model.arithmetic import per_target_token
 from transduce.system.errors import UserError
-from transduce.training.consistency import num_passes
+from transduce.training.objectives import num_passes
 from transduce.wings.comparing.runs import Result
 
 SENTENCE_TOKENS = 17  # assumed length of a sentence
