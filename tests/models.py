@@ -15,7 +15,7 @@ from transduce.model.build import build
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
 from transduce.system.files import publish
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.training.update import smoothed_cross_entropy
+from transduce.training.losses import smoothed_cross_entropy
 
 SIZES = {
     "model.d_model": 32,

@@ -26,7 +26,7 @@ from transduce.text.pairs import Origin, Pair, by_direction
 from transduce.tokens.learning import extend_model
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import Vocabulary
-from transduce.training.start import _extended
+from transduce.training.origin import extended as extended_weights
 
 FRENCH = {german: f"{german}é" for german in WORDS.values()}
 SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "data.max_tokens": 512, "data.holdout": 20}
@@ -110,7 +110,7 @@ def test_a_new_language_is_learnt_at_the_rate_of_a_training_from_scratch(added):
 def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):
     origin, tokenizer = model_folder.load(place / "old"), model_folder.load(added).tokenizer
     model = model_folder.load(added).model
-    weights = _extended(origin, tokenizer, model)
+    weights = extended_weights(origin, tokenizer, model)
     size = origin.tokenizer.target.size
     ((name, grown),) = [(n, w) for n, w in weights.items() if w.shape != origin.model.state_dict()[n].shape]
     old = origin.model.state_dict()[name]

@@ -16,7 +16,7 @@ from transduce.model.device import choose_device
 from transduce.model.recording import recording
 from transduce.system.console import log
 from transduce.system.profiling import Profile
-from transduce.training.consistency import num_passes
+from transduce.training.objectives import num_passes
 
 MATRIX_SIZE = {"cpu": 2048, "cuda": 8192}  # rows and columns of the matrices that `ceiling` multiplies
 MEASURING_SECONDS = 0.5

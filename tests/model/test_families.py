@@ -19,7 +19,8 @@ from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
 from transduce.training.minimum_risk import expected_risk
-from transduce.training.update import forward, make_optimizer, update
+from transduce.training.objectives import objective
+from transduce.training.update import make_optimizer, update
 from transduce_lab.families.experts import Experts, balance_loss, noisy_balance_loss
 
 FAMILIES = {
@@ -128,7 +129,7 @@ def test_every_weight_of_every_family_has_a_gradient_in_either_precision(family,
     rows = reverse_rows(24, seed=1)
     batch = make_batch(*zip(*rows, strict=True))
     model = build(replace(config.model, vocab_size=14))
-    sums = forward(model, batch, config.train)
+    sums = objective(config.train)(model, batch)
     sums.loss.backward()
     assert sums.loss.isfinite()
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
@@ -215,7 +216,7 @@ def test_the_loss_of_a_training_has_the_balance_in_it():
     config = configure(parse_assignments([*SHAPE, *FAMILIES["experts"]]))
     batch, model = make_batch(*zip(*reverse_rows(24, seed=1), strict=True)), build(replace(config.model, vocab_size=14))
     without, little, much = (
-        forward(model, batch, replace(config.train, balance=weight)).loss.item() for weight in (0.0, 0.1, 0.2)
+        objective(replace(config.train, balance=weight))(model, batch).loss.item() for weight in (0.0, 0.1, 0.2)
     )
     with recording(attention=False) as record:
         model(batch.src, batch.tgt_in)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from command_line import run
 from corpora import TINY, changed, spelt, write_texts
@@ -21,17 +22,10 @@ from transduce.system.errors import UserError
 from transduce.training.announce import updates_in_budget
 from transduce.training.autobatch import Trial
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
+from transduce.training.objectives import objective
 from transduce.training.run import train
-from transduce.training.update import (
-    RISK_DIVISOR,
-    SAMPLE_COST,
-    effort,
-    forward,
-    learning_rate,
-    make_optimizer,
-    risk_steps,
-    update,
-)
+from transduce.training.schedule import RISK_DIVISOR, SAMPLE_COST, begins_risk, effort, learning_rate, risk_steps
+from transduce.training.update import make_optimizer, update
 
 TARGETS = [[9, 10], [11, 12, 13]]
 BATCH = make_batch([[5, 6, 7], [8]], TARGETS)
@@ -115,8 +109,9 @@ def test_the_likelihood_can_be_added():
     losses = []
     for weight in (0.0, 1.0):
         torch.manual_seed(1)
-        losses.append(forward(model(), BATCH, dataclasses.replace(MRT, likelihood_weight=weight), is_risk=True))
-    plain = forward(model(), BATCH, TrainConfig(precision="float32"))
+        risk = objective(dataclasses.replace(MRT, likelihood_weight=weight), is_risk=True)
+        losses.append(risk(model(), BATCH))
+    plain = objective(TrainConfig(precision="float32"))(model(), BATCH)
     torch.testing.assert_close(losses[1].loss - losses[0].loss, plain.loss)
     torch.testing.assert_close(losses[0].nll, plain.nll)
     assert 0 < losses[0].loss <= BATCH.num_tokens
@@ -141,6 +136,13 @@ def test_the_schedule_is_that_of_two_trainings(before, risk_steps, warmup, coold
     costs = [effort(n, both) - effort(n + 1, both) for n in range(before + risk_steps)]
     assert costs == pytest.approx([1.0] * before + [1 + SAMPLE_COST * both.samples] * risk_steps)
     assert effort(len(costs), both) == 0
+    assert [done for done in range(len(costs)) if begins_risk(done, both)] == [before]
+
+
+@pytest.mark.parametrize("risk_steps", [0, 10, 11])
+def test_a_training_of_one_kind_of_updates_has_no_change_between_them(risk_steps):
+    train = TrainConfig(steps=10, risk_steps=risk_steps)
+    assert not any(begins_risk(done, train) for done in range(11))
 
 
 def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
@@ -155,6 +157,8 @@ def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
         result = train(both, parts, stop=lambda steps=steps, updates=updates: next(steps) >= updates)
     assert result.reason == "steps"
     assert same_weights(straight, usual, 6) and same_weights(straight, parts, 10)
+    state = load_file(straight / "checkpoints/step-00000010/optimizer.safetensors")
+    assert {value.item() for name, value in state.items() if name.endswith("/step")} == {4}, "a new optimizer state"
 
 
 def test_its_time_counts_in_train_minutes():

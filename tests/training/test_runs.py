@@ -40,7 +40,7 @@ from transduce.training.autobatch import Trial, has_fast_bfloat16
 from transduce.training.card import figures
 from transduce.training.checkpoint import TrainState, moving_average, regular
 from transduce.training.run import train
-from transduce.training.start import _with_length
+from transduce.training.start import with_length
 from transduce.training.update import AVERAGE, Outcome
 
 OPTIONS = changed(TINY, train__steps=8, train__warmup=20, train__save_every=4, train__validate_every=4)
@@ -633,13 +633,13 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
     assert sum(len(batch) for (batch,) in epoch) == 150 + 60
     assert prepared.origin(300 + 4) == f"{files(place, 'valid')[0]}:5"
     settings = Settings("the test", {"train.steps": 3000})
-    long = _with_length(settings, prepared, Trial(1, 5000, 0.0, 1.0), fine_tuning=False).config().train
+    long = with_length(settings, prepared, Trial(1, 5000, 0.0, 1.0), fine_tuning=False).config().train
     assert (long.save_every, long.validate_every) == (600, 600), "an epoch is longer than the training"
-    short = _with_length(settings, prepared, Trial(1, 8, 0.0, 1.0), fine_tuning=False).config().train
+    short = with_length(settings, prepared, Trial(1, 8, 0.0, 1.0), fine_tuning=False).config().train
     assert (short.save_every, short.validate_every) == (8, 8)
     no_risk = settings.updated(Settings("the test", {"train.risk_steps": 4000}))
     rates = [
-        _with_length(each, prepared, Trial(1, 8, 0.0, 1.0), fine_tuning=True).config().train.learning_rate
+        with_length(each, prepared, Trial(1, 8, 0.0, 1.0), fine_tuning=True).config().train.learning_rate
         for each in (settings, no_risk)
     ]
     assert rates[0] == rates[1], "no update minimises the risk"

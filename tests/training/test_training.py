@@ -40,15 +40,15 @@ from transduce.training.checkpoint import (
 )
 from transduce.training.finish import choose
 from transduce.training.loop import Training
+from transduce.training.losses import smoothed_cross_entropy
+from transduce.training.objectives import objective
 from transduce.training.resume import load_newest
+from transduce.training.schedule import learning_rate
 from transduce.training.update import (
     AVERAGE,
     averaged,
     dropout_seed,
-    forward,
-    learning_rate,
     make_optimizer,
-    smoothed_cross_entropy,
     update,
 )
 
@@ -252,8 +252,8 @@ def test_a_rate_far_too_high_is_noticed():
 
 def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
     model, batch = build(replace(MODEL, dropout=0.0)), batch_of(reverse_rows(32, seed=1))
-    exact = forward(model, batch, TRAIN)
-    near = forward(model, batch, replace(TRAIN, precision="bfloat16"))
+    exact = objective(TRAIN)(model, batch)
+    near = objective(replace(TRAIN, precision="bfloat16"))(model, batch)
     assert near.loss.dtype == torch.float32
     assert near.loss.item() != exact.loss.item()
     assert near.loss.item() == pytest.approx(exact.loss.item(), rel=1e-2)
@@ -537,8 +537,9 @@ def test_the_journal_holds_means_per_token(tmp_path):
     loop.train(task)
     (event,) = read_events(tmp_path / "journal.jsonl")
     plan = [batches for epoch in (0, 1, 2, 3) for batches in task.data.plan(epoch, 0, budget=512, accumulate=1, seed=1)]
-    sums = [forward(task.model, loop.assemble(task, batch), train) for batches in plan[:10] for batch in batches]
-    tokens = sum(int(task.data.lengths(batch)[1].sum()) + len(batch) for (batch,) in plan[:10])
+    batches = [make_batch(task.data.sources(batch), task.data.targets(batch)) for (batch,) in plan[:10]]
+    sums = [objective(train)(task.model, batch) for batch in batches]
+    tokens = sum(batch.num_tokens for batch in batches)
     assert event["tokens_seen"] == task.state.tokens_seen == tokens
     for name, values in zip(("loss", "nll", "accuracy"), zip(*sums, strict=True), strict=True):
         assert event[name] == pytest.approx(sum(value.item() for value in values) / tokens, rel=1e-5)

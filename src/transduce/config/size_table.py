@@ -87,7 +87,7 @@ def training_options(
     rate_divisor: float = 1,
     max_updates: float = math.inf,
     cooldown: bool = False,
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """Options for the length and the learning rate of a training run.
 
     `steps` and `warmup` are train.steps and train.warmup if the user set them, else 0. The peak rate of the table is

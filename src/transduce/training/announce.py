@@ -14,7 +14,7 @@ from transduce.system.console import count
 from transduce.training.autobatch import Trial
 from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
-from transduce.training.update import effort, risk_step, risk_steps
+from transduce.training.schedule import effort, risk_steps, stage_of
 
 LONG_MINUTES = 120  # of a training run, above which a shorter one is offered
 
@@ -77,7 +77,7 @@ def updates_in_budget(config: RunConfig, trial: Trial) -> float:
     if not config.train.minutes or not math.isfinite(trial.seconds_per_update):
         return math.inf
     updates = round(60 * config.train.minutes / trial.seconds_per_update)
-    if risk_step(1, config.train) > 0:  # the measured time is that of minimum-risk training
+    if stage_of(1, config.train).is_risk:  # the measured time is that of minimum-risk training
         return updates
     left = updates - effort(0, config.train) + config.train.steps
     is_enough = size_table.PLANNED_SHARE * left > risk_steps(config.train)
@@ -130,7 +130,7 @@ def _warnings(
     seconds = effort(0, train) * trial.seconds_per_update
     is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
     remedies = ["allow more minutes"] * is_short + ["set train.patience=0"] * bool(train.patience)
-    if risk_steps(train) and risk_step(1, train) <= 0 and remedies:
+    if risk_steps(train) and not stage_of(1, train).is_risk and remedies:
         yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."

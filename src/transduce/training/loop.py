@@ -16,7 +16,7 @@ from torch import nn
 
 from transduce.config.schema import UNK, RunConfig
 from transduce.evaluation.perplexity import Validation
-from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
 from transduce.system.errors import DivergedError
 from transduce.system.journal import Journal
@@ -25,7 +25,8 @@ from transduce.tokens.batching import Indices
 from transduce.tokens.mixture import Mixture
 from transduce.training.checkpoint import TrainState, remove_old, save_checkpoint
 from transduce.training.distributed import ALONE, Ranks, full_model, is_sharded
-from transduce.training.update import Outcome, averaged, effort, learning_rate, risk_step, settle_buckets, update
+from transduce.training.schedule import begins_risk, effort, learning_rate
+from transduce.training.update import Outcome, averaged, settle_buckets, update
 
 REPORT_EVERY = 10  # updates between lines of the journal
 PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
@@ -67,6 +68,8 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
         pace, plan = Pace(state), updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
+            if begins_risk(state.step, config):
+                begin_risk(training)
             with phase("data"):
                 batches = next(plan)
             outcome = learn(training, batches)
@@ -100,20 +103,29 @@ def updates(training: Training) -> Iterator[list[Indices]]:
             state.epoch, state.block = state.epoch + 1, 0
 
 
+def begin_risk(training: Training) -> None:
+    """Begin minimum-risk training with a new optimizer state."""
+    training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
+    log("Minimum-risk training begins.")
+
+
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     """Make one update from micro-batches of pair indices."""
     state, config = training.state, training.config
     state.step += 1
     state.position += 1
     training.wrapped_model.train()
-    if state.step > 1 and risk_step(state.step, config.train) == 1:
-        training.optimizer.state.clear()  # else the larger gradients before would hold Adam back for 100 updates
-        log("Minimum-risk training begins.")
     slots = training.ranks.slots(len(batches))
+    parts = []
+    with phase("data"):
+        for slot in slots:
+            indices = batches[slot.index]
+            batch = make_batch(training.data.sources(indices), training.data.targets(indices))
+            parts.append(batch.to(training.device))
     return update(
         training.wrapped_model,
         training.optimizer,
-        [assemble(training, batches[slot.index]) for slot in slots],
+        parts,
         step=state.step,
         rate=learning_rate(state.step, config.train, config.model.d_model),
         train=config.train,
@@ -121,12 +133,6 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
         slots=slots,
         total=sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches),  # EOS counted
     )
-
-
-@phase("data")
-def assemble(training: Training, batch: Indices) -> Batch:
-    """The tensors of a micro-batch, on the device of the training."""
-    return make_batch(training.data.sources(batch), training.data.targets(batch)).to(training.device)
 
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:

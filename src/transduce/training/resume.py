@@ -30,7 +30,8 @@ from transduce.training.checkpoint import TrainState, load_checkpoint
 from transduce.training.distributed import ALONE, Ranks, scatter_weights, wrap
 from transduce.training.loop import Training
 from transduce.training.run_card import fingerprint, read_run_card
-from transduce.training.update import check_risk, forget_average, make_optimizer
+from transduce.training.schedule import check_risk
+from transduce.training.update import forget_average, make_optimizer
 
 TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.directions")
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")

@@ -110,36 +110,23 @@ def lead(
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
     is_begun = (out / model_folder.CONFIG).is_file()
-    metrics = model_folder.describe(out).metrics if is_begun and (out / MANIFEST).exists() else {}
-    if metrics and "training" not in metrics:
-        raise UserError(
-            f"{out} is a model without checkpoints. To continue from it, choose another output folder and give {out} "
-            "as the model to start from.",
-            option="init",
-        )
-    for folder in (out, out / model_folder.CHECKPOINTS) if is_begun else ():
-        remove_leftovers(folder, sole_writer=True)
-    going = _continued(settings, out) if is_begun else None
-    if going and (init or keep_optimizer):
-        log(f"{out} has its own checkpoints, so the model to continue from is ignored.")
-    if going and metrics and (result := finished_result(going, metrics, out)):
-        ranks.agree("")
-        return result
-    config = going.config if going else with_known_languages(settings, init).config()
-    if config.train.risk_steps and ranks.world > 1:
-        cause = "Minimum-risk training can't be split among processes."
-        raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
-    with phase("start", whole=True):
-        check_tokenisation(config.data.bleu_tokenize)
-        test = read_test(config) if not is_begun or "data.test" in settings else _earlier_test(config)
-        if test and going and "data.test" not in going.changes:
-            warn_of_changed_test(out)
-        routes = read_routes(config)
-        if not is_begun:
+    if is_begun:
+        going, metrics = reopen(settings, out, has_origin=bool(init) or keep_optimizer)
+        result = finished_result(going, metrics, out) if metrics else None
+        if result:
+            ranks.agree("")
+            return result
+        test, routes = read_again(going, settings, out, ranks)
+    else:
+        config = with_known_languages(settings, init).config()
+        check_processes(config, ranks)
+        with phase("start", whole=True):
+            check_tokenisation(config.data.bleu_tokenize)
+            test = read_test(config)
+            routes = read_routes(config)
             _check_start(config.data, out)
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
-    assert going
     ranks.agree(to_toml(going.config))
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
@@ -157,6 +144,49 @@ def lead(
     return Result(out, reason, metrics)
 
 
+def reopen(settings: Settings, out: Path, *, has_origin: bool) -> tuple[Continued, Mapping[str, Any]]:
+    """The training to resume in `out`, and the metrics of its model if it is finished.
+
+    `has_origin` says that the user named a model to continue from.
+    """
+    metrics = model_folder.describe(out).metrics if (out / MANIFEST).exists() else {}
+    if metrics and "training" not in metrics:
+        raise UserError(
+            f"{out} is a model without checkpoints. To continue from it, choose another output folder and give {out} "
+            "as the model to start from.",
+            option="init",
+        )
+    for folder in (out, out / model_folder.CHECKPOINTS):
+        remove_leftovers(folder, sole_writer=True)
+    warn_of_changed_text(out)
+    going = continued(settings, out)
+    was, now = going.changes.get("train.minutes", (0, 0))
+    if now > was > 0:
+        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
+    if has_origin:
+        log(f"{out} has its own checkpoints, so the model to continue from is ignored.")
+    return going, metrics
+
+
+@phase("start", whole=True)
+def read_again(going: Continued, settings: Settings, out: Path, ranks: Ranks) -> tuple[list[Pair], list[Pair]]:
+    """Read the test set and the routes of a training that resumes. Warns of a test set that is missing or changed."""
+    config = going.config
+    check_processes(config, ranks)
+    check_tokenisation(config.data.bleu_tokenize)
+    test = read_test(config) if "data.test" in settings else _earlier_test(config)
+    if test and "data.test" not in going.changes:
+        warn_of_changed_test(out)
+    return test, read_routes(config)
+
+
+def check_processes(config: RunConfig, ranks: Ranks) -> None:
+    """Raise UserError if the training can't be split among processes."""
+    if config.train.risk_steps and ranks.world > 1:
+        cause = "Minimum-risk training can't be split among processes."
+        raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
+
+
 def _check_start(data: DataConfig, out: Path) -> None:
     """Raise UserError if the corpora are missing that an interrupted start of this training had."""
     translated = out / model_folder.BACK_TRANSLATION
@@ -165,16 +195,6 @@ def _check_start(data: DataConfig, out: Path) -> None:
     if translated.exists() and not any(Path(file).parent == translated for each in data.corpora for file in each.files):
         cause = f"{translated} was made for this training, which needs the same monolingual text."
         raise UserError(f"{cause} Name this text again, or choose another output folder.", option="monolingual")
-
-
-def _continued(settings: Settings, out: Path) -> Continued:
-    """The training to resume. Prints what will have no effect: changed text, and more minutes than the updates need."""
-    warn_of_changed_text(out)
-    going = continued(settings, out)
-    was, now = going.changes.get("train.minutes", (0, 0))
-    if now > was > 0:
-        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
-    return going
 
 
 def follow(

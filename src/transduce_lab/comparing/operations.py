@@ -8,7 +8,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.system.errors import UserError
-from transduce.training.consistency import num_passes
+from transduce.training.objectives import num_passes
 from transduce_lab.comparing.runs import Result
 from transduce_lab.operations import per_target_token
 

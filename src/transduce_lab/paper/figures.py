@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transduce.config.schema import TrainConfig
 from transduce.model.embedding import sinusoids
-from transduce.training.update import learning_rate
+from transduce.training.schedule import learning_rate
 from transduce.wings.inspection.plots import chart
 
 NUM_QUERIES, NUM_KEYS = 200, 64

@@ -26,7 +26,7 @@ from transduce.config.schema import ModelConfig, with_options
 from transduce.model.build import build, count_parameters, model_class
 from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
-from transduce.training.update import forward
+from transduce.training.objectives import objective
 from transduce.wings.phrasebook.examples import examples
 from transduce_lab.comparing import runs
 from transduce_lab.comparing.command import train_rows
@@ -435,7 +435,8 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     draw = torch.Generator().manual_seed(1)
     rows = torch.randint(4, 1000, (8, SENTENCE_TOKENS), generator=draw).tolist()
     model = build(config.model)
-    sums = forward(model, batch := make_batch(rows, rows), config.train)
+    batch = make_batch(rows, rows)
+    sums = objective(config.train)(model, batch)
     sums.loss.backward()
     gradients = [weight.grad / batch.num_tokens for weight in model.parameters() if weight.grad is not None]
     assert sums.loss.item() / batch.num_tokens < 2 * math.log(1000)

@@ -11,7 +11,7 @@ from transduce.config.parse import configure, read_recipe
 from transduce.system.errors import UserError
 from transduce.text.languages import Direction
 from transduce.text.pairs import Pair
-from transduce.training.update import learning_rate
+from transduce.training.schedule import learning_rate
 from transduce.wings.phrasebook.examples import examples
 from transduce_lab.comparing.definition import read
 from transduce_lab.comparing.outcomes import EvaluationText, Judge, Outcome

@@ -10,7 +10,7 @@ from transduce import model_folder
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, read_recipe
 from transduce.config.settings import COMMAND_LINE, RECIPE
-from transduce.training.update import learning_rate
+from transduce.training.schedule import learning_rate
 from transduce.wings.demo.command import MIN_UPDATES, PACE, TRAINING_SECONDS, fitted
 from transduce.wings.phrasebook.examples import examples
 

@@ -41,8 +41,9 @@ from transduce.text.multilingual import without_labels
 from transduce.text.pairs import Origin, Pair
 from transduce.text.plain import read_lines, without_byte_order_mark
 from transduce.training.distributed import check_single_process
+from transduce.training.origin import with_origin
 from transduce.training.run import read_test, train
-from transduce.training.start import leftovers, with_known_languages, with_origin
+from transduce.training.start import leftovers, with_known_languages
 from transduce.wings.synthetic.translations import begin, translated
 
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"

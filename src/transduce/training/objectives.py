@@ -1,0 +1,102 @@
+"""The objectives of training: what an update lowers (sections 5.3 and 5.4 of the paper).
+
+The paper lowers label-smoothed cross-entropy. train.consistency adds that two passes over a batch should predict the
+same: SimCut (Gao et al., 2022) or R-Drop (Liang et al., 2021). Minimum-risk training (Shen et al., 2016) lowers the
+expected risk of sampled translations.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from transduce.config.schema import EOS, PAD, UNK, TrainConfig
+from transduce.model.recording import recording
+from transduce.model.seq2seq import Batch, Seq2Seq
+from transduce.system.profiling import phase
+from transduce.training.losses import Sums, divergence, smoothed_cross_entropy
+from transduce.training.minimum_risk import expected_risk
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an update lowers: called with a model and a batch, it returns the `Sums` of the batch in float32.
+
+    Runs the model in train.precision, and adds a loss that balances the load of its experts.
+    """
+
+    loss: Callable[[nn.Module, Batch, TrainConfig], Sums]
+    train: TrainConfig
+
+    @phase("forward")
+    def __call__(self, model: nn.Module, batch: Batch) -> Sums:
+        is_low = self.train.precision == "bfloat16"
+        low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=is_low)
+        with low_precision, recording(attention=False) as record:
+            sums = self.loss(model, batch, self.train)
+        if not record.routing:
+            return sums
+        balance = torch.stack([routing.balance_loss for routing in record.routing]).mean()
+        return sums._replace(loss=sums.loss + self.train.balance * batch.num_tokens * balance)
+
+
+def objective(train: TrainConfig, *, is_risk: bool = False) -> Objective:
+    """The objective that train.consistency names or, if `is_risk` is true, that of minimum-risk training."""
+    consistency = {"none": cross_entropy, "simcut": simcut, "rdrop": rdrop}
+    return Objective(minimum_risk if is_risk else consistency[train.consistency], train)
+
+
+def cross_entropy(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
+    """Label-smoothed cross-entropy (section 5.4 of the paper)."""
+    logits = model(batch.src, omit(batch.tgt_in, train.word_dropout))
+    return smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+
+
+def simcut(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
+    """Cross-entropy, and the divergence of a second pass with hidden tokens on both sides."""
+    tgt_in = omit(batch.tgt_in, train.word_dropout)
+    cut_src = omit(batch.src, train.cutoff)
+    cut_tgt_in = omit(batch.tgt_in, train.cutoff)
+    logits = model(torch.cat([batch.src, cut_src]), torch.cat([tgt_in, cut_tgt_in]))
+    first, second = logits.chunk(2)
+    sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
+    penalty = divergence(first, second, batch.tgt_out)
+    return sums._replace(loss=sums.loss + train.consistency_weight * penalty)
+
+
+def rdrop(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
+    """Cross-entropy of two passes with dropout of their own, and their mean divergence in both directions."""
+    tgt_in = omit(batch.tgt_in, train.word_dropout)
+    other_tgt_in = omit(batch.tgt_in, train.word_dropout)
+    logits = model(torch.cat([batch.src, batch.src]), torch.cat([tgt_in, other_tgt_in]))
+    first, second = logits.chunk(2)
+    sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
+    penalty = (divergence(first, second, batch.tgt_out) + divergence(second, first, batch.tgt_out)) / 2
+    other = smoothed_cross_entropy(second, batch.tgt_out, train.label_smoothing)
+    return sums._replace(loss=sums.loss + other.loss + train.consistency_weight * penalty)
+
+
+def minimum_risk(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
+    """The expected risk of samples and, with train.likelihood_weight, cross-entropy."""
+    risk, logits = expected_risk(cast(Seq2Seq, model), batch, train.samples, train.sharpness)
+    sums = smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
+    lengths = (batch.tgt_out != PAD).sum(dim=1)  # as in cross-entropy, long sentences count more
+    loss = (risk * lengths).sum()
+    if train.likelihood_weight:  # else its backward pass would be for nothing
+        loss = loss + train.likelihood_weight * sums.loss
+    return sums._replace(loss=loss)
+
+
+def num_passes(train: TrainConfig) -> int:
+    """The number of passes over a batch in an update."""
+    return 1 if train.consistency == "none" else 2
+
+
+def omit(tokens: Tensor, share: float) -> Tensor:
+    """Replace a random share of the tokens by UNK, which otherwise never occurs; PAD, BOS and EOS stay."""
+    if not share:
+        return tokens
+    omitted = torch.rand(tokens.shape, device=tokens.device) < share
+    return tokens.masked_fill(omitted & (tokens > EOS), UNK)

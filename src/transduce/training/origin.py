@@ -1,0 +1,78 @@
+"""The model that a training continues from: the options inherited from it, what must fit it, and its weights."""
+
+from pathlib import Path
+
+import torch
+
+from transduce import model_folder
+from transduce.config.parse import configure
+from transduce.config.schema import differences, flatten
+from transduce.config.settings import FROM_SIZES, MODEL, Settings
+from transduce.model.seq2seq import Seq2Seq
+from transduce.preparation.passes import check_vocabulary
+from transduce.preparation.prepared import is_prepared
+from transduce.system.errors import UserError
+from transduce.tokens.tokenizer import Tokenizer
+from transduce.tokens.vocabulary import SPACE
+from transduce.training.schedule import check_risk
+
+VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
+INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
+    *("model.", "decode.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
+    *VOCABULARY_OPTIONS,
+)
+
+
+def with_origin(
+    settings: Settings, init: Path | None, keep_optimizer: bool
+) -> tuple[Settings, model_folder.Bundle | None]:
+    """The settings with those of the model to continue from, and this model. Raises UserError for conflicts."""
+    data = settings.config().data
+    may_validate = bool(data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora))
+    check_risk(settings.config().train, init, may_validate)
+    if not init:
+        if keep_optimizer:
+            raise UserError("An optimizer state needs a model to continue from. Name this model, too.", option="init")
+        return settings, None
+    origin = model_folder.load(init)
+    check_origin(origin, settings, keep_optimizer)
+    inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
+    values = {**flatten(origin.config), "decode.shortlist": False}  # it would lack the words of the first corpus
+    settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
+    risk = settings.get("train.risk_steps")
+    if risk and not settings.get("data.replay"):  # minimum-risk training alone
+        settings = settings.under(FROM_SIZES, {"train.steps": risk})
+    return settings, origin
+
+
+def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
+    """Raise UserError if `settings` conflict with the vocabulary, the shape or the optimizer of the model `origin`."""
+    if keep_optimizer and settings.get("data.replay"):
+        raise UserError("A model with a new language needs a new optimizer state.", option="keep_optimizer")
+    if keep_optimizer and not model_folder.checkpoints(origin.folder):
+        reason = "has no checkpoints, so its optimizer state is gone: train with a new optimizer."
+        raise UserError(f"{origin.folder} {reason}", option="keep_optimizer")
+    check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
+    for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
+        is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
+        if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
+            raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
+
+
+@torch.no_grad()
+def extended(origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq) -> dict[str, torch.Tensor]:
+    """The weights of `origin`, with a row for each token that its vocabulary lacks, as in the new `model`.
+
+    The row is the mean of the rows of the tokens that spell the new token. For a tag, these are all older tags.
+    """
+    weights = origin.model.state_dict()
+    old = origin.tokenizer.target
+    new = tokenizer.target
+    old_tags = list(old.tags.values()) or list(range(old.size))
+    texts = [piece.replace(SPACE, " ") for piece in new.pieces(range(old.size, new.size))]
+    spelt = [old_tags if text in new.tags else old.encode_behind(text) for text in texts]
+    for name, weight in model.state_dict().items():
+        if weight.shape != weights[name].shape:
+            rows = torch.stack([weights[name][tokens].mean(0) for tokens in spelt])
+            weights[name] = torch.cat([weights[name], rows])
+    return weights
