@@ -22,6 +22,7 @@ from transduce.decoding.translator import Translator
 from transduce.model_folder import read_config
 from transduce.system.profiling import profiling
 from transduce.text.pairs import read_pairs
+from transduce_lab.options import BlockwiseOptions
 
 SEARCHES: dict[str, tuple[EngineName, int]] = {  # name -> engine, beam size
     "greedy": ("torch", 1),
@@ -52,7 +53,7 @@ def main() -> None:
     rows = []
     for folder in arguments.models:
         for search, (engine, beam_size) in SEARCHES.items():
-            if search != "blockwise" or read_config(folder).model.block_size > 1:
+            if search != "blockwise" or BlockwiseOptions.of(read_config(folder).model).block_size > 1:
                 options = {"decode.beam_size": beam_size, "decode.retry_loops": False}
                 translator = transduce.load(folder, options, engine=engine, threads=1)
                 rows.append(Row(folder.parent.name, search, translator, []))

@@ -60,7 +60,7 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     """
     found, config, counts = {}, MODELS[name], COUNTS[name]
     model = build(config)
-    wrapped_model = wrap(model, ranks, shard=shard, sparse=config.experts > 0, device=torch.device("cpu"))
+    wrapped_model = wrap(model, ranks, shard=shard, sparse="experts" in dict(config.more), device=torch.device("cpu"))
     scatter_weights(model, wrapped_model, ranks)
     optimizer = Kept(wrapped_model.parameters(), lr=1.0)
     if ranks.world > 1 and not shard:

@@ -588,9 +588,9 @@ def test_weights_that_do_not_fit_or_are_damaged_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [
-        ("convolutional, uneven", "convolutional, 4+4 layers, d_model 16"),
-        ("recurrent, experts", "recurrent, 3+2 layers, d_model 16, d_ff 32, 2 of 3 experts"),
-        ("experts", "transformer, 2+2 layers, d_model 16, d_ff 32, 2 of 3 experts, 4 heads, post-norm"),
+        ("convolutional, uneven", "convolutional, 2+2 layers, d_model 16, layers 2x8x3 1x12x4 1x20x1"),
+        ("recurrent, experts", "recurrent, 3+2 layers, d_model 16, 2 of 3 experts"),
+        ("experts", "transformer, 2+2 layers, d_model 16, d_ff 32, 4 heads, post-norm, 2 of 3 experts"),
     ],
 )
 def test_a_model_is_described_as_it_is_built(kind, shape):
