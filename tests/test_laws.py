@@ -77,7 +77,7 @@ def test_the_whole_stays_small() -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_file_is_read_in_one_sitting(file: str) -> None:
+def test_files_are_short(file: str) -> None:
     assert num_lines(file) <= MAX_FILE_LINES or file in LONGER_FILES
 
 
