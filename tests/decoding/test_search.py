@@ -147,6 +147,7 @@ def test_stopping_early_changes_nothing(alpha, monkeypatch):
         return beam_search(step, [9, 6, 4], beam_size=3, length_penalty=alpha, n_best=n_best)
 
     early = {(seed, n_best): search(seed, n_best) for seed in range(5) for n_best in (1, 3)}
+    # Private, since no option switches the rule off that is tested here.
     monkeypatch.setattr(beam, "_done", lambda beam, length, *_: beam.limits < length)
     for (seed, n_best), found in early.items():
         same(found, [hypotheses[:n_best] for hypotheses in search(seed, 3)])

@@ -113,6 +113,7 @@ def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(m
     translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
     seen = list[bool]()
     made = {"means": (), "scales": (), "weights": (1.0,), "bias": 0.0, "area": 1.0, "calibration_error": 0.0}
+    # Private, since the public result does not show which words count as right.
     monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
     assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
     assert sum(seen) > 30 and seen == sorted(seen, reverse=True)

@@ -68,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def seconds(pace: loop.Pace) -> float:
         pace.calls = getattr(pace, "calls", 0) + 1
-        return pace._first[1] + 0.05 * pace.calls
+        return pace._first[1] + 0.05 * pace.calls  # private: the seconds before this start, which count, too
 
     monkeypatch.setattr(loop.Pace, "seconds", seconds)
 

@@ -165,7 +165,11 @@ def test_the_history_replaces_drafts_and_keeps_similar_texts(page: Page) -> None
         translate_and_copy(page, text)
     page.click("#clear")
     translate_and_copy(page, "so ti va ka")
-    texts = ["so ti va ka", "so ti va re", "ka lo mi nu"]
+    page.run("document.querySelector('#source-text').select(); return navigator.clipboard.writeText('so ti va mi')")
+    page.browser.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "rawKeyDown", "commands": ["paste"]})
+    page.translates("so ti va mi")
+    page.click("#copy")
+    texts = ["so ti va mi", "so ti va ka", "so ti va re", "ka lo mi nu"]
     assert [text for text, _ in history(page) or []] == texts
     page.open()
     page.click("#history summary")

@@ -595,7 +595,11 @@ def test_requests_that_outlast_the_shutdown_are_given_up(model: Path) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
-BUSY = "import time; from transduce.wings.serving import batching; batching._translate = lambda _: time.sleep(9e5); "
+BUSY = """
+import time
+from transduce.decoding.torch_engine import TorchEngine
+TorchEngine.search = lambda *_: time.sleep(9e5)
+"""
 
 
 def test_shutdown_does_not_wait_for_the_engine(model: Path) -> None:
