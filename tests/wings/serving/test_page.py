@@ -218,20 +218,6 @@ def test_a_sentence_that_the_server_splits_otherwise_has_alternatives_for_its_li
     page.wait(lambda: page.text("#target-text") == "Zu zu. Fe fe. Po.?\nMi. Nu.")
 
 
-@settings(max_examples=8)
-@given(texts=TEXTS)
-def test_marked_differences_make_up_the_text(page: Page, texts: list[str]) -> None:
-    pairs = [("ka lo mi", "ka zu mi"), *itertools.product(texts, texts)]
-    found = page.module("text", "given[0].map((pair) => it.differences(...pair))", pairs)
-    assert [part["text"] for part in found[0] if part["marked"]] == ["lo"]
-    for (text, other), parts in zip(pairs, found, strict=True):
-        assert "".join(part["text"] for part in parts) == text
-        assert text != other or not any(part["marked"] for part in parts)
-        rest = iter(other)
-        unmarked = "".join(part["text"] for part in parts if not part["marked"])
-        assert all(character in rest for character in unmarked if character.strip()), "a common subsequence"
-
-
 # ---- errors --------------------------------------------------------------------------------------
 
 
