@@ -186,7 +186,7 @@ def test_imports_point_down() -> None:
     assert complaints(PACKAGE) == []
 
 
-def test_there_are_no_cycles() -> None:
+def test_imports_have_no_cycles() -> None:
     assert cycle(PACKAGE) == []
 
 

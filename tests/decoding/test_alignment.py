@@ -164,7 +164,7 @@ def test_words_by_hand(text, expected):
     assert [text[begin:end] for begin, end in words(text, ())] == expected
 
 
-def test_where_there_are_no_spaces_a_word_is_a_piece():
+def test_words_without_spaces_are_pieces():
     text = "漢字かなABC語。"
     spans = [(0, 2), (2, 4), (4, 7), (7, 8), (8, 9)]
     assert [text[b:e] for b, e in words(text, starts(spans))] == ["漢字", "かな", "ABC", "語", "。"]

@@ -358,7 +358,7 @@ def test_error_suggests_torch_if_it_supports_longer_texts(positions, tokenizer, 
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 
 
-def test_mistakes_are_sentences(translator):
+def test_wrong_arguments_are_refused(translator):
     with pytest.raises(UserError, match="Text 2 contains a line break"):
         translator.translate(["dog", "a\nb"])
     with pytest.raises(UserError, match=r"from 1 to decode.beam_size \(4\), not 5"):

@@ -130,7 +130,7 @@ def test_few_sentences_are_not_tested():
     assert all(math.isnan(c.p_value) for c in compare(GOOD, BAD, REFERENCES))
 
 
-def test_mistakes_are_sentences():
+def test_wrong_inputs_are_refused():
     with pytest.raises(UserError, match="There are 2 hypotheses but 3 references"):
         score(GOOD[:2], REFERENCES)
     with pytest.raises(UserError, match="2 hypotheses of the second output but 3 references"):

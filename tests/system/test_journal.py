@@ -60,7 +60,7 @@ def test_resuming_drops_events_after_the_checkpoint(tmp_path: Path) -> None:
     assert told(tmp_path / "journal.jsonl") == [("update", {"step": 1}), ("update", {"step": 20})]
 
 
-def test_a_journal_shorter_than_the_checkpoint_says_is_not_filled_up(tmp_path: Path) -> None:
+def test_journal_shorter_than_recorded_is_not_padded(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as log:
         log.write("update", step=1)
         log.truncate(log.size + 100)

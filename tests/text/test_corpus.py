@@ -216,7 +216,7 @@ def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
     assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
 
 
-def test_the_doctors_lists_are_no_part_of_a_folder(folder):
+def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     (folder / "mem").mkdir()
     files = [write(folder, f"mem/a.tsv{suffix}", "a\tb\n") for suffix in ("", ".left-out.jsonl", ".mended.jsonl")]
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]

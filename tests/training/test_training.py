@@ -266,7 +266,7 @@ def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_checkpoint_is_exact_and_so_is_what_follows(name, tmp_path):
+def test_training_after_a_checkpoint_is_bit_identical(name, tmp_path):
     model, train = build(MODEL), replace(TRAIN, optimizer=name)
     optimizer, batch = make_optimizer(model.parameters(), train), batch_of(reverse_rows(8, seed=1))
     for step in (1, 2, 3):

@@ -547,7 +547,7 @@ def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tmp_path):
+def test_shard_whose_workers_always_die_is_given_up(tmp_path):
     """As if something in its text crashed the process, until that is mended."""
     data = corpus_files(tmp_path)
     plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)

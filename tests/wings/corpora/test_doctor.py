@@ -869,7 +869,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["empty"], "not a model folder"),
     ],
 )
-def test_mistakes_are_reported(corpus, capsys, monkeypatch, arguments, said):
+def test_wrong_arguments_are_refused(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
     Path("empty").mkdir()
     for name in ("a.en", "a.de", "a.jsonl.mended.jsonl", "a.jsonl.left-out.jsonl"):

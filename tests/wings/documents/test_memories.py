@@ -272,7 +272,7 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
     assert added == [f"<{number}>" for number in range(len(document.texts))]
 
 
-def test_what_is_added_is_written_like_the_rest() -> None:
+def test_added_units_follow_the_format_of_the_file() -> None:
     content = memory([[("en-US", "a <ph x='1'/>"), ("de-DE", "b")], [("en-US", "c")], [("en-US", "d"), ("de-DE", " ")]])
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.lines, [slot.present for slot in document.slots]) == (

@@ -372,7 +372,7 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")
 
 
-def test_what_has_no_letters_is_no_text() -> None:
+def test_texts_without_letters_are_not_translated() -> None:
     assert not is_text(mask("{0} 12 <b>%s</b> ... https://a.b"))
     assert is_text(mask("{0} a"))
 

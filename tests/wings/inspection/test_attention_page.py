@@ -118,7 +118,7 @@ simplex = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 60)), e
 
 
 @given(simplex)
-def test_thousandths_add_up_and_are_near(raw):
+def test_rounded_weights_add_up_to_one(raw):
     raw[:, 0] += 2.0**-20  # no row is all 0
     weights = raw.astype(np.float64) / raw.sum(axis=1, keepdims=True, dtype=np.float64)
     whole = thousandths(weights)
@@ -128,7 +128,7 @@ def test_thousandths_add_up_and_are_near(raw):
 
 
 @every_family
-def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(family, seen, tokenizer):
+def test_attention_of_every_piece_adds_up_over_visible_pieces(family, seen, tokenizer):
     _, attention, picture = seen(family)
     uses = {maps.use: maps for maps in picture.maps}
     with_self_attention = family in ("transformer", "window", "learned", "rotary")
@@ -149,7 +149,7 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
 
 
 @every_family
-def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
+def test_shown_translation_and_score_equal_those_of_the_translator(family, seen, tokenizer):
     model, _, picture = seen(family)
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, **PLAIN_SEARCH))
     (alone,) = translator.translate([SENTENCE])
@@ -161,7 +161,7 @@ def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
 
 
 @every_family
-def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
+def test_tree_scores_equal_forced_decoding(family, seen, tokenizer):
     model, _, picture = seen(family)
     search, engine = picture.search, TorchEngine([model])
     source = tokenizer.encode_source([SENTENCE])[0]
@@ -176,7 +176,7 @@ def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
 
 
 @every_family
-def test_the_tree_grows_from_what_was_kept(family, seen):
+def test_tree_nodes_continue_kept_hypotheses(family, seen):
     steps = seen(family)[2].search.steps
     for number, step in enumerate(steps):
         before = steps[number - 1] if number else []
@@ -191,14 +191,14 @@ def test_the_tree_grows_from_what_was_kept(family, seen):
                 assert node.log_prob <= before[node.parent].log_prob
 
 
-def test_greedy_search_is_a_line(tokenizer):
+def test_tree_of_greedy_search_is_a_line(tokenizer):
     model = model_of(tokenizer)
     found = attention_of(model, tokenizer, SENTENCE, replace(CONFIG, beam_size=1))
     assert found.search.path(found.search.complete[0]) == [step[0].token for step in found.search.steps[:-1]]
     assert [each.text for each in found.search.complete] == [found.translation.text]
 
 
-def test_positions_are_those_that_the_model_adds(seen):
+def test_shown_positions_equal_those_of_the_model(seen):
     for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0, "rotary": 0}.items():
         model, attention, picture = seen(family)
         assert len(picture.positions) == sides
@@ -221,7 +221,7 @@ def test_a_sentence_in_capitals_is_shown_as_the_model_reads_it(seen, tokenizer):
     assert attention_of(model_of(turkish), turkish, "IŞIK AÇIK", CONFIG, "tr").text == "ışık açık"
 
 
-def test_what_has_no_attention_is_refused(tokenizer):
+def test_models_without_attention_and_bad_texts_are_refused(tokenizer):
     with pytest.raises(UserError, match="has no attention to show"):
         attention_of(model_of(tokenizer, kind="bytenet"), tokenizer, SENTENCE, CONFIG)
     model = model_of(tokenizer, positions="learned", max_positions=6)
@@ -235,7 +235,7 @@ def test_what_has_no_attention_is_refused(tokenizer):
             attention_of(model, tokenizer, text, CONFIG)
 
 
-def test_what_other_threads_compute_is_not_recorded(seen):
+def test_recording_ignores_other_threads(seen):
     model = seen("transformer")[0]
     batch = make_batch([[5, 6]], [[7]])
     with recording() as record:
@@ -284,7 +284,7 @@ class Page(HTMLParser):
 
 
 @given(st.one_of(st.text(), st.sampled_from(EVIL)))
-def test_no_text_gets_out_of_its_place(seen, text):
+def test_hostile_text_never_becomes_markup(seen, text):
     picture = replace(seen("transformer")[2], source=text, translation=text)
     calm, page = Page(picture_page(seen("transformer")[2])), Page(picture_page(picture))
     assert page.tags == calm.tags
@@ -294,7 +294,7 @@ def test_no_text_gets_out_of_its_place(seen, text):
         assert page.inside["h1"][0].split() == text.split()
 
 
-def test_a_page_needs_nothing_from_outside_and_runs_only_its_own_script(seen):
+def test_page_is_self_contained_and_allows_only_its_own_script(seen):
     page = Page(picture_page(seen("transformer")[2]))
     assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
@@ -328,7 +328,7 @@ def folder(tokenizer: Tokenizer, seen, tmp_path_factory) -> Path:
     return place
 
 
-def test_the_command_writes_a_page_and_says_the_translation(folder, seen, tmp_path, capsys):
+def test_command_writes_a_page_and_prints_the_translation(folder, seen, tmp_path, capsys):
     status, _, said = run(capsys, "attention", folder, SENTENCE, "--out", tmp_path / "page.html")
     assert status == 0, said
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -370,7 +370,7 @@ def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, rec
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
-def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_path, capsys):
+def test_control_characters_are_drawn_as_symbols(folder, suffix, tmp_path, capsys):
     out = tmp_path / f"x.{suffix}"
     status, _, said = run(capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean")
     assert status == 0, said
@@ -390,7 +390,7 @@ def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_pa
         (["model.d_model=3"], "can't be set for a trained model"),
     ],
 )
-def test_mistakes_are_sentences(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
+def test_wrong_arguments_are_refused(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     status, _, said = run(capsys, "attention", folder, SENTENCE, *arguments)
     assert status == 2 and sentence in said
@@ -486,7 +486,7 @@ def test_the_tree_shows_the_path_to_the_translation(seen, browse):
     assert page.one(".ranking .won").text.startswith(picture.translation.strip()[:3])
 
 
-def test_a_cut_translation_is_said_to_be_cut(tokenizer, seen, browse):
+def test_page_marks_a_cut_translation(tokenizer, seen, browse):
     found = attention_of(seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0))
     for flags in [], ["cut"]:
         page = browse(replace(picture_of(seen("transformer")[0], found), flags=flags))

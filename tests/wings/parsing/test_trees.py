@@ -30,7 +30,7 @@ def parse(*lines: str) -> list[Tree]:
 
 
 @given(trees)
-def test_a_tree_is_what_its_text_says(tree):
+def test_parsed_trees_print_as_their_text(tree):
     assert parse(str(tree)) == [tree]
     assert parse(*str(tree).replace(" (", "\n(").split("\n")) == [tree], "on many lines"
 

@@ -686,7 +686,7 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return " ".join(error.split())
 
 
-def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
+def test_wrong_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
     assert "Name at least one model folder" in command(capsys)
     assert "nowhere" in command(capsys, tmp_path / "nowhere")
     for host in ("0.0.0.0", "::", "", "192.0.2.1"):
