@@ -1,7 +1,7 @@
 # make demo       train a small model on the phrasebook inside, translate, and write demo/report.html
-# make test       format, lint, types and the tests that take seconds
+# make test       lint, and the tests that take seconds
 # make test-all   the same with the tests that take minutes
-# make lint       format, lint and types only
+# make lint       format, style and types of the code, and faults of the documentation
 # make attack     damage files, kill commands, send hostile texts, documents and requests, fuzz all readers, and plant
 #                 faults in the source, for MINUTES=10 each
 # make audit      look up known vulnerabilities and licences of what is installed, and list it in build/sbom.json
@@ -37,6 +37,7 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --num-workers auto
+	$(BIN)/python tools/check_docs.py
 
 # Three workers also keep two cores busy, since tests wait for servers and pages; all share the compiled modules.
 pytest: .venv/installed-dev | lint

@@ -22,7 +22,7 @@ from transduce import cli
 from transduce.commands.options import options as print_options
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "transduce"
+SOURCE = ROOT / "src"
 FROM_ROOT = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # file of the repository -> page
 GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
@@ -57,9 +57,10 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def folders() -> list[str]:
-    """The folders of the package, each wing by itself; `wings.export` is one."""
-    places = sorted([*PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("wings/*/__init__.py")])
-    return [".".join(place.parent.relative_to(PACKAGE).parts) for place in places]
+    """The folders of the core, each wing, and the lab; `wings.export` is one."""
+    package = SOURCE / "transduce"
+    places = sorted([*package.glob("*/__init__.py"), *package.glob("wings/*/__init__.py")])
+    return [*(".".join(place.parent.relative_to(package).parts) for place in places), "lab"]
 
 
 def commands() -> str:
@@ -103,10 +104,11 @@ def _link(link: re.Match[str], source: str) -> str:
 
 def _api(folder: str) -> Iterator[str]:
     """A page for the modules of a folder of the package."""
-    yield f"---\nsearch:\n  boost: 0.2\n---\n\n# transduce.{folder}\n"
-    place = PACKAGE.joinpath(*folder.split("."))
+    name = "transduce_lab" if folder == "lab" else f"transduce.{folder}"
+    yield f"---\nsearch:\n  boost: 0.2\n---\n\n# {name}\n"
+    place = SOURCE.joinpath(*name.split("."))
     for path in sorted(place.glob("*.py") if folder == "wings" else place.rglob("*.py")):
-        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         if not module.endswith("__init__"):
             yield f"::: {module}\n    options: {{heading_level: 2, show_root_full_path: true}}\n"
 

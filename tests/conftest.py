@@ -3,7 +3,9 @@
 import gc
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -11,6 +13,9 @@ import torch
 
 from forked import load_languages_once, measure_quickly
 from transduce.evaluation import scores
+
+if TYPE_CHECKING:  # selenium may be missing
+    from selenium import webdriver
 
 if "TEST_GPU" not in os.environ:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # many tests compare bits with those of a CPU
@@ -39,3 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Collect no garbage among what is imported, which takes 3 % of the time."""
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["webdriver.Chrome"]:
+    """A Chromium for all tests of a module."""
+    from web_page import start_browser
+
+    browser = start_browser(tmp_path_factory.mktemp("downloads"))
+    yield browser
+    browser.quit()

@@ -121,7 +121,7 @@ def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):
     assert torch.allclose(grown[tokenizer.source.tags[">>de<<"]], old.mean(0)), "the old model had no tags"
 
 
-def test_the_old_corpus_is_repeated_and_validated(place, added, capsys):
+def test_old_pairs_are_trained_on_and_validated_too(place, added, capsys):
     old, new = open_prepared(place / "old" / "data"), open_prepared(added / "data")
     assert model_folder.read_config(added).data.directions == ("en-de", "en-fr", "fr-en")
     valid = by_direction(new.valid())
@@ -199,7 +199,7 @@ def test_a_resumed_training_has_the_same_weights(place, added):
     assert all(torch.equal(part[name], full[name]) for name in whole)
 
 
-def test_without_the_old_corpus_or_a_joint_vocabulary_nothing_is_added(place, tmp_path, capsys):
+def test_adding_a_language_needs_the_old_corpus_and_a_joint_vocabulary(place, tmp_path, capsys):
     shutil.copytree(place / "old", tmp_path / "old")
     shutil.rmtree(tmp_path / "old" / "data")
     files = [place / "new.en", place / "new.fr"]
@@ -314,7 +314,7 @@ def test_a_fine_tuning_is_resumed_without_its_model_and_reads_a_table_in_its_dir
     assert status == 0 and "Resuming at step 4 of 6" in said
 
 
-def test_corpora_of_other_languages_and_weights_of_prepared_ones_are_refused(place):
+def test_corpora_of_other_languages_and_weights_of_prepared_corpora_are_refused(place):
     from transduce.training.run import train as fit
 
     files = [str(place / f"new.{code}") for code in ("en", "fr")]
@@ -387,7 +387,7 @@ def test_a_prepared_corpus_without_tags_is_refused(place, added, capsys):
     assert status == 2 and "The model reads language tags" in said and "name text files instead" in said
 
 
-def test_a_prepared_corpus_replaces_no_language_unasked(place, tmp_path, capsys):
+def test_a_prepared_corpus_with_another_language_is_refused(place, tmp_path, capsys):
     data, files = tmp_path / "data", (place / "new.en", place / "new.fr")
     prepared = "prepare", "--train", *files, "--vocabulary", place / "old", "--out", data, "data.holdout=20"
     assert run(capsys, *prepared)[0] == 0
@@ -414,7 +414,7 @@ def test_an_average_keeps_the_scores_that_choose_routes(place, added, capsys):
     assert kept == known and metrics.get("routes") == before.get("routes")
 
 
-def test_files_of_the_old_corpus_are_known_by_other_names_of_their_path(place, monkeypatch, capsys):
+def test_relative_paths_of_old_corpus_files_are_recognised(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     more = ("--init", str(place / "old"), "--from", "en,de,fr", "--to", "en,de,fr")
     named = ["train", "--out", "again", "--train", "old.en", "old.de", "new.en", "new.fr", *more, *spelt(STEPS)]

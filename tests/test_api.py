@@ -42,7 +42,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> transduce.Result:
     return transduce.train(str(folder / "model"), train=files, source="ka", target="zu", options=SIZES)
 
 
-def test_the_names_exist_and_are_all_that_is_offered():
+def test_public_names_exist_and_no_others_are_exported():
     assert transduce.__all__ == sorted(set(transduce.__all__))
     for name in transduce.__all__:
         assert getattr(transduce, name).__name__ == name
@@ -60,7 +60,7 @@ def test_importing_loads_neither_torch_nor_numpy():
     assert found.stdout == "set()\n"
 
 
-def test_training_returns_what_it_left(result):
+def test_training_returns_folder_reason_and_metrics(result):
     assert isinstance(result, transduce.Result)
     assert (result.folder / "model.safetensors").is_file()
     assert result.reason == "steps" and result.metrics["training"]["steps"] == 20
@@ -133,7 +133,7 @@ def test_texts_may_come_from_iterators(result):
     assert translator.score(iter(sources), iter(targets)) == translator.score(sources, targets)
 
 
-def test_options_of_search_can_be_given_and_no_others(result):
+def test_only_decode_options_can_be_changed_on_loading(result):
     assert transduce.load(result.folder, {"decode.beam_size": 2}).config.beam_size == 2
     with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a trained model"):
         transduce.load(result.folder, {"model.d_model": 16})
@@ -150,7 +150,7 @@ def test_several_folders_are_an_ensemble(result):
     assert found == pytest.approx(alone, abs=1e-4)
 
 
-def test_training_takes_what_the_command_takes(tmp_path):
+def test_train_function_takes_the_options_of_the_command(tmp_path):
     english, german, french = (tmp_path / f"train.{code}" for code in ("en", "de", "fr"))
     lines = reverse_texts(120, seed=5)
     for file, texts in zip((english, german, french), (*lines, lines[0]), strict=True):

@@ -254,7 +254,7 @@ def test_imports_point_down() -> None:
     assert complaints(SOURCE) == []
 
 
-def test_there_are_no_cycles() -> None:
+def test_imports_have_no_cycles() -> None:
     assert cycle(SOURCE) == []
 
 
@@ -295,7 +295,7 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_tidy_house_is_accepted(house: Path) -> None:
+def test_imports_that_follow_the_rules_are_accepted(house: Path) -> None:
     assert complaints(house) == []
     assert cycle(house) == []
     found = {(each.importer, each.target) for each in imports(house) if each.ours}

@@ -14,7 +14,7 @@ SLOW = dict.fromkeys(("damage", "kills", "texts", "server"), ("--minutes", "0.2"
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
-def test_an_attack_finds_no_defect(name: str) -> None:
+def test_attacks_find_no_defect(name: str) -> None:
     if name == "kills" and not shutil.which("strace"):
         pytest.skip("it needs strace")
     command = [sys.executable, f"benchmarks/attack/{name}.py", *(QUICK | SLOW)[name]]

@@ -26,7 +26,7 @@ SLOW = ("Add an engine", "Add an option")  # they train a model
 @pytest.mark.parametrize(
     "title", [pytest.param(title, marks=[pytest.mark.slow] if title in SLOW else []) for title in SECTIONS]
 )
-def test_an_example(title: str, tmp_path: Path) -> None:
+def test_example_works_in_a_copy_of_the_package(title: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     lines, tests = 0, []
     for language, block in SECTIONS[title]:

@@ -26,7 +26,7 @@ LARGE: dict[str, tuple[str, Callable[[], str]]] = {  # what once took quadratic 
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_an_input_gives_a_value_or_a_sentence(name: str) -> None:
+def test_kept_inputs_give_a_value_or_an_error_message(name: str) -> None:
     with contextlib.suppress(UserError):
         TARGETS[Path(name).parts[0]]((INPUTS / name).read_bytes())
 
@@ -37,7 +37,7 @@ def test_every_target_has_inputs() -> None:
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_time_grows_in_proportion_to_the_input(name: str) -> None:
+def test_time_grows_linearly_with_the_input(name: str) -> None:
     target, make = LARGE[name]
     with contextlib.suppress(UserError):
         TARGETS[target](make().encode())

@@ -436,7 +436,7 @@ def test_the_temperature_decides_how_often_a_small_corpus_is_read(place, tmp_pat
 # -- training and translation -----------------------------------------------------------------------------
 
 
-def test_it_learns_every_direction(model, place):
+def test_model_learns_every_direction(model, place):
     translator, known = transduce.load(model, engine="torch"), texts(400, 0)
     for name in DIRECTIONS:
         source, target = name.split("-")
@@ -459,7 +459,7 @@ def test_the_metrics_have_scores_of_each_direction(model, capsys):
     assert "--from en --to de" in card and "target='de'" in card
 
 
-def test_an_answer_does_not_depend_on_the_engine_or_on_other_directions(model, place):
+def test_translation_depends_on_neither_engine_nor_other_directions(model, place):
     english = (place / "test.en").read_text().splitlines()
     alone = transduce.load(model, engine="torch", source="en", target="fr").translate(english)
     chosen = transduce.load(model, engine="torch")
@@ -504,7 +504,7 @@ def test_a_direction_must_be_named(model, capsys, tmp_path):
     assert not status and said.strip()
 
 
-def test_a_translator_says_what_it_is(model):
+def test_translator_repr_shows_directions_engine_and_beam(model):
     translator = transduce.load(model, engine="torch")
     assert (
         repr(translator) == f"<Translator: {', '.join(model_folder.read_config(model).data.directions)}, torch, beam 4>"
@@ -553,7 +553,7 @@ def test_two_multilingual_models_are_compared_in_one_direction(model, place, cap
     assert [each["p_value"] for each in found["scores"]] == [None] * 3, "too few sentences"
 
 
-def test_an_interruption_changes_nothing(place, tmp_path):
+def test_interruption_changes_no_result(place, tmp_path):
     from transduce.training.run import train
 
     corpora = {

@@ -62,11 +62,11 @@ def test_two_builds_have_the_same_bytes(wheel, tmp_path):
     assert build(tmp_path).read_bytes() == wheel.read_bytes()
 
 
-def test_it_runs(installed):
+def test_installed_wheel_trains_and_translates(installed):
     assert transduce(installed, "--version").split()[0] == "transduce"
 
 
-def test_its_recipes_are_found(installed):
+def test_installed_wheel_has_the_recipes(installed):
     names = sorted(path.name for path in (ROOT / "src/transduce/recipes").glob("*.toml"))
     code = (
         "import sys; from transduce.commands.recipes import read_text; from transduce.config.parse import read_recipe; "
@@ -75,27 +75,27 @@ def test_its_recipes_are_found(installed):
     assert names and python(installed, code, *names).split() == names
 
 
-def test_its_table_of_corpora_is_found(installed):
+def test_installed_wheel_has_the_table_of_corpora(installed):
     assert "multi30k" in transduce(installed, "fetch")
 
 
-def test_its_phrasebook_is_there(installed):
+def test_installed_wheel_has_the_phrasebook(installed):
     code = "from transduce.wings.phrasebook.examples import examples; "
     code += "print([len(list(examples(part, 9))) for part in ('train', 'valid', 'test')])"
     assert python(installed, code).strip() == "[9, 9, 9]"
 
 
-def test_its_drawing_is_there(installed):
+def test_installed_wheel_has_the_attention_drawing(installed):
     assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/wings/inspection").iterdir()}
 
 
-def test_its_web_page_is_whole(installed):
+def test_installed_wheel_has_the_whole_web_page(installed):
     page = Path("transduce/wings/serving/page")
     found, wanted = ({file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src"))
     assert found == wanted and "index.html" in found
 
 
-def test_it_serves(installed, tmp_path):
+def test_installed_wheel_serves(installed, tmp_path):
     command = ("serve", str(make_model(tmp_path / "model", {})), "--port", "0")
     log, code = tmp_path / "log", "from transduce.cli import main; main()"
     with log.open("wb") as file, subprocess.Popen(**program(installed, code, *command), stderr=file) as process:

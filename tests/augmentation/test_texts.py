@@ -59,5 +59,5 @@ def test_only_a_marker_changes_the_target(source, target, seed):
     assert kept == target or (kept.endswith(target) and changed.endswith(source))
 
 
-def test_shares():
+def test_shares_of_changes_add_up_to_14_percent():
     assert 0 < sum(share for share, _ in CHANGES) == pytest.approx(0.14)

@@ -207,7 +207,9 @@ def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureF
     assert imitate == [(None, (), "-", 4, ()), (stdin, (), "m", 4, (), True), (stdin, (), "m", 4, ())]
 
 
-def test_what_sets_no_option_is_no_assignment(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_and_arguments_after_dashes_are_no_assignments(
+    imitate: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
     run(capsys, "imitate", "--out", "train.steps=9", "x=5")  # a value, and no name of an option
     run(capsys, "imitate", "--out", "m", "--", "train.steps=9")
     assert imitate == [(Path("x=5"), (), "train.steps=9", 4, ()), (Path("train.steps=9"), (), "m", 4, ())]
@@ -220,7 +222,7 @@ def test_what_sets_no_option_is_no_assignment(imitate: list[object], capsys: pyt
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_how_a_command_ends(
+def test_errors_give_a_message_and_a_status(
     error: BaseException, status: int, text: str, fail: list[BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fail.append(error)
@@ -233,7 +235,7 @@ def test_our_own_mistakes_keep_their_traceback(fail: list[BaseException]) -> Non
         cli.main(["fail"])
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_closed_output_pipe_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as output:
@@ -272,7 +274,7 @@ def test_help_needs_no_wide_terminal(columns: str) -> None:
     assert max(map(len, run.stdout.splitlines())) == 20
 
 
-def test_what_the_encoding_of_the_output_lacks_is_escaped() -> None:
+def test_unencodable_characters_are_escaped() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "transduce", "train", "--help"]
     assert b"\\u2026" in subprocess.run(command, capture_output=True, env=environment, check=True).stdout

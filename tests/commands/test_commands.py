@@ -186,7 +186,7 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     assert f"{first / 'preparation.json'} is damaged; prepare the corpus again." in said
 
 
-def test_what_the_held_out_part_costs_is_said(tmp_path, capsys):
+def test_prepare_reports_pairs_left_out_for_held_out_sentences(tmp_path, capsys):
     # Every source has two translations: whichever pair is held out, the other must go, too.
     words = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]
     pairs = [f"{word} {word}\t{word}{end}\n" for word in words for end in "xy"]
@@ -269,7 +269,7 @@ def test_a_student_of_several_directions_is_refused(place, tmp_path, capsys):
     assert status == 2 and "these languages have several: " in said and not (tmp_path / "data").exists()
 
 
-def test_a_distillation_goes_on_where_it_was_interrupted(place, tmp_path, monkeypatch):
+def test_interrupted_distillation_resumes(place, tmp_path, monkeypatch):
     monkeypatch.setattr("transduce.wings.synthetic.translations.CHUNK_LINES", 50)
     data = configure({"data.corpora": [{"files": [str(place / "train.tsv")]}]}).data
     asked: list[str] = []
@@ -424,7 +424,7 @@ def test_an_output_that_links_to_itself_is_refused(place, tmp_path, capsys):
     assert status == 2 and "loop is a symbolic link to itself; remove it (--output)." in said
 
 
-def test_json_tells_all_of_a_translation(place, capsys):
+def test_json_has_every_field_of_a_translation(place, capsys):
     input = ["--input", place / "test.src"]
     found = output(capsys, "translate", place / "one", *input, "--json", "--beam-size", 3, "--length-penalty", 1)
     rows = [json.loads(line) for line in found.split("\n")[:-1]]
@@ -436,7 +436,7 @@ def test_json_tells_all_of_a_translation(place, capsys):
         assert row["alternatives"] == [] and row["flags"] == list(translation.flags)
 
 
-def test_what_is_cut_off_is_said_and_flagged(place, capsys):
+def test_cut_translations_are_reported_and_flagged(place, capsys):
     command = ["translate", place / "one", "--input", place / "test.src", "decode.max_extra_tokens=0"]
     status, found, said = run(capsys, *command, "--json")
     flags = [json.loads(line)["flags"] for line in found.split("\n")[:-1]]
@@ -501,7 +501,7 @@ def test_a_test_text_that_the_model_can_not_read_does_not_cost_the_training(plac
     assert "test" not in model_folder.read_metrics(tmp_path / "out")
 
 
-def test_how_far_a_long_translation_is_stands_on_standard_error(place, capsys, monkeypatch):
+def test_progress_of_a_long_translation_goes_to_standard_error(place, capsys, monkeypatch):
     command = ["translate", place / "one", "--input", place / "test.src"]
     expected = output(capsys, *command)
     monkeypatch.setattr("transduce.system.console.SECONDS_BETWEEN_LINES", -1.0)
@@ -558,7 +558,7 @@ def test_links_stay_links_and_devices_stay_devices(tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"real.txt", "link.txt", "pipe"}
 
 
-def test_two_at_once_don_t_write_into_each_other_s_file(tmp_path):
+def test_two_writers_do_not_mix_their_output(tmp_path):
     def lines() -> Iterator[str]:
         yield "first"
         write_lines(tmp_path / "out.txt", ["second"] * 3)
@@ -766,7 +766,7 @@ def test_the_tokenisation_follows_the_target_language(place, tmp_path, capsys):
     assert "|tok:zh|" in output(capsys, "evaluate", "--hypothesis", reference, "--against", reference, named)
 
 
-def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp_path, capsys, monkeypatch):
+def test_impossible_measurements_are_refused_before_translating(place, tmp_path, capsys, monkeypatch):
     make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
     (tmp_path / "long").write_text("a b c " * 9 + "\n")
     (tmp_path / "source").write_text("a b\n")
@@ -782,7 +782,7 @@ def test_what_can_t_be_measured_is_told_before_anything_is_translated(place, tmp
         assert status == 2 and sentence in said
 
 
-def test_json_of_nothing_measurable_is_json(place, tmp_path, capsys):
+def test_json_without_measurements_is_valid(place, tmp_path, capsys):
     (tmp_path / "blank").write_text("\n\n")
     text = output(capsys, "evaluate", place / "one", tmp_path / "blank", tmp_path / "blank", "--json")
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
@@ -850,7 +850,7 @@ def test_info_of_a_finished_training(place, capsys):
     assert found["metrics"] == json.loads((place / "one/metrics.json").read_text())
 
 
-def test_info_of_a_training_that_goes_on(place, tmp_path, capsys):
+def test_info_of_a_running_training(place, tmp_path, capsys):
     shutil.copytree(place / "one", tmp_path / "run")
     (tmp_path / "run/manifest.json").unlink()
     printed = output(capsys, "info", tmp_path / "run")
@@ -967,7 +967,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 
-def test_a_file_that_is_not_there_is_told_before_a_model_is_loaded(place, capsys):
+def test_missing_input_is_reported_before_loading_a_model(place, capsys):
     _, _, said = run(capsys, "translate", place / "one", "--input", place / "test.scr")
     assert said == f"transduce: {place}/test.scr does not exist. Did you mean {place}/test.src?\n"
     _, _, said = run(capsys, "translate", place / "one", "--input", place)

@@ -97,12 +97,12 @@ def configurations(draw: st.DrawFn) -> RunConfig:
 
 
 @given(configurations())
-def test_what_is_written_is_read_again(run: RunConfig) -> None:
+def test_configuration_survives_writing_and_reading(run: RunConfig) -> None:
     assert configure(read_recipe(to_toml(run), "config.toml")) == run
 
 
 @given(configurations(), configurations())
-def test_differences_lead_from_the_one_to_the_other(old: RunConfig, new: RunConfig) -> None:
+def test_differences_applied_to_the_old_give_the_new_configuration(old: RunConfig, new: RunConfig) -> None:
     changed = differences(old, new)
     assert all(was != now for was, now in changed.values())
     given_now = {name: now for name, (_, now) in changed.items()}
@@ -185,7 +185,7 @@ def test_an_unknown_option_names_the_nearest(name: str, nearest: str) -> None:
         parse_assignments([f"{name}=1"])
 
 
-def test_a_name_like_no_other_leads_to_the_list() -> None:
+def test_unlike_option_names_point_to_the_list_of_options() -> None:
     with pytest.raises(UserError, match=r"'zzz'; `transduce options` lists all options\."):
         parse_assignments(["zzz=1"])
 
@@ -256,7 +256,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"data.corpora": [{"files": "a"}]}, "data.corpora.files must be a list, not 'a'"),
     ],
 )
-def test_values_that_no_run_can_have_are_refused(options: dict[str, Any], words: str) -> None:
+def test_impossible_values_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         configure(options)
 

@@ -13,7 +13,7 @@ NUMBERS = st.dictionaries(
 
 
 @given(NUMBERS, NUMBERS, NUMBERS, NUMBERS)
-def test_values_are_those_of_layers_and_each_names_its_layer(table, recipe, line, trial) -> None:
+def test_each_value_comes_from_the_highest_layer_and_names_it(table, recipe, line, trial) -> None:
     settings = (
         Settings(RECIPE, recipe).updated(Settings(COMMAND_LINE, line)).under(FROM_SIZES, table).over(TRIAL, trial)
     )
@@ -27,7 +27,7 @@ def test_values_are_those_of_layers_and_each_names_its_layer(table, recipe, line
         assert all(layers[layer].get(name, value) == value for layer in higher), "no layer above it says otherwise"
 
 
-def test_only_what_the_user_says_is_chosen() -> None:
+def test_only_user_settings_count_as_chosen() -> None:
     settings = Settings(COMMAND_LINE, {"train.steps": 100_000}).under(FROM_SIZES, {"train.steps": 5, "train.warmup": 2})
     assert settings["train.steps"] == 100_000 and settings.is_chosen("train.steps"), "also a value that is the default"
     assert not settings.is_chosen("train.warmup") and not settings.is_chosen("train.seed")

@@ -35,7 +35,7 @@ def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
 
 
 @given(st.integers(1, 10**9), st.integers(1, 100_000))
-def test_what_is_chosen_is_a_configuration(pairs, updates):
+def test_chosen_sizes_are_a_valid_configuration(pairs, updates):
     config = configure(model_options(pairs), training_options(pairs, updates, 512))
     assert config.train.steps >= config.train.warmup >= 1
 

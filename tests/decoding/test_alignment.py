@@ -112,7 +112,7 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
 
 
 @given(data=st.data())
-def test_so_do_those_of_whatever_a_model_writes(tokenizer, data):
+def test_spans_of_any_token_ids_tile_their_text(tokenizer, data):
     size = tokenizer.target.size
     ids = data.draw(st.lists(st.one_of(st.integers(0, size - 1), st.integers(0, min(size - 1, 262))), max_size=24))
     spans = tokenizer.target.spans(ids)
@@ -164,7 +164,7 @@ def test_words_by_hand(text, expected):
     assert [text[begin:end] for begin, end in words(text, ())] == expected
 
 
-def test_where_there_are_no_spaces_a_word_is_a_piece():
+def test_words_without_spaces_are_pieces():
     text = "漢字かなABC語。"
     spans = [(0, 2), (2, 4), (4, 7), (7, 8), (8, 9)]
     assert [text[b:e] for b, e in words(text, starts(spans))] == ["漢字", "かな", "ABC", "語", "。"]
@@ -227,7 +227,7 @@ def pairs_of(tokenizer: Tokenizer, count: int) -> tuple[list[list[int]], list[li
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_ctranslate2_looks_where_we_look(bpe, tmp_path, norm, layer):
+def test_ctranslate2_attention_equals_torch(bpe, tmp_path, norm, layer):
     config = model_config(bpe, norm=norm)
     model = lively(config)
     convert(model, config, tmp_path, "float32", layer)
@@ -240,7 +240,7 @@ def test_ctranslate2_looks_where_we_look(bpe, tmp_path, norm, layer):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_rows_don_t_depend_on_their_batch_and_8_bits_are_near(bpe):
+def test_attention_does_not_depend_on_the_batch_and_8_bits_are_near(bpe):
     model = lively(model_config(bpe))
     engine, small = TorchEngine([model]), TorchEngine([quantise(copy.deepcopy(model))])
     sources, targets = pairs_of(bpe, 8)
@@ -251,7 +251,7 @@ def test_rows_don_t_depend_on_their_batch_and_8_bits_are_near(bpe):
     assert max(np.abs(a - b).mean() for a, b in zip(rounded, together, strict=True)) < 0.1
 
 
-def test_an_ensemble_s_is_the_mean_each_of_its_own_layer(bpe):
+def test_ensemble_attention_is_the_mean_over_each_model_s_layer(bpe):
     models = [lively(model_config(bpe), seed=seed) for seed in (1, 2)]
     sources, targets = pairs_of(bpe, 5)
     both = TorchEngine(models, layers=lambda: [0, 2]).attention(sources, targets)
@@ -263,7 +263,7 @@ def test_an_ensemble_s_is_the_mean_each_of_its_own_layer(bpe):
         np.testing.assert_allclose(mean, (one + other) / 2, atol=1e-6)
 
 
-def test_threads_don_t_see_each_other_s(bpe):
+def test_threads_do_not_share_recorded_attention(bpe):
     translator = Translator(TorchEngine([lively(model_config(bpe))]), bpe, CONFIG)
     texts = [each.english for each in EXAMPLES[:3]]
     expected, found = translator.translate(texts, align=True), {}
@@ -327,7 +327,7 @@ def test_long_pairs_do_not_choose_the_layer():
     assert piece_links(Looking(1), [short, long, short], [short, short, long]) == expected
 
 
-def test_where_the_layer_is_kept(bpe, tmp_path):
+def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):
     config = model_config(bpe)
     model, run = lively(config), RunConfig(model=config)
 
@@ -369,7 +369,7 @@ def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys
 
 
 @pytest.mark.parametrize("kind", families())
-def test_what_is_attended_to_is_a_distribution_over_the_source(bpe, kind):
+def test_attention_rows_are_distributions_over_the_source(bpe, kind):
     sources, targets = pairs_of(bpe, 5)
     layers = source_attention(lively(model_config(bpe, kind=kind)), make_batch(sources, targets))
     assert bool(layers) == (kind != "bytenet")

@@ -125,7 +125,7 @@ def test_losses_that_would_need_heads_are_refused(options):
         (GREEDY, SMALL, 2, "one model"),
     ],
 )
-def test_what_has_no_blocks_is_refused(decode, model, folders, why, tmp_path):
+def test_models_without_blocks_are_refused(decode, model, folders, why, tmp_path):
     config = RunConfig(model=model, decode=decode)
     refusal = open_engine(ModelToOpen([tmp_path] * folders, [], config, None))
     assert isinstance(refusal, Refusal) and why in refusal.reason

@@ -35,7 +35,7 @@ def lengths():
         ("", ""),
     ],
 )
-def test_the_form_with_the_fewest_tokens(lengths, text, read):
+def test_readable_form_has_the_fewest_tokens(lengths, text, read):
     assert readable([text], lengths) == [read]
 
 

@@ -395,7 +395,7 @@ def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translatio
         ("Ein Tier läuft. Pudel.", "Pudel", "Hund", False),
     ],
 )
-def test_a_term_beside_its_rival_was_only_added(text, term, rival, added):
+def test_term_beside_its_rival_counts_as_added(text, term, rival, added):
     assert is_added(text, "Ein Hund läuft.", term, rival) == added
 
 
@@ -408,7 +408,7 @@ def test_the_spelling_of_a_rival_is_forbidden_unless_a_term_begins_with_it(token
     )
 
 
-def test_what_the_best_translation_holds_anyway_changes_nothing(model, tokenizer):
+def test_terms_in_the_best_translation_change_nothing(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
     for text, plain in zip(TEXTS, translator.translate(TEXTS), strict=True):
         words = [word for word in plain.text.split() if contains(plain.text, word)]
@@ -417,7 +417,7 @@ def test_what_the_best_translation_holds_anyway_changes_nothing(model, tokenizer
             assert (found.text, found.tokens) == (plain.text, plain.tokens)
 
 
-def test_links_and_ensembles_go_with_terms(model, config, tokenizer):
+def test_terms_work_with_links_and_ensembles(model, config, tokenizer):
     other = build(replace(config, d_model=16), seed=3)
     translator = Translator(TorchEngine([model, other]), tokenizer, CONFIG)
     [found] = translator.translate(["The dog sleeps."], glossary=TERMS, align=True)
@@ -431,7 +431,7 @@ def test_a_text_with_too_little_room_is_named(model, tokenizer):
         translator.translate(["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")])
 
 
-def test_an_engine_that_knows_no_terms_says_so_and_ours_helps(model, config, tokenizer, tmp_path):
+def test_engine_without_constraints_falls_back_to_torch(model, config, tokenizer, tmp_path):
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     alone = Translator(engine, tokenizer, CONFIG)

@@ -47,7 +47,7 @@ def served(model: Path, texts: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("sentences", [slow(False), True], ids=["one sentence", "several sentences"])
-def test_four_doors_give_the_same_translations(sentences, model, tmp_path, capsys):
+def test_command_library_server_and_documents_translate_alike(sentences, model, tmp_path, capsys):
     """Texts of several sentences are split by the command line and in Python if asked for, elsewhere always."""
     texts = [f"{text}. {text}?" for text in TEXTS] if sentences else TEXTS
     in_python = [each.text for each in load(model, engine="torch").translate(texts, sentences=sentences)]

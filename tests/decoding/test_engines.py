@@ -80,7 +80,7 @@ def search(engine: Engine, sources: list[list[int]], limit: int, **options: floa
 
 
 @given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 12))
-def test_requests_keep_all_threads_of_our_own_search_busy(total, max_tokens, beam_size, threads):
+def test_requests_keep_all_threads_of_the_torch_engine_busy(total, max_tokens, beam_size, threads):
     """The fewest rounds in which every thread has a request of at most max_tokens."""
     engine, config = TorchEngine([build(SMALL)]), DecodeConfig(beam_size=beam_size, max_tokens=max_tokens)
     with patch("torch.get_num_threads", lambda: threads):
@@ -91,7 +91,7 @@ def test_requests_keep_all_threads_of_our_own_search_busy(total, max_tokens, bea
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_converted_model_is_the_same_model(kind, tmp_path):
+def test_converted_model_scores_and_translates_alike(kind, tmp_path):
     model = lively(KINDS[kind])
     ours, theirs = TorchEngine([model]), converted(model, KINDS[kind], tmp_path)
     targets = [source[::-1] for source in SOURCES]
@@ -115,7 +115,7 @@ CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
 """
 
 
-def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
+def test_features_are_read_from_the_first_processor(tmp_path):
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
     assert "avx2" in features(tmp_path / "cpuinfo")
     assert "avx512f" not in features(tmp_path / "cpuinfo")
@@ -123,7 +123,7 @@ def test_what_a_processor_can_do_is_that_of_the_first(tmp_path):
 
 
 @pytest.mark.skipif(not features() >= AVX512, reason="no AVX-512")
-def test_it_has_the_widest_registers_unless_told_otherwise(tmp_path):
+def test_ctranslate2_uses_avx512_unless_the_user_says_otherwise(tmp_path):
     converted(lively(SMALL), SMALL, tmp_path)
     others = {name: value for name, value in os.environ.items() if not name.startswith("CT2")}
     command = [sys.executable, "-c", OPEN.format(folder=str(tmp_path))]
@@ -142,7 +142,7 @@ print(int8.open_engine(ModelToOpen([], [], RunConfig(), None, required=True)).re
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="other processors have other instructions")
-def test_it_refuses_processors_whose_8_bit_products_overflow():
+def test_ctranslate2_refuses_processors_whose_8_bit_products_overflow():
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     said = subprocess.run([sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True)
     slow = "8-bit products are no faster than 32-bit products on this processor\n"  # oneDNN makes them on Intel's alone
@@ -200,7 +200,7 @@ def test_every_family_in_8_bits_is_nearly_the_same_model(family):
     assert search(rounded, SOURCES, 12, beam_size=2)
 
 
-def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):
+def test_ctranslate2_positions_equal_the_sinusoids(tmp_path):
     model = lively(SMALL)
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     long = torch.randint(4, 40, (700,), generator=GENERATOR).tolist()
@@ -209,7 +209,7 @@ def test_positions_are_those_of_the_paper_as_far_as_it_knows_them(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4])
-def test_what_reaches_the_limit_is_made_to_end_and_scored_as_such(limit, tmp_path):
+def test_translations_at_the_length_limit_are_scored_with_an_end(limit, tmp_path):
     model = lively(SMALL)
     model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
@@ -219,7 +219,7 @@ def test_what_reaches_the_limit_is_made_to_end_and_scored_as_such(limit, tmp_pat
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_engine_repeats_what_is_forbidden(size, tmp_path):
+def test_no_engine_repeats_forbidden_ngrams(size, tmp_path):
     model = lively(SMALL)
     model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
@@ -323,7 +323,7 @@ def test_a_gpu_counts_only_if_our_own_search_can_use_it(monkeypatch):
         assert opening.has_gpu() == usable
 
 
-def test_held_out_pairs_lie_in_the_prepared_corpus_too_unless_another_one_has_its_place(trained, tmp_path):
+def test_held_out_pairs_come_from_the_prepared_corpus_if_it_is_unchanged(trained, tmp_path):
     prepared = Path(shutil.copytree(trained / "data", tmp_path / "prepared"))
     model = load(trained)._replace(folder=tmp_path)
     corpus = CorpusConfig(files=(str(prepared),))
@@ -338,7 +338,7 @@ def test_held_out_pairs_lie_in_the_prepared_corpus_too_unless_another_one_has_it
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd):
+def test_shortlist_restricts_the_output_and_has_its_own_cache(trained, cache, monkeypatch, capfd):
     sources = reverse_texts(40, seed=3)[0]
     free = transduce.load(trained, engine="ctranslate2")
     monkeypatch.setattr(shortlist, "COMMON_PIECES", 20)
@@ -354,7 +354,7 @@ def test_a_shortlist_is_obeyed_and_kept_apart(trained, cache, monkeypatch, capfd
 
 
 @pytest.mark.usefixtures("cache")
-def test_where_there_is_no_shortlist_our_own_search_chooses_from_all(trained, tmp_path, capfd):
+def test_model_without_a_shortlist_uses_torch(trained, tmp_path, capfd):
     shutil.copytree(trained, tmp_path / "model", ignore=shutil.ignore_patterns("data"))
     options = {"decode.shortlist": True}
     assert transduce.load(tmp_path / "model", options).engine.name == "torch"
@@ -463,7 +463,7 @@ def test_an_engine_that_translates_worse_is_not_used(fault, trained, cache, monk
     assert choice(trained, describe(trained).config).startswith("torch, since CTranslate2 is worse: ")
 
 
-def test_one_loop_does_not_condemn_an_engine(trained):
+def test_single_loop_does_not_reject_an_engine(trained):
     own = transduce.load(trained, engine="torch")
     sources, targets = reverse_texts(20, seed=4)
     sentences = Sentences(sources, own.tokenizer.encode_source(sources), list(range(20)))
@@ -500,7 +500,7 @@ def test_how_much_worse_an_engine_may_be(loops, score, chrf, is_good):
     assert Check(100, loops, 90, score, chrf).is_good() == is_good
 
 
-def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_path, monkeypatch, capfd):
+def test_unwritable_cache_builds_the_engine_only_on_request(trained, tmp_path, monkeypatch, capfd):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert transduce.load(trained).engine.name == "torch"
@@ -511,7 +511,7 @@ def test_where_nothing_can_be_kept_it_is_made_for_those_who_ask(trained, tmp_pat
 
 
 @pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), UserError("no home")])
-def test_what_goes_wrong_in_making_it_keeps_no_model_from_translating(error, trained, cache, monkeypatch, capfd):
+def test_failed_engine_build_falls_back_to_torch(error, trained, cache, monkeypatch, capfd):
     monkeypatch.setattr(building, "build_in_cache", lambda *_: (_ for _ in ()).throw(error))
     assert transduce.load(trained).engine.name == "torch"
     assert f"it can't be built: {error}" in capfd.readouterr().err
@@ -542,20 +542,20 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
     assert transduce.load(trained).engine.name == "CTranslate2, float32"
 
 
-def test_an_engine_that_nothing_was_compared_for_is_not_used(trained):
+def test_uncompared_engine_is_not_used(trained):
     for references in ([], None):
         check = building.compare(transduce.load(trained, engine="torch"), Sentences([], [], []), [], [], references)
         assert check.sentences == 0 and not check.is_good()
 
 
-def test_who_was_first_is_believed(trained, cache):
+def test_engine_built_first_is_kept(trained, cache):
     transduce.load(trained)
     [kept] = cache.iterdir()
     assert building.build_in_cache(trained, describe(trained).config, kept, 1) == ct2_engine.read_compute_type(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
 
 
-def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(trained, cache):
+def test_leftovers_of_killed_builds_are_removed_and_running_builds_kept(trained, cache):
     for name in (".abc.aside-1", ".abc.aside-2"):
         (cache / name).mkdir(parents=True)
         (cache / name / "model.bin").touch()
@@ -578,13 +578,13 @@ def test_what_killed_processes_left_is_removed_and_what_others_are_making_stays(
         ({"d_k": 3}, r"it does not support model\.d_k = 3"),
     ],
 )
-def test_models_that_it_does_not_know_are_refused_by_option(changed, why):
+def test_unsupported_models_are_refused_with_their_option(changed, why):
     config = RunConfig(model=with_options(SMALL, **changed))
     refusal = refuse_config("ctranslate2", config)
     assert refusal and re.fullmatch(why, refusal.reason)
 
 
-def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatch):
+def test_ensembles_and_gpus_use_torch(trained, cache, monkeypatch):
     assert transduce.load([trained, trained]).engine.name == "torch"
     with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it is for one model, not an ensemble"):
         transduce.load([trained, trained], engine="ctranslate2")
@@ -595,7 +595,7 @@ def test_an_ensemble_and_a_gpu_keep_to_our_own_search(trained, cache, monkeypatc
 
 
 @pytest.mark.usefixtures("cache")
-def test_without_the_package_our_own_search_is_used(trained, monkeypatch):
+def test_missing_ctranslate2_falls_back_to_torch(trained, monkeypatch):
     monkeypatch.setattr(opening, "find_spec", lambda _: None)
     assert transduce.load(trained).engine.name == "torch"
     with pytest.raises(UserError, match=r"pip install 'transduce\[fast\]'"):

@@ -29,13 +29,13 @@ def test_without_equal_tokens_there_is_none(tokens):
 
 @pytest.mark.parametrize("size", range(1, 9))
 @given(times=counts)
-def test_a_loop(size, times):
+def test_loops_are_found(size, times):
     assert is_loop(WORDS, [*WORDS[:3], *WORDS[3 : 3 + size] * times])
     assert is_loop(WORDS, WORDS[3 : 3 + size] * 2) == (size >= LONG_PERIOD)
 
 
 @given(unit=st.lists(st.integers(), min_size=1, max_size=6, unique=True), times=counts, more=st.integers(-1, 1))
-def test_the_source_repeats_itself_too(unit, times, more):
+def test_repetitions_of_the_source_are_no_loop(unit, times, more):
     assume(times + more > 1)
     assert not is_loop(unit * times, unit * (times + more))
 
@@ -63,5 +63,5 @@ def test_a_loop_that_is_shorter_than_what_the_source_repeats(size, times):
         ("", "", False),
     ],
 )
-def test_a_copy_of_the_source(source, target, is_it):
+def test_copies_of_the_source_are_recognised(source, target, is_it):
     assert is_copy(source, target) is is_it

@@ -90,13 +90,13 @@ def test_batch_equals_single(norm, beam_size):
     same(together, alone)
 
 
-def test_more_padding_changes_nothing():
+def test_additional_padding_changes_nothing():
     model, src = tiny(), source_tensor(SOURCES)
     padded = torch.nn.functional.pad(src, (0, 3), value=PAD)
     same(beam_search(ModelStepper([model], padded), [6, 6, 6]), beam_search(ModelStepper([model], src), [6, 6, 6]))
 
 
-def test_an_ensemble_of_twins_is_the_model():
+def test_ensemble_of_equal_models_equals_the_model():
     model = tiny()
     same(beam_search(stepper(model, model, model), [7, 5, 3]), beam_search(stepper(model), [7, 5, 3]))
 
@@ -147,6 +147,7 @@ def test_stopping_early_changes_nothing(alpha, monkeypatch):
         return beam_search(step, [9, 6, 4], beam_size=3, length_penalty=alpha, n_best=n_best)
 
     early = {(seed, n_best): search(seed, n_best) for seed in range(5) for n_best in (1, 3)}
+    # Private, since no option switches the rule off that is tested here.
     monkeypatch.setattr(beam, "_done", lambda beam, length, *_: beam.limits < length)
     for (seed, n_best), found in early.items():
         same(found, [hypotheses[:n_best] for hypotheses in search(seed, 3)])
@@ -196,7 +197,7 @@ def test_the_length_penalty_by_hand():
     ]
 
 
-def test_what_ends_leaves_its_place_to_others():
+def test_finished_sentences_free_their_batch_slot():
     ending = {EOS: 0.6, C: 0.4}
     table = Table({BOS: {A: 0.5, B: 0.45}, A: ending, B: ending, C: {EOS: 1.0}}, 7)
     found = beam_search(table, [2], beam_size=2, length_penalty=4.0)  # at the second step both of the best are ends
@@ -214,7 +215,7 @@ def test_greedy_search_takes_the_first_end_whatever_the_length_penalty():
     assert texts(beam_search(table, [5], beam_size=2, length_penalty=4.0)) == [[[A], []]]
 
 
-def test_a_longer_translation_is_waited_for_while_it_can_win():
+def test_search_continues_while_a_longer_translation_can_win():
     table = Table({BOS: {A: 0.5, B: 0.3}, A: {EOS: 1.0}, B: {C: 1.0}, C: {D: 1.0}, D: {EOS: 1.0}}, 8)
     assert texts(beam_search(table, [3], beam_size=2, length_penalty=4.0, n_best=1)) == [[[B, C, D]]]
 
@@ -232,7 +233,7 @@ def test_padding_begin_and_unknown_are_never_proposed():
     assert [sorted(rows) for rows in texts(found)] == [[[A] * n for n in range(4)], [[A] * n for n in range(3)]]
 
 
-def test_search_stops_when_nothing_can_enter():
+def test_search_stops_when_no_open_hypothesis_can_win():
     step = Table({word: {EOS: 0.9, A: 0.1} for word in range(7)}, 7)
     assert texts(beam_search(step, [100], beam_size=4, n_best=1)) == [[[]]]
     assert step.steps < 10
@@ -240,7 +241,7 @@ def test_search_stops_when_nothing_can_enter():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_without_repeated_ngrams_a_wide_beam_is_exhaustive(size):
+def test_wide_beam_with_forbidden_repetitions_is_exhaustive(size):
     model, limits = tiny(vocab_size=7), [4, 3, 0]
     found = beam_search(stepper(model), limits, beam_size=200, length_penalty=0.6, no_repeat_ngram=size)
     every = [rank_all([model], source, limit, 0.6) for source, limit in zip(SOURCES, limits, strict=True)]

@@ -153,7 +153,7 @@ def test_searches_of_several_threads_leave_the_number_of_threads_alone(model, to
     assert all(row == texts[0] for row in texts)
 
 
-def test_it_translates(translator):
+def test_translator_translates_learned_sentences(translator):
     translations = translator.translate(SOURCES)
     right = sum(translation.text == text for translation, text in zip(translations, TARGETS, strict=True))
     assert right >= 0.95 * len(SOURCES)
@@ -211,7 +211,7 @@ def test_the_model_is_not_asked_for_blank_lines(tokenizer, model, monkeypatch):
         translator.translate(["dog"])
 
 
-def test_what_is_repeated_is_searched_once(translator, monkeypatch):
+def test_repeated_texts_are_searched_once(translator, monkeypatch):
     asked: list[str] = []
     search = translator.engine.search
     monkeypatch.setattr(
@@ -333,7 +333,7 @@ def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokeniz
     assert list(translator.translate_lines(texts)) == found
 
 
-def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
+def test_texts_beyond_learned_positions_are_refused_with_their_number(tokenizer):
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
     translator = own([build(config)], tokenizer, CONFIG)
     texts = ["red house dog", "red"]  # three tokens and EOS fill the positions, and so do BOS and three tokens
@@ -348,7 +348,7 @@ def test_what_exceeds_learned_positions_is_refused_by_number(tokenizer):
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokenizer, tmp_path):
+def test_error_suggests_torch_if_it_supports_longer_texts(positions, tokenizer, tmp_path):
     config = replace(model_config(tokenizer), positions=positions, max_positions=4)
     model = build(config)
     convert(model, config, tmp_path, "float32")
@@ -358,7 +358,7 @@ def test_our_own_search_is_named_where_it_knows_more_positions(positions, tokeni
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 
 
-def test_mistakes_are_sentences(translator):
+def test_wrong_arguments_are_refused(translator):
     with pytest.raises(UserError, match="Text 2 contains a line break"):
         translator.translate(["dog", "a\nb"])
     with pytest.raises(UserError, match=r"from 1 to decode.beam_size \(4\), not 5"):
@@ -377,7 +377,7 @@ def test_damaged_weights_are_named(tokenizer):
 
 
 @given(lengths=st.lists(st.integers(1, 30), max_size=40), budget=st.integers(0, 80))
-def test_every_place_is_in_one_batch_within_the_budget(lengths, budget):
+def test_every_text_is_in_one_batch_within_the_budget(lengths, budget):
     found = list(batches(lengths, budget))
     assert sorted(itertools.chain.from_iterable(found)) == list(range(len(lengths)))
     for batch in found:
@@ -390,7 +390,7 @@ def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
     assert [t.text for t in small.translate(SOURCES[:5])] == [t.text for t in expected]
 
 
-def test_half_a_surrogate_pair_is_a_character_that_no_piece_has(model, tokenizer):
+def test_half_a_surrogate_pair_is_translated_alike_with_and_without_splitting(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
     assert translator.translate(["big\ud800 dog"])[0] == translator.translate(["big\ud800 dog"], sentences=True)[0]
 

@@ -40,7 +40,7 @@ CHRF = np.where(GOOD, RANDOM.uniform(50, 100, 4000), RANDOM.uniform(0, 40, 4000)
 CHRF += 1e-3 * RANDOM.random(4000)
 
 
-def test_it_finds_the_probabilities_that_the_pairs_were_drawn_from():
+def test_fit_recovers_the_true_probabilities():
     balanced = np.concatenate((np.flatnonzero(GOOD)[:1500], np.flatnonzero(~GOOD)[:1500]))
     confidence = fit(VALUES[balanced], CHRF[balanced])
     shift = math.log((~GOOD).sum() / GOOD.sum())  # as many good as bad ones were chosen
@@ -69,7 +69,7 @@ def test_the_mean_probability_is_the_share_of_good_translations():
     assert np.mean(1 / (1 + np.exp(-inputs @ weights))) == pytest.approx(1000 / 1050, abs=1e-6)
 
 
-def test_what_is_far_from_all_held_out_translations_is_no_surer_than_the_farthest():
+def test_confidence_does_not_extrapolate_beyond_held_out_translations():
     confidence = fit(VALUES, CHRF)
     far, farther = (np.array(confidence.means) + factor * np.array(confidence.scales) for factor in (4, 4000))
     assert confidence.probability(farther) == pytest.approx(confidence.probability(far))
@@ -113,12 +113,13 @@ def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(m
     translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
     seen = list[bool]()
     made = {"means": (), "scales": (), "weights": (1.0,), "bias": 0.0, "area": 1.0, "calibration_error": 0.0}
+    # Private, since the public result does not show which words count as right.
     monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
     assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)
     assert sum(seen) > 30 and seen == sorted(seen, reverse=True)
 
 
-def test_a_file_keeps_it(tmp_path):
+def test_confidence_survives_saving_and_loading(tmp_path):
     confidence = fit(VALUES, CHRF)
     assert Confidence.load(tmp_path) is None
     (tmp_path / CONFIDENCE).write_text(confidence.to_json())

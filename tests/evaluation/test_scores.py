@@ -51,7 +51,7 @@ def test_a_tokenised_text_is_scored_without_a_warning(caplog):
     assert "tokenized period" in caplog.text
 
 
-def test_a_perfect_output():
+def test_perfect_output_has_the_best_scores():
     found = by_name(REFERENCES, REFERENCES)
     assert [(name, round(s.value, 9), round(s.low, 4), round(s.high, 4)) for name, s in found.items()] == [
         ("BLEU", 100, 100, 100),
@@ -69,7 +69,7 @@ def test_intervals_hold_the_score_and_are_the_same_again(monkeypatch):
     assert score(hypotheses, references) == found
 
 
-def test_an_interval_ends_where_scores_end():
+def test_intervals_stay_within_the_range_of_the_score():
     hypotheses, references = ["a b c d e", "x", "y z w q v"], ["a b c d e", "u", "y z w q v"]
     found = by_name(hypotheses, references)
     assert all(0 <= each.low <= each.high for each in found.values())
@@ -113,7 +113,7 @@ def test_a_missing_package_is_named_once(capsys):
     assert capsys.readouterr().err.count("pip install 'sacrebleu[ja]'") == 1
 
 
-def test_two_outputs_are_compared():
+def test_comparison_finds_the_better_output():
     found = compare(GOOD * 10, BAD * 10, REFERENCES * 10)
     assert [c.name for c in found] == ["BLEU", "chrF2", "TER"]
     assert all(c.p_value < 0.05 for c in found)
@@ -126,11 +126,11 @@ def test_an_output_does_not_differ_from_itself():
     assert [c.p_value for c in compare(GOOD * 10, GOOD * 10, REFERENCES * 10)] == [1.0, 1.0, 1.0]
 
 
-def test_a_few_sentences_are_no_test():
+def test_few_sentences_are_not_tested():
     assert all(math.isnan(c.p_value) for c in compare(GOOD, BAD, REFERENCES))
 
 
-def test_mistakes_are_sentences():
+def test_wrong_inputs_are_refused():
     with pytest.raises(UserError, match="There are 2 hypotheses but 3 references"):
         score(GOOD[:2], REFERENCES)
     with pytest.raises(UserError, match="2 hypotheses of the second output but 3 references"):
@@ -156,7 +156,7 @@ def test_blank_lines_change_no_perplexity():
 
 
 @given(st.lists(st.tuples(st.floats(-50, 0), st.integers(1, 20)), min_size=1, max_size=10), st.randoms())
-def test_perplexity_is_of_sums_and_not_of_sentences(sentences, random):
+def test_perplexity_averages_over_tokens_not_sentences(sentences, random):
     log_probs, counts = zip(*sentences, strict=True)
     whole = perplexity(log_probs, counts, ["w"] * len(counts))
     assert whole.per_token == pytest.approx(math.exp(-sum(log_probs) / sum(counts)))
@@ -172,7 +172,7 @@ def test_validations_of_several_directions_are_averaged():
     assert mean_validation(results[:1]) == results[0] and mean_validation([]) is None
 
 
-def test_a_better_validation_costs_less():
+def test_better_validation_has_lower_cost():
     better, worse, begun = Validation(2.0, 20.0, 40.0), Validation(3.0, 10.0, 30.0), Validation(9.0, 0.5, 10.0)
     for by in ("perplexity", "bleu", "chrf"):
         assert better.cost(by) < worse.cost(by)

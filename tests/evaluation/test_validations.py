@@ -15,7 +15,8 @@ class Into:
 
 
 @pytest.mark.parametrize("count", [1, 2, 12])
-def test_the_final_scores_are_of_as_many_sentences_as_with_one_direction(monkeypatch, count):
+def test_final_scores_use_as_many_sentences_as_one_direction(monkeypatch, count):
+    # Private, since to translate so many sentences only to count them would take minutes.
     monkeypatch.setattr(evaluate, "_validation", lambda _tokenizer, _pairs, _config, sentences: lambda _: sentences)
     names = ["en-de"] if count == 1 else [f"l{number}-en" for number in range(count)]
     pairs = [Pair("a", "b", Origin("", 1), direction=name) for name in names for _ in range(600)]

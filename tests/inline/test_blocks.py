@@ -85,7 +85,7 @@ def test_a_line_break_of_chinese_gets_no_blank() -> None:
     assert whole.text == "One<br>two. Three<br/>"
 
 
-def test_a_link_in_a_block_is_moved_with_it() -> None:
+def test_links_move_with_their_block() -> None:
     plan = Plan(["<p>One</p><p>dog</p>"], "en", options=TranslationOptions(align=True))
     translations = [Translation(text.upper(), 0.0, (), links=(Link((0, 3), (0, 3), 1.0),)) for text in plan.sentences]
     (whole,) = plan.assemble(translations)

@@ -43,7 +43,7 @@ def names(text: str) -> list[str]:
 
 
 @given(TEXTS)
-def test_a_token_is_one_character_and_comes_back(text: str) -> None:
+def test_tokens_are_one_character_and_restored(text: str) -> None:
     masked = with_tokens(mask(text))
     words = [mark for mark in masked.marks if mark.kind == "word"]
     assert original(masked) == text
@@ -67,7 +67,7 @@ def test_equal_placeholders_have_equal_tokens(text: str) -> None:
 
 
 @given(st.permutations(NAMES).flatmap(lambda order: st.tuples(st.just(order), st.permutations(order))))
-def test_a_pair_has_the_same_on_both_sides(orders: tuple[list[str], list[str]]) -> None:
+def test_both_sides_of_a_pair_have_the_same_tokens(orders: tuple[list[str], list[str]]) -> None:
     source, target = " und ".join(orders[0]), " and ".join(orders[1])
     seen = with_shared_tokens(source, target)
     assert seen is not None
@@ -91,7 +91,7 @@ def test_a_pair_has_the_same_on_both_sides(orders: tuple[list[str], list[str]]) 
         (f"{PLACEHOLDER_TOKENS[3]} and {{0}}", "{0}", None),
     ],
 )
-def test_what_a_model_sees_of_a_pair(source: str, target: str, seen: tuple[str, str] | None) -> None:
+def test_masked_pairs_by_hand(source: str, target: str, seen: tuple[str, str] | None) -> None:
     shown = str.maketrans("①②", PLACEHOLDER_TOKENS[:2])
     assert with_shared_tokens(source, target) == (seen and (seen[0].translate(shown), seen[1].translate(shown)))
 
@@ -118,7 +118,7 @@ def test_a_sentence_has_its_own_tokens() -> None:
     assert (made[0].text, made[0].flags) == ("Mit %s {0}. {1}, {1} zu.", ())
 
 
-def test_what_a_model_makes_up_is_taken_out_and_told() -> None:
+def test_invented_tokens_are_removed_and_flagged() -> None:
     assert assembled("Open {0}.", f"Öffne {A} {B}.", "Öffne.").text.replace("{0}", "") in (
         "Öffne .",
         " Öffne.",
@@ -134,7 +134,7 @@ def test_a_text_that_holds_such_characters_keeps_them() -> None:
     assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[0].text.startswith(f"A {B} here.")
 
 
-def test_a_text_may_be_one_sentence() -> None:
+def test_unsplit_text_shares_its_tokens() -> None:
     plan = Plan(["  One. Two. {0} ", " ", ""], None, placeholder_tokens=True)
     assert plan.sentences == [f"One. Two. {A}", "One. Two."]
     assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == ["  {0} x ", " ", ""]
@@ -210,7 +210,9 @@ def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
 
 
-def test_a_preparation_of_before_has_no_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prepared_corpora_of_earlier_versions_have_no_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Folders that an earlier version wrote don't have the option."""
     (tmp_path / "a.tsv").write_text("".join(f"word{n}\twort{n}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
@@ -237,7 +239,7 @@ def test_translations_of_a_teacher_are_not_damaged_by_their_tokens(tmp_path: Pat
     assert found.facts.pairs == 60
 
 
-def test_a_pair_is_as_probable_as_what_its_placeholders_are_learnt_as(tmp_path, capsys):
+def test_score_masks_placeholders_like_training(tmp_path, capsys):
     """Whether it is written with the ones or with the others, and `score` says what `evaluate` says."""
     model, written = (
         make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS),

@@ -83,17 +83,17 @@ def links(draw: st.DrawFn, source: str, target: str) -> list[tuple[tuple[int, in
 
 
 @given(st.text() | PLAIN | MARKUP, st.booleans())
-def test_events_are_the_text(text: str, markup: bool) -> None:
+def test_events_join_to_the_text(text: str, markup: bool) -> None:
     assert "".join(event.raw for event in events(text, markup=markup)) == text
 
 
 @given(st.text(alphabet="<>/ab:.@{}%$#&;`*|[]_w 1") | PLAIN)
-def test_a_quick_look_misses_nothing(text: str) -> None:
+def test_quick_check_finds_every_placeholder(text: str) -> None:
     assert IN_ALL.search(text) or not IN_PLAIN_TEXT.search(text)
 
 
 @given(st.text(alphabet="<>/ab!-=\"'[] c&;") | MARKUP, st.booleans())
-def test_pieces_are_the_text(text: str, html: bool) -> None:
+def test_pieces_join_to_the_text(text: str, html: bool) -> None:
     found = list(pieces(text, html=html))
     assert [piece.begin for piece in found] == [0, *(piece.end for piece in found)][: len(found)]
     assert not found or found[-1].end == len(text)
@@ -212,7 +212,7 @@ def test_marks_follow_their_words(source: str, translation: str) -> None:
         ("Click the <b>big <i>button</i></b> to see all files.", "<b><i>großen Knopf</i></b>, um alle Dateien"),
     ],
 )
-def test_no_mark_divides_a_term(source: str, translation: str) -> None:
+def test_marks_never_divide_a_term(source: str, translation: str) -> None:
     restored = restore(without_words(mask(source, markup=True)), GERMAN, LINKED, whole=["großen Knopf", "roß", "fehlt"])
     assert restored.text == f"Klicken Sie auf den {translation} zu sehen."
 
@@ -238,7 +238,7 @@ def test_a_tag_stays_inside_a_copied_word(text: str) -> None:
     assert restore(masked, masked.text, [(word, word, 1.0) for word in words]).text == text
 
 
-def test_tags_around_a_placeholder_stay_there_whatever_links_its_signs() -> None:
+def test_tags_around_a_placeholder_ignore_links_inside_it() -> None:
     text = "Press <x/> {0}<y/> now"
     masked = mask(text, markup=True)
     brace = masked.text.index("{"), masked.text.index("{") + 1
@@ -246,7 +246,7 @@ def test_tags_around_a_placeholder_stay_there_whatever_links_its_signs() -> None
     assert restore(masked, masked.text, [(brace, other, 1.0)]).text == text
 
 
-def test_words_may_begin_and_end_with_lines() -> None:
+def test_words_may_begin_and_end_with_underscores() -> None:
     link = [((9, 16), (9, 16), 1.0)]
     assert (
         restore(mask("Function *_params* runs."), "Fonction _params court.", link).text == "Fonction *_params* court."
@@ -258,7 +258,7 @@ def test_two_pairs_never_share_a_word() -> None:
     assert (restored.text, restored.guessed) == ("*Eins* *und* zwei.", True)
 
 
-def test_without_links_places_are_guessed_and_said_to_be() -> None:
+def test_positions_without_links_are_guessed_and_flagged() -> None:
     restored = restore(mask("One <b>two</b> three four."), "Eins zwei drei vier.", ())
     assert (restored.text, restored.guessed) == ("Eins <b>zwei</b> drei vier.", True)
     assert not restore(mask("One two."), "Eins zwei.", ()).guessed
@@ -303,7 +303,7 @@ def test_without_links_places_are_guessed_and_said_to_be() -> None:
         ("Click <0>here</0> or <1/>, I <3 you> and 1 <2 3> 2", ["<0>", "</0>", "<1/>"]),
     ],
 )
-def test_what_is_a_placeholder(text: str, masked: list[str]) -> None:
+def test_placeholders_by_hand(text: str, masked: list[str]) -> None:
     marks = [raw for mark in without_words(mask(text)).marks for raw in (mark.opening, mark.closing)]
     assert sorted(filter(None, marks)) == sorted(masked)
 
@@ -320,7 +320,7 @@ CROSSING = (('<sc id="1"/>', '<ec startRef="1"/>'), ("&lt;b&gt;", "&lt;/b&gt;"),
 
 
 @given(st.sampled_from(CROSSING), st.lists(st.sampled_from(["one ", "{} ", "b.", "<u>x</u>"]), min_size=5, max_size=5))
-def test_an_element_stays_a_pair_whatever_crosses_it(tags: tuple[str, str], texts: list[str]) -> None:
+def test_crossing_tags_do_not_split_an_element(tags: tuple[str, str], texts: list[str]) -> None:
     for order in ((tags[0], "<g>", tags[1], "</g>"), ("<g>", tags[0], "</g>", tags[1])):
         text = "".join(chain.from_iterable(zip(texts, [*order, ""], strict=True)))
         marks = mask(text, markup=True, preserve=True).marks
@@ -373,7 +373,7 @@ def test_a_word_must_be_copied_as_often_as_it_stands() -> None:
     assert not copied(mask("run <code>ls</code>", markup=True), "also Hals")
 
 
-def test_what_has_no_letters_is_no_text() -> None:
+def test_texts_without_letters_are_not_translated() -> None:
     assert not is_text(mask("{0} 12 <b>%s</b> ... https://a.b"))
     assert is_text(mask("{0} a"))
 

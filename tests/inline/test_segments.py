@@ -25,7 +25,7 @@ def cut(text: str, spans: list[Span]) -> tuple[list[str], list[str]]:
 
 
 @given(TEXTS, LANGUAGES, st.sampled_from([1, 7, WINDOW]))
-def test_nothing_is_lost(text: str, language: str, window: int) -> None:
+def test_segments_join_to_the_text(text: str, language: str, window: int) -> None:
     with mock.patch("transduce.inline.segments.WINDOW", window):
         sentences, separators = cut(text, split(text, language))
     assert all(sentence.strip() == sentence != "" for sentence in sentences)
@@ -43,7 +43,7 @@ def test_a_long_sentence_is_cut_into_parts_that_fit(text: str, longest: int) -> 
         assert not any(separator.strip() for separator in separators)
 
 
-def test_it_is_cut_where_a_clause_ends() -> None:
+def test_sentences_are_cut_at_clause_ends() -> None:
     sentence = "The report, which nobody had read before the meeting, was put aside, and nobody asked for it again."
     parts, _ = cut(sentence, shorten(sentence, (0, len(sentence)), lambda parts: [len(part) for part in parts], 60))
     assert parts[0] == "The report, which nobody had read before the meeting,"
@@ -70,7 +70,7 @@ def test_clauses_of_other_scripts_are_the_best_places_to_cut(mark: str) -> None:
     assert parts == [f"aa{mark.strip()}", "bb bbb b"]
 
 
-def test_a_part_that_is_never_short_enough_stays() -> None:
+def test_unshortenable_part_stays_whole() -> None:
     assert shorten("ab", (0, 2), lambda parts: [9] * len(parts), 3) == [(0, 1), (1, 2)]
 
 
@@ -91,7 +91,7 @@ def test_a_part_that_is_never_short_enough_stays() -> None:
         ("en", "\n \t\n", []),
     ],
 )
-def test_examples(language: str, text: str, sentences: list[str]) -> None:
+def test_sentence_ends_by_hand(language: str, text: str, sentences: list[str]) -> None:
     assert cut(text, split(text, language))[0] == sentences
 
 
@@ -103,14 +103,14 @@ def test_a_long_paragraph_has_the_sentences_of_short_ones() -> None:
 
 @pytest.mark.parametrize("end", ["Am 3. Januar kam er.", "Er sagte: „Halt. Genug.“"])
 @pytest.mark.parametrize("offset", range(0, 40, 3))
-def test_what_follows_a_window_decides_too(end: str, offset: int) -> None:
+def test_sentence_ends_at_window_borders_depend_on_the_next_text(end: str, offset: int) -> None:
     begin = "Es regnet. " * 170
     text = f"{'x' * (WINDOW - len(begin) - offset)}. {begin}{end}{' Und dann.' * 99}"
     assert end in cut(text, split(text, "de"))[0]
 
 
 @pytest.mark.parametrize(("opening", "closing"), ["«»", "“”", "()"])
-def test_a_mark_that_is_closed_far_away_hides_few_sentences(opening: str, closing: str) -> None:
+def test_distant_closing_mark_hides_few_sentence_ends(opening: str, closing: str) -> None:
     text = f"Il dit : {opening} oui. {'Il pleut encore. ' * 1000}Non {closing} !"
     assert len(split(text, "fr")) > 800
 

@@ -94,7 +94,7 @@ def test_minimum_risk_training(family):
 @pytest.mark.parametrize(
     "family", [pytest.param(name, marks=[pytest.mark.slow] * (name in VARIANTS)) for name in FAMILIES]
 )
-def test_the_same_commands_serve_all(family, place, tmp_path, capsys):
+def test_every_family_trains_resumes_and_translates(family, place, tmp_path, capsys):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     every = ["train.save_every=2", "train.validate_every=4", "train.average=2"]
     train(place, whole, family, capsys, *every, "train.steps=6")
@@ -163,7 +163,7 @@ def test_a_new_family_is_a_module_and_a_line(place, tmp_path):
 # -- experts ---------------------------------------------------------------------------------------------
 
 
-def test_experts_are_the_weighted_sum_of_the_best():
+def test_expert_output_is_the_weighted_sum_of_the_best_experts():
     torch.manual_seed(1)
     layer = Experts(configure({"model.d_model": 8, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 5}).model)
     x = torch.randn(3, 4, 8)
@@ -212,7 +212,7 @@ def test_only_training_adds_noise():
     assert torch.equal(layer(x), layer(x))
 
 
-def test_the_loss_of_a_training_has_the_balance_in_it():
+def test_training_loss_includes_the_balance_loss():
     config = configure(parse_assignments([*SHAPE, *FAMILIES["experts"]]))
     batch, model = make_batch(*zip(*reverse_rows(24, seed=1), strict=True)), build(replace(config.model, vocab_size=14))
     without, little, much = (
@@ -226,7 +226,7 @@ def test_the_loss_of_a_training_has_the_balance_in_it():
     assert much - without == pytest.approx(2 * (little - without), rel=1e-3)
 
 
-def test_samples_of_minimum_risk_training_do_not_count_for_the_balance():
+def test_minimum_risk_samples_do_not_count_for_the_balance_loss():
     config = configure(parse_assignments([*SHAPE, *FAMILIES["experts"]])).model
     with recording(attention=False) as record:
         expected_risk(build(replace(config, vocab_size=14)), make_batch([[5, 6]], [[7]]), samples=3, sharpness=0.01)
@@ -234,7 +234,7 @@ def test_samples_of_minimum_risk_training_do_not_count_for_the_balance():
 
 
 @pytest.mark.parametrize(("noise", "even"), [(False, 1), (True, 0)])
-def test_balance_spreads_tokens(noise, even):
+def test_balance_loss_spreads_tokens_over_experts(noise, even):
     """With a large weight, the gradient of the balance loss alone evens the experts out."""
     options = {"model.d_model": 16, "model.d_ff": 16, "model.num_heads": 2, "model.experts": 4, "model.vocab_size": 40}
     shape = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "model.gate_noise": noise}

@@ -53,7 +53,7 @@ def first_initialisation(model: nn.Module, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_default_has_the_bits_of_the_first_version(kind):
+def test_default_initialisation_is_unchanged_since_the_first_version(kind):
     model = model_class(KINDS[kind].kind)(KINDS[kind])
     first_initialisation(model, 7)
     now = build(KINDS[kind], 7).state_dict()

@@ -156,7 +156,7 @@ def test_a_long_neighbour_changes_nothing_for_bytenet():
 
 @every_kind
 @torch.no_grad()
-def test_the_future_is_invisible_and_the_past_is_not(kind):
+def test_decoder_sees_earlier_tokens_only(kind):
     model, other = tiny(kind), TGT.clone()
     other[:, 3] = 4
     before, after = model(SRC, TGT), model(SRC, other)
@@ -329,7 +329,7 @@ def test_the_table_of_positions_grows():
     assert not positions.state_dict()
 
 
-def test_the_table_of_positions_may_be_replaced_by_another_thread():
+def test_threads_may_grow_the_table_of_positions_at_once():
     class Contended(SinusoidalPositions):
         def __setattr__(self, name: str, value: object) -> None:
             super().__setattr__(name, value)
@@ -430,7 +430,7 @@ def test_rotated_products_depend_on_the_distance_and_on_nothing_else():
 
 
 @torch.no_grad()
-def test_rotary_and_absolute_positions_are_not_both_there():
+def test_rotary_models_have_no_absolute_positions():
     model = build(KINDS["rotary"])
     assert not any(type(module) is SinusoidalPositions for module in model.modules())
     assert all(layer.source_attention.positions is None for layer in model.decoder)
@@ -524,7 +524,7 @@ def test_the_seed_alone_decides_the_weights():
 
 @every_kind
 @torch.no_grad()
-def test_recording_changes_nothing_and_its_weights_are_distributions(kind):
+def test_recording_attention_changes_no_output(kind):
     model, expected = tiny(kind), tiny(kind)(SRC, TGT)
     with recording() as record:
         close(model(SRC, TGT), expected)
@@ -552,7 +552,7 @@ def test_dropout_is_for_training_only():
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.99, 0.999999])
-def test_dropout_drops_its_share_and_makes_up_for_it(p):
+def test_dropout_scales_the_remaining_values(p):
     torch.manual_seed(1)
     found = Dropout(p)(torch.ones(100_001))
     kept = found[found != 0]
@@ -561,7 +561,7 @@ def test_dropout_drops_its_share_and_makes_up_for_it(p):
 
 
 @every_kind
-def test_weights_come_back_from_their_file(kind, tmp_path):
+def test_weights_survive_saving_and_loading(kind, tmp_path):
     model, other = tiny(kind), build(KINDS[kind], seed=2)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     load_weights(other, tmp_path / "model.safetensors")

@@ -42,7 +42,7 @@ def test_a_new_folder_goes_with_the_lock_if_it_stays_empty(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_where_no_lock_is_possible_work_goes_on(tmp_path: Path) -> None:
+def test_file_systems_without_locks_are_supported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with file_lock(tmp_path / "file/.lock", "busy") as is_held:
         assert not is_held

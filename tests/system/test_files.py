@@ -62,7 +62,7 @@ names = st.from_regex(r"[a-z]{1,3}(\.[a-z]{1,3})?", fullmatch=True)
 
 @settings(max_examples=30)
 @given(files=st.dictionaries(names, st.binary(max_size=50)))
-def test_what_was_written_is_there_and_verified(files, tmp_path_factory):
+def test_written_folder_is_verified(files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parent") / "a" / "folder"
     with write_folder(folder) as aside:
         assert not folder.exists()
@@ -107,7 +107,7 @@ def test_nothing_is_overwritten(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "other"]
 
 
-def test_an_exception_leaves_what_was_there(tmp_path):
+def test_exception_keeps_the_previous_content(tmp_path):
     fill(tmp_path / "run", {"journal.jsonl": b"{}"})
     with publish(tmp_path / "run") as aside:
         fill(aside, OLD)
@@ -131,7 +131,7 @@ def test_an_exception_takes_the_folders_above_with_it(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["new", "other", "there"]
 
 
-def test_publishing_replaces_what_it_names_and_nothing_else(tmp_path):
+def test_publishing_replaces_only_its_own_files(tmp_path):
     fill(tmp_path, {"journal.jsonl": b"{}", "checkpoints/step-1/weights": b"w"})
     for files in (OLD, NEW):
         with publish(tmp_path) as aside:
@@ -166,7 +166,7 @@ def test_a_process_killed_while_writing_leaves_a_leftover(death, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_left_goes_when_the_same_is_written_again_and_nobody_writes_to_it(tmp_path):
+def test_leftovers_are_removed_when_no_process_writes_to_them(tmp_path):
     with pytest.raises(UserError, match="exists already"), write_folder(tmp_path / "folder") as aside:
         os.utime(aside, (0, 0))
         assert not remove_leftovers(tmp_path)
@@ -182,7 +182,7 @@ def test_what_was_left_goes_when_the_same_is_written_again_and_nobody_writes_to_
 
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("is_complete", [False, True])
-def test_the_same_command_at_once_removes_what_a_killed_process_left(death, is_complete, tmp_path):
+def test_repeated_command_removes_leftovers_of_a_killed_process(death, is_complete, tmp_path):
     """Also the lock that remains if a process is killed just after it has renamed what it wrote."""
     when = f"os.unlink = lambda _: {death}" if is_complete else ""
     for write, name in (("write_file", "text"), ("write_folder", "folder")):
@@ -405,7 +405,7 @@ def check_full(result: subprocess.CompletedProcess[str], parent: Path, reason: s
     assert all(re.search(reason, line) for line in said)
 
 
-def test_a_full_disk_is_told_and_changes_nothing(tmp_path):
+def test_full_disk_is_reported_and_changes_nothing(tmp_path):
     namespace = ["unshare", "--user", "--map-root-user", "--mount"]
     mount = f"mount -t tmpfs -o size=256k none {tmp_path}"
     try:

@@ -28,7 +28,7 @@ def told(path: Path) -> list[tuple[str, dict[str, object]]]:
 
 
 @given(before=events, after=events, cut=st.integers(0, 400))
-def test_what_was_whole_survives_a_crash(
+def test_whole_events_survive_a_crash(
     before: list[tuple[str, dict[str, object]]],
     after: list[tuple[str, dict[str, object]]],
     cut: int,
@@ -48,7 +48,7 @@ def test_what_was_whole_survives_a_crash(
     assert told(path) == survivors + after
 
 
-def test_resuming_forgets_what_came_after_the_checkpoint(tmp_path: Path) -> None:
+def test_resuming_drops_events_after_the_checkpoint(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as log:
         log.write("update", step=1)
         size = log.size
@@ -60,7 +60,7 @@ def test_resuming_forgets_what_came_after_the_checkpoint(tmp_path: Path) -> None
     assert told(tmp_path / "journal.jsonl") == [("update", {"step": 1}), ("update", {"step": 20})]
 
 
-def test_a_journal_shorter_than_the_checkpoint_says_is_not_filled_up(tmp_path: Path) -> None:
+def test_journal_shorter_than_recorded_is_not_padded(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as log:
         log.write("update", step=1)
         log.truncate(log.size + 100)
@@ -115,13 +115,13 @@ def test_tensorboard_files_hold_the_same_numbers(tmp_path: Path) -> None:
     assert [(scalar.step, scalar.value) for scalar in found.Scalars("update/loss")] == [(10, 2.5), (20, 1.25)]
 
 
-def test_people_read_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_writes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[bold]no markup[/bold], no signs in opus:Books:en-de " + "a long line is not broken " * 10
     log(text)
     assert capsys.readouterr() == ("", text + "\n")
 
 
-def test_without_a_terminal_lines_come_now_and_then(
+def test_progress_without_a_terminal_is_printed_at_intervals(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Display() as display:
@@ -132,7 +132,7 @@ def test_without_a_terminal_lines_come_now_and_then(
     assert capsys.readouterr() == ("", "first\nthird\n")
 
 
-def test_on_a_terminal_one_line_moves_below_those_that_stay() -> None:
+def test_progress_on_a_terminal_is_one_moving_line() -> None:
     code = (
         "from transduce.system.console import *\n"
         f"with Display() as display:\n    display.show(1200, 100_000, {LINE!r})\n"

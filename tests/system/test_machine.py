@@ -42,7 +42,7 @@ def test_products_of_many_shapes_take_no_more_memory():
 @pytest.mark.parametrize("slow", [torch.float32, torch.bfloat16])
 def test_the_faster_precision_is_chosen(slow, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)  # torch has no public name
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(
         torch.nn.functional, "linear", lambda factor, _: clock.__setitem__(0, clock[0] + 1 + (factor.dtype == slow))
@@ -50,7 +50,7 @@ def test_the_faster_precision_is_chosen(slow, monkeypatch):
     assert has_fast_bfloat16.__wrapped__(torch.device("cpu")) == (slow == torch.float32)
 
 
-def test_a_container_has_no_more_than_it_is_given(tmp_path):
+def test_container_limits_cap_cores_and_memory(tmp_path):
     many, much = cores(tmp_path), free_memory(tmp_path)
     for quota, found in ("max 100000", many), ("50000 100000", 1), (f"{many * 100_000} 100000", many):
         (tmp_path / "cpu.max").write_text(f"{quota}\n")

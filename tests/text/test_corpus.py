@@ -76,21 +76,21 @@ def test_last_line_needs_no_line_feed(folder, lines):
 
 
 @given(st.lists(texts, min_size=1), st.booleans(), st.integers(1, 40))
-def test_carriage_returns_of_every_line_go(folder, lines, closed, block):
+def test_carriage_returns_at_every_line_end_are_removed(folder, lines, closed, block):
     file = write(folder, "crlf.txt", "\r\n".join([*lines, "end"]) + ("\r\n" if closed else ""))
     with patch.object(plain, "BLOCK_BYTES", block):
         assert list(read_lines(file)) == [*lines, "end"]
 
 
 @pytest.mark.parametrize("odd", [0, 1, 499])
-def test_carriage_returns_of_some_lines_stay(folder, odd):
+def test_carriage_returns_at_some_line_ends_stay(folder, odd):
     lines = [f"{i}" if i == odd else f"{i}\r" for i in range(500)]
     file = write(folder, "mixed.txt", "".join(line + "\n" for line in lines))
     with patch.object(plain, "BLOCK_BYTES", 100):
         assert list(read_lines(file)) == lines
 
 
-def test_an_empty_file_has_no_lines_and_a_line_feed_one(folder):
+def test_empty_file_has_no_lines(folder):
     assert list(read_lines(write(folder, "empty.txt", ""))) == []
     assert list(read_lines(write(folder, "blank.txt", "\n"))) == [""]
 
@@ -105,7 +105,7 @@ def test_compression_changes_nothing(folder, suffix, lines, cut):
 
 
 @every_compression
-def test_many_blocks(folder, suffix):
+def test_lines_across_compressed_blocks_are_read(folder, suffix):
     lines = [f"{i} " + "x" * (i % 700) for i in range(3000)]
     for end in ("\n", "\r\n"):
         data = "".join(line + end for line in lines).encode()
@@ -216,7 +216,7 @@ def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
     assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
 
 
-def test_the_doctors_lists_are_no_part_of_a_folder(folder):
+def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     (folder / "mem").mkdir()
     files = [write(folder, f"mem/a.tsv{suffix}", "a\tb\n") for suffix in ("", ".left-out.jsonl", ".mended.jsonl")]
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
@@ -230,7 +230,7 @@ def test_jsonl_holds_every_text(folder, pairs, escaped):
 
 
 @pytest.mark.parametrize("half", ["\\ud83d", "\\udcff"])
-def test_another_target_leaves_what_else_an_object_says(half):
+def test_replacing_a_target_keeps_other_json_keys(half):
     """Also half of a character, which JSON can say and UTF-8 can't."""
     line = f'{{"src": "{half} ä", "tgt": "b"}}'
     changed = jsonl.with_target(line, "c", ("en", "de"))
@@ -253,7 +253,7 @@ def test_another_target_leaves_what_else_an_object_says(half):
         (("a.txt", "."), False),
     ],
 )
-def test_which_files_are_aligned_by_their_lines(files: tuple[str, ...], expected: bool) -> None:
+def test_aligned_text_files_are_recognised_by_their_names(files: tuple[str, ...], expected: bool) -> None:
     assert are_line_aligned(files) is expected
 
 
@@ -325,7 +325,7 @@ def test_missing_files_name_the_nearest(tmp_path):
             list(read_lines(str(tmp_path / missing)))
 
 
-def test_what_is_no_readable_file(tmp_path):
+def test_folders_and_broken_links_are_refused(tmp_path):
     (tmp_path / "round").symlink_to(tmp_path / "round")
     with pytest.raises(UserError, match="is a folder"):
         list(read_lines(str(tmp_path)))
@@ -334,7 +334,7 @@ def test_what_is_no_readable_file(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may read every file")
-def test_a_forbidden_file(tmp_path):
+def test_file_without_permission_is_named(tmp_path):
     file = write(tmp_path, "secret", "a")
     Path(file).chmod(0)
     with pytest.raises(UserError, match="secret cannot be read: permission denied"):
@@ -362,7 +362,7 @@ def test_a_forbidden_file(tmp_path):
         ("corpus.gz", gzip.compress(b"a\tb\n", mtime=0), "the suffix does not name a bilingual format"),
     ],
 )
-def test_bilingual_files_that_are_not(folder, name, content, message):
+def test_malformed_bilingual_files_are_refused(folder, name, content, message):
     with pytest.raises(UserError, match=message):
         list(read_pairs([write(folder, name, content)], languages=("en", "de")))
 
@@ -377,7 +377,7 @@ def test_bilingual_files_that_are_not(folder, name, content, message):
         (["a.jsonl.gz", "b"], "Give only this file"),
     ],
 )
-def test_files_that_are_no_corpus(files, message):
+def test_wrong_numbers_of_corpus_files_are_refused(files, message):
     with pytest.raises(UserError, match=message):
         read_pairs(files)
 
@@ -393,7 +393,7 @@ few_texts = st.one_of(st.sampled_from(["", " ", "\u3000", "a", "b ", "c\nd", "a"
 
 
 @given(st.lists(st.tuples(few_texts, few_texts)), st.sampled_from([0.0, 1.0, 3.0]), st.booleans())
-def test_what_is_kept_and_what_is_counted_add_up(texts, max_ratio, deduplicate):
+def test_kept_and_counted_pairs_add_up(texts, max_ratio, deduplicate):
     pairs, report, rules = number(texts), Cleaning(), Rules(max_ratio, deduplicate)
     kept = clean(pairs, rules, report)
     left_out = sorted(itertools.chain(*report.lines.values()))
@@ -438,7 +438,7 @@ def test_a_repetition_is_found_at_any_distance(distance):
 
 
 @given(st.lists(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=9), max_size=20))
-def test_hashes_are_new_once(calls):
+def test_each_hash_is_new_only_once(calls):
     hashes, known = SeenHashes(), set()
     for numbers in calls:
         expected = []
@@ -559,7 +559,7 @@ def test_memory_for_a_pair_is_that_of_four_numbers_of_sentences_and_a_little():
     assert peak < 22 * len(hashes)
 
 
-def test_seeds_choose_differently_and_nothing_else_does():
+def test_only_the_seed_changes_the_held_out_pairs():
     code = (
         "from transduce.text.pairs import *\nfrom transduce.text.holdout import *\n"
         "pairs = [Pair(f's{i // 2}', f't{i}', Origin('f', i)) for i in range(2000)]\n"
@@ -579,7 +579,7 @@ def test_seeds_choose_differently_and_nothing_else_does():
     assert {line % 2 for line in first} == {0, 1}  # either pair of a component
 
 
-def test_what_cannot_be_split_is_refused():
+def test_corpus_that_can_not_be_split_is_refused():
     texts = [("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")] * 3
     with pytest.raises(UserError, match=r"shared sentences link all 12 pairs.*or give validation files"):
         split_off(number(texts), 1, seed=1)

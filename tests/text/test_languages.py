@@ -58,7 +58,7 @@ def test_a_model_with_longer_codes_is_found():
         ("en_wiki", ["en_news"], "en_news"),
     ],
 )
-def test_no_other_script_is_taken(code, among, found):
+def test_nearest_code_has_the_same_script(code, among, found):
     assert nearest_code(code, among) == found
 
 
@@ -76,7 +76,7 @@ def test_no_other_script_is_taken(code, among, found):
         (("a.en.tsv", "b.de.tsv"), ("de", "en"), False),
     ],
 )
-def test_names_that_say_other_languages(files, languages, contradict):
+def test_file_names_that_contradict_the_languages_are_refused(files, languages, contradict):
     if contradict:
         with pytest.raises(UserError, match="but their names say"):
             check_file_names(files, languages)

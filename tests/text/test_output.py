@@ -11,7 +11,7 @@ import pytest
 from transduce.text.plain import write_lines
 
 
-def test_an_output_file_that_is_a_closed_pipe_ends_with_141(tmp_path: Path) -> None:
+def test_closed_output_pipe_ends_with_status_141(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("a dog\tein Hund\n", encoding="utf-8")
     reader, writer = os.pipe()
@@ -23,7 +23,7 @@ def test_an_output_file_that_is_a_closed_pipe_ends_with_141(tmp_path: Path) -> N
     assert (run.returncode, run.stderr) == (141, "")
 
 
-def test_a_reader_that_goes_away_while_lines_are_written(tmp_path: Path) -> None:
+def test_closed_pipe_during_writing_ends_with_status_141(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
 

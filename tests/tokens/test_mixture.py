@@ -49,7 +49,7 @@ def test_a_tag_may_be_larger_than_all_tokens_of_a_corpus(stores):
 
 
 @given(pairs=st.lists(st.integers(0, 31)))
-def test_many_pairs_are_found_as_each_is(stores, pairs):
+def test_many_pairs_are_looked_up_like_single_ones(stores, pairs):
     mixture, chosen = Mixture(stores, [1.0] * 4), np.array(pairs, dtype=np.int64)
     rows = list(itertools.chain.from_iterable(CORPORA))
     assert [ids.tolist() for ids in mixture.sources(chosen)] == [rows[pair][0] for pair in pairs]
@@ -87,7 +87,7 @@ def test_the_same_micro_batches_whatever_is_accumulated(stores):
     assert one == three
 
 
-def test_epochs_and_seeds_differ_and_halves_are_drawn_anew(stores):
+def test_fractions_of_a_corpus_are_redrawn_every_epoch(stores):
     mixture = Mixture(stores, [1.0, 1.0, 0.5, 0.0])
     epochs = [chosen(mixture, epoch) for epoch in range(12)]
     assert len({tuple(epoch) for epoch in epochs}) == 12
@@ -135,7 +135,7 @@ def test_a_corpus_that_fits_into_a_block_is_planned_as_a_whole(stores):
 
 
 @pytest.mark.usefixtures("_small_blocks")
-def test_blocks_are_dealt_out_anew_in_every_epoch(stores):
+def test_blocks_are_redrawn_every_epoch(stores):
     mixture = Mixture(stores, [1.0] * 4)
     epochs = [[frozenset(block) for block in blocks_of(mixture, epoch)] for epoch in range(20)]
     assert mixture.blocks == 4 and len({block for blocks in epochs for block in blocks}) > 60

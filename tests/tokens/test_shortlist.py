@@ -36,7 +36,7 @@ def test_the_translation_of_a_piece_is_found(mixture, monkeypatch):
     assert all(found.pieces[piece] == [OF[piece]] for piece in taught)
 
 
-def test_a_piece_of_both_sides_may_go_over_as_it_is(mixture):
+def test_shared_pieces_may_be_copied(mixture):
     assert all(piece in each for piece, each in enumerate(learn(mixture, SIZE, joint=True).pieces))
 
 
@@ -48,7 +48,7 @@ def test_as_many_pairs_are_read_as_the_pieces_need(mixture, monkeypatch, name, v
     assert every == 400 and 10 <= len(list(shortlist._pairs(mixture, SIZE))) < 200
 
 
-def test_a_corpus_without_pairs_to_learn_from_is_told(tmp_path):
+def test_corpus_without_usable_pairs_is_reported(tmp_path):
     write_store(tmp_path / "store", blocks([([4] * 101, [5], 0, 1), ([4], [], 0, 2)]))
     with pytest.raises(UserError, match="at most 100 tokens per side, but the corpus has none"):
         learn(Mixture([TokenStore(tmp_path / "store")], [1.0]), SIZE, joint=False)

@@ -50,7 +50,7 @@ def test_decoding_undoes_encoding(tokenizer, texts):
 
 
 @pytest.mark.parametrize(("place", "step"), [("{}", 1), ("a{}b", 5), (" {}{} ", 5)])
-def test_every_character_comes_back(tokenizer, place, step):
+def test_every_character_survives_encoding_and_decoding(tokenizer, place, step):
     # Every character of the first plane, and some of the others.
     ranges = range(0, 0xD800, step), range(0xE000, 0x10000, step), range(0x10000, 0x110000, 97 * step)
     characters = [chr(c) for c in itertools.chain(*ranges) if c != 0x0A]
@@ -157,7 +157,7 @@ def test_the_same_texts_give_the_same_files(name, tmp_path):
     assert set(files[0]) == ({"tokenizer.model"} if joint else {"tokenizer.source.model", "tokenizer.target.model"})
 
 
-def test_two_vocabularies_of_the_same_texts_are_still_two(tmp_path):
+def test_separate_vocabularies_of_equal_texts_stay_separate(tmp_path):
     assert len(Tokenizer.train(ENGLISH, ENGLISH, vocab_size=400, joint=False).save(tmp_path)) == 2
     assert not Tokenizer.load(tmp_path).joint
 
@@ -224,7 +224,7 @@ pairs = st.lists(st.tuples(ids, ids, st.integers(0, 2**31 - 1), st.integers(1, 2
 
 
 @given(rows=pairs)
-def test_the_store_gives_back_what_was_written(tmp_path_factory, rows):
+def test_store_returns_the_written_pairs(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("store") / "train"
     write_store(folder, blocks(rows))
     store = TokenStore(folder)
@@ -247,7 +247,7 @@ def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
     assert wide.target.ids.itemsize == 2
 
 
-def test_beside_its_ids_a_pair_takes_a_few_bytes(tmp_path):
+def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
     write_store(
         tmp_path / "store", blocks(([1] * (n % 7), [2] * (n % 5), n // 3000, n % 3000 * 2) for n in range(6000))
     )
@@ -280,7 +280,7 @@ def test_a_store_of_another_format_is_refused(tmp_path, other):
         TokenStore(tmp_path / "store")
 
 
-def test_rows_that_fail_leave_nothing(tmp_path):
+def test_failed_writing_leaves_no_store(tmp_path):
     def rows():
         yield [1], [2], 0, 1
         raise RuntimeError("the corpus ended badly")

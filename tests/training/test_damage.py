@@ -167,7 +167,7 @@ def test_a_training_does_not_resume_with_damaged_files(name, damaged, finished, 
 
 
 @pytest.mark.parametrize("reason", ["has format 2", "can't be read"])
-def test_what_is_no_damage_costs_no_checkpoint(reason, finished, tmp_path):
+def test_newer_formats_and_disk_errors_do_not_delete_checkpoints(reason, finished, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
     manifest = folder / "checkpoints/step-00000004/manifest.json"

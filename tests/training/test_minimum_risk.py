@@ -145,7 +145,7 @@ def test_a_training_of_one_kind_of_updates_has_no_change_between_them(risk_steps
     assert not any(begins_risk(done, train) for done in range(11))
 
 
-def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
+def test_resumed_minimum_risk_training_gives_the_same_bits(tmp_path):
     options = changed(TINY, train__save_every=2, train__validate_every=3, train__ema=0.9, train__samples=4)
     options |= {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}], "data.holdout": 20}
     usual, straight, parts = (tmp_path / name for name in ("usual", "straight", "parts"))
@@ -161,7 +161,7 @@ def test_a_training_ends_with_it_and_is_resumed_with_the_same_bits(tmp_path):
     assert {value.item() for name, value in state.items() if name.endswith("/step")} == {4}, "a new optimizer state"
 
 
-def test_its_time_counts_in_train_minutes():
+def test_train_minutes_include_minimum_risk_training():
     trial, options = Trial(1, 100, 0.0, 0.1), {"train.minutes": 10, "train.steps": 5000, "train.samples": 10}
     assert updates_in_budget(configure(options), trial) == 6000
     risk = configure(options | {"train.risk_steps": 100})
@@ -171,7 +171,7 @@ def test_its_time_counts_in_train_minutes():
     assert updates_in_budget(long, trial) == 6000, "which ends within it"
 
 
-def test_a_recipe_that_is_cut_short_has_none(tmp_path, capsys):
+def test_too_short_training_skips_minimum_risk_and_says_so(tmp_path, capsys):
     options = changed(TINY, train__steps=3, train__warmup=2) | {"data.holdout": 20}
     options |= {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}]}
     train(options, tmp_path / "usual")
@@ -216,5 +216,5 @@ def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(9, 0), (10, 10), (11, 10)])
-def test_a_training_cut_to_less_than_its_last_stage_has_none(steps, expected):
+def test_risk_steps_are_zero_if_training_is_too_short(steps, expected):
     assert risk_steps(TrainConfig(steps=steps, risk_steps=10)) == expected

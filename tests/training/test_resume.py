@@ -115,7 +115,7 @@ def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp
     assert not [*out.glob("checkpoints/damaged-*")]
 
 
-def test_signals_save_and_the_same_command_goes_on(corpus, tmp_path, capsys):
+def test_signals_save_a_checkpoint_and_the_same_command_resumes(corpus, tmp_path, capsys):
     out, steps = tmp_path / "out", 0
     for number in (signal.SIGINT, signal.SIGTERM):
         process = begin(arguments(corpus, out, train__steps=50_000))
@@ -184,7 +184,7 @@ def test_a_corpus_that_changed_since_the_training_began_is_named(corpus, tmp_pat
     assert status == 0 and f"{files[0]} and {files[1]} changed after this training began" in said
 
 
-def test_a_training_goes_on_when_its_folder_of_files_is_emptied(tmp_path, capsys):
+def test_training_resumes_when_its_corpus_folder_is_emptied(tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(200, 1), strict=True)))
@@ -195,7 +195,7 @@ def test_a_training_goes_on_when_its_folder_of_files_is_emptied(tmp_path, capsys
 
 
 @pytest.mark.parametrize("precision", [slow("float32"), "bfloat16"])
-def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp_path, capsys):
+def test_extending_a_finished_training_equals_one_long_training(precision, corpus, tmp_path, capsys):
     for steps in (9, 18):
         command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)
         assert run(capsys, command)[0] == 0
@@ -211,7 +211,7 @@ def test_going_on_beyond_the_end_equals_one_long_training(precision, corpus, tmp
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
 
 
-def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
+def test_model_is_usable_while_its_training_continues(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=9))[0] == 0
     assert model_folder.describe(out).finished
@@ -226,7 +226,7 @@ def test_a_model_that_goes_on_can_be_used_meanwhile(corpus, tmp_path, capsys):
     transduce.load(out).translate(["ka lo"])
 
 
-def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, monkeypatch):
+def test_training_does_not_resume_with_other_text(corpus, tmp_path, capsys, monkeypatch):
     out, other = tmp_path / "out", write_texts(tmp_path, "other", 50, seed=5)
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     before = digests(out)
@@ -248,7 +248,7 @@ def test_a_training_does_not_go_on_with_other_text(corpus, tmp_path, capsys, mon
     assert run(capsys, arguments(elsewhere, out, train__steps=12))[0] == 0
 
 
-def test_a_training_goes_on_without_its_test_set_and_says_what_ends_it(corpus, tmp_path, capsys):
+def test_training_resumes_without_its_test_set(corpus, tmp_path, capsys):
     out, test = tmp_path / "out", write_texts(tmp_path, "test", 5, seed=5)
     first = arguments([*corpus, "--test", *test], out, train__steps=4, train__minutes=10)
     assert run(capsys, first)[0] == 0
@@ -259,7 +259,7 @@ def test_a_training_goes_on_without_its_test_set_and_says_what_ends_it(corpus, t
 
 
 @pytest.mark.parametrize("gone", ["data", "checkpoints"])
-def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, capsys):
+def test_finished_model_stays_usable_when_it_can_not_be_extended(gone, corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     shutil.rmtree(out / gone)
@@ -269,7 +269,7 @@ def test_a_finished_model_outlives_that_it_cannot_go_on(gone, corpus, tmp_path, 
     assert digests(out) == before and model_folder.describe(out).finished
 
 
-def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
+def test_fewer_updates_than_already_made_are_refused(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
     (out / "manifest.json").unlink()  # as if it had been stopped there
@@ -278,7 +278,7 @@ def test_fewer_updates_than_there_are(corpus, tmp_path, capsys):
     assert model_folder.read_config(out).train.steps == 6
 
 
-def test_steps_are_no_harmless_change_with_a_cooldown(corpus, tmp_path, capsys):
+def test_changing_steps_with_a_cooldown_affects_the_training(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6, train__cooldown=3))[0] == 0
     said = run(capsys, arguments(corpus, out, train__steps=9, train__cooldown=3))[1]
@@ -333,7 +333,7 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
     assert status == 0 and "Resuming at step 9 of 12" in said
 
 
-def test_what_was_left_open_may_be_left_open_again(corpus, tmp_path, capsys):
+def test_automatic_options_may_stay_automatic_on_resume(corpus, tmp_path, capsys):
     open_ones = {"train__accumulate": 0, "train__save_every": 0, "train__validate_every": 0, "train__threads": 0}
     for steps in (3, 6):
         status, said = run(capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **open_ones))
@@ -347,7 +347,7 @@ def given(corpus: list[str], **changes: object) -> dict[str, object]:
     return changed(OPTIONS | files, **changes)
 
 
-def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_path):
+def test_events_before_the_first_checkpoint_are_not_repeated(corpus, tmp_path):
     options = given(corpus, train__steps=30, train__save_every=30)
     train(options, tmp_path / "straight")
     start(Settings.of(options), tmp_path / "out", None, False, torch.device("cpu"))
@@ -358,7 +358,7 @@ def test_what_was_noted_before_the_first_checkpoint_is_noted_once(corpus, tmp_pa
 
 
 @pytest.mark.parametrize("gone", [["config.toml"], ["config.toml", "tokenizer.model"]])
-def test_a_start_that_left_no_configuration_is_made_anew(gone, corpus, tmp_path):
+def test_start_without_a_configuration_is_made_again(gone, corpus, tmp_path):
     start(Settings.of(given(corpus, train__seed=5)), tmp_path / "out", None, False, torch.device("cpu"))
     for name in gone:
         (tmp_path / "out" / name).unlink()

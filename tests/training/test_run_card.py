@@ -108,7 +108,7 @@ def test_a_folder_of_texts_is_hashed_by_what_is_read(tmp_path):
     assert fingerprint(str(tmp_path / "gone")) is fingerprint("/dev/null") is None
 
 
-def test_a_session_says_what_ran(capsys):
+def test_session_records_command_code_and_versions(capsys):
     arguments = command("out")
     assert run(capsys, *arguments)[0] == 0
     (session,) = run_json("out")["sessions"]
@@ -161,7 +161,7 @@ def test_a_training_that_resumes_continues_from_no_other_model(capfd):
         train(options(), "out", keep_optimizer=True)
 
 
-def test_other_code_is_another_session():
+def test_changed_code_starts_another_session():
     train(options(), "out", stop=lambda: True)
     content = run_json("out")
     content["sessions"][0] |= {"code": "0123456789abcdef", "revision": "0.0 (older)"}
@@ -172,7 +172,7 @@ def test_other_code_is_another_session():
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"[]", b"{}", b'{"sessions": [1]}', b"\xff", b"[" * 100_000])
-def test_a_training_goes_on_without_its_run_card(damage, capfd):
+def test_training_resumes_without_its_run_card(damage, capfd):
     train(options(), "straight")
     train(options(), "out", stop=iter([False, True]).__next__)
     file = Path("out/run.json")
@@ -185,7 +185,7 @@ def test_a_training_goes_on_without_its_run_card(damage, capfd):
     assert file.exists() == (damage is not None) and read_run_card(Path("out")) is None
 
 
-def test_a_start_that_fails_leaves_no_run_card():
+def test_failed_start_leaves_no_run_card():
     with pytest.raises(ValueError, match="no time"):
         train(options(), "out", fit=fails)
     assert not Path("out/run.json").exists()

@@ -159,7 +159,7 @@ def test_fine_tuning_keeps_the_search(place, tmp_path):
     assert (found.beam_size, found.length_penalty, found.shortlist) == (2, 0.3, False)
 
 
-def test_what_fits_the_pace_of_the_machine_is_decided_once(place, tmp_path):
+def test_values_chosen_from_machine_speed_are_kept_on_resume(place, tmp_path):
     """The caller's choice comes from the trial; an option that is given wins, and a later start keeps both."""
     paces = []
 
@@ -176,7 +176,7 @@ def test_what_fits_the_pace_of_the_machine_is_decided_once(place, tmp_path):
     assert (config.train.warmup, config.sources["train.steps"]) == (OPTIONS["train.warmup"], "trial")
 
 
-def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path, capsys):
+def test_model_without_value_sources_is_read_and_saved(model, place, tmp_path, capsys):
     """As an older transduce wrote it, with NaN in its metrics."""
     old, again = tmp_path / "old", tmp_path / "again"
     loaded, known = model_folder.load(model), model_folder.describe(model).metrics
@@ -204,7 +204,7 @@ def test_a_model_without_sources_is_read_and_saved_again(model, place, tmp_path,
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_others_may_read_a_model_and_its_card_may_be_edited(model, tmp_path):
+def test_model_files_are_readable_and_the_card_is_editable(model, tmp_path):
     umask = os.umask(0)
     os.umask(umask)
     for name in read_manifest(model):
@@ -220,7 +220,7 @@ def at_once() -> bool:
     return True
 
 
-def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
+def test_time_limit_shorter_than_the_warm_up_is_reported(place, tmp_path, capfd):
     limits = {"train__minutes": 0.02, "train__steps": 10**6}
     train(options(place, **limits, train__warmup=100_000), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
@@ -232,7 +232,7 @@ def test_a_time_too_short_for_the_warm_up_is_said(place, tmp_path, capfd):
     assert "about 2 updates, but the learning rate rises over the first 9: allow more" in capfd.readouterr().err
 
 
-def test_a_fall_of_the_learning_rate_that_will_not_be_is_said(place, tmp_path, capfd):
+def test_cooldown_that_training_will_not_reach_is_reported(place, tmp_path, capfd):
     limits = {"train__minutes": 5.0, "train__steps": 10**9, "train__cooldown": 50}
     train(options(place, **limits, train__warmup=2), tmp_path / "short", stop=at_once)
     said = capfd.readouterr().err
@@ -262,7 +262,7 @@ def test_a_corpus_too_small_to_learn_from_is_refused(tmp_path, capfd, monkeypatc
 
 
 @pytest.mark.parametrize(("accumulate", "words"), [(1, "in one micro-batch"), (3, "in 3 micro-batches")])
-def test_micro_batches_are_on_the_screen(accumulate, words, place, tmp_path, capfd):
+def test_micro_batches_are_shown_at_the_start(accumulate, words, place, tmp_path, capfd):
     train(options(place, train__accumulate=accumulate), tmp_path / "out", stop=at_once)
     assert words in capfd.readouterr().err
 
@@ -280,7 +280,7 @@ def test_the_progress_line_knows_the_remaining_time(minutes, left):
 
 
 @pytest.mark.parametrize(("steps", "warned"), [(40, True), (41, False)])
-def test_a_warm_up_of_half_the_training_is_said(steps, warned, place, tmp_path, capfd):
+def test_warm_up_of_half_the_training_is_reported(steps, warned, place, tmp_path, capfd):
     train(options(place, train__warmup=20, train__steps=steps), tmp_path / "out", stop=at_once)
     assert ("but the learning rate rises over the first 20:" in capfd.readouterr().err) is warned
 
@@ -300,7 +300,7 @@ def test_reports_are_means_over_their_updates(place, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("seconds", "minutes", "offered"), [(1.0, 0, True), (1.0, 300, False), (0.5, 0, False)])
-def test_a_long_training_is_offered_a_limit(seconds, minutes, offered):
+def test_long_training_suggests_a_time_limit(seconds, minutes, offered):
     config = configure({"train.steps": 10_000, "train.minutes": minutes})
     lines = time_lines(config, Trial(1, 1_000, 0.1, seconds))
     assert lines[0].startswith("Estimated training time: ") and len(lines) == 1 + offered
@@ -480,7 +480,7 @@ def test_without_held_out_pairs_a_training_ends(place, tmp_path):
 # -- sizes ------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_given_comes_from_the_table_and_what_is_given_wins(place, tmp_path):
+def test_user_options_override_the_size_table(place, tmp_path):
     chosen = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "data.max_tokens": 128}
     names = ("data.corpora", "data.valid", "train.threads")
     result = train(
@@ -516,7 +516,7 @@ def dialect(folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("keep_optimizer", [False, True])
-def test_a_model_can_be_gone_on_from(keep_optimizer, model, tmp_path):
+def test_training_continues_from_another_model(keep_optimizer, model, tmp_path):
     given = {name: value for name, value in OPTIONS.items() if not name.startswith("model.")}
     given |= {"data.corpora": [{"files": dialect(tmp_path)}], "data.holdout": 15}
     given |= {"train.steps": 60, "train.learning_rate": 0.3, "train.save_every": 20, "train.validate_every": 20}
@@ -536,7 +536,7 @@ def test_a_model_can_be_gone_on_from(keep_optimizer, model, tmp_path):
         assert load_file(first / "optimizer.safetensors") == {}
 
 
-def test_a_model_cannot_be_gone_on_from_in_another_shape(model, place, tmp_path):
+def test_continuing_from_a_model_of_another_shape_is_refused(model, place, tmp_path):
     for change, was in ({"model__d_model": 16}, 32), ({"model__num_heads": 4}, 2), ({"model__norm": "pre"}, "post"):
         ((name, value),) = change.items()
         name = name.replace("__", r"\.")
@@ -561,7 +561,7 @@ def test_a_training_that_diverges_says_so(place, tmp_path, capsys):
     assert "The training diverged: train again with a lower train.learning_rate." in said
 
 
-def test_an_optimizer_that_is_kept_need_not_be_named(place, tmp_path):
+def test_kept_optimizer_need_not_be_named(place, tmp_path):
     train(options(place, **{"train.optimizer": "sgd", "train.steps": 2}), tmp_path / "first")
     train(options(place, **{"train.steps": 2}), tmp_path / "second", init=tmp_path / "first", keep_optimizer=True)
     assert model_folder.read_config(tmp_path / "second").train.optimizer == "sgd"
@@ -587,7 +587,7 @@ def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
     assert status == 0 and "Resuming at step 8 of 12" in said
 
 
-def test_what_another_start_left_is_not_trained_on(place, tmp_path, capsys):
+def test_data_left_by_another_start_is_not_trained_on(place, tmp_path, capsys):
     data, out, text = tmp_path / "data", tmp_path / "out", ["--from", "ka", "--to", "zu"]
     assert (
         run(capsys, "prepare", "--train", *files(place, "train"), *text, "--out", data, "data.vocab_size=300")[0] == 0
@@ -649,7 +649,7 @@ def test_several_corpora_are_seen_as_often_as_they_weigh(place, tmp_path, capsys
     assert status == 0 and "is finished at 8 updates" in said
 
 
-def test_nothing_that_weighs_something_is_refused(place, tmp_path):
+def test_corpora_with_no_weight_are_refused(place, tmp_path):
     nothing = [{"files": files(place, "train"), "weight": 0}]
     with pytest.raises(UserError, match="An epoch has no pairs"):
         train(options(place, data__corpora=nothing), tmp_path / "out")
@@ -789,7 +789,7 @@ def test_a_model_that_no_memory_holds_is_refused(sizes, message, place, tmp_path
     check_sentence(status, said, message)
 
 
-def test_what_learned_positions_cannot_hold_is_refused(place, tmp_path, capsys):
+def test_sentences_beyond_learned_positions_are_refused(place, tmp_path, capsys):
     learned = [*ASSIGNMENTS, "model.positions=learned", "train.steps=2"]
     command = ["train", "--train", *files(place, "train"), "--out", tmp_path / "out", *learned]
     valid = ["--valid", *files(place, "valid")]

@@ -107,7 +107,7 @@ def test_loss_equals_that_of_pytorch(smoothing, dtype):
     assert torch.equal(logits.detach(), before)
 
 
-def test_the_other_sums_are_those_of_pytorch():
+def test_likelihood_and_accuracy_equal_those_of_pytorch():
     logits, targets = random_logits(torch.float32)
     sums = smoothed_cross_entropy(logits, targets, 0.1)
     real = targets != PAD
@@ -220,7 +220,7 @@ def test_every_optimizer_learns(name):
     assert all(outcome.applied for outcome in outcomes)
 
 
-def test_adam_is_the_papers():
+def test_adam_follows_the_paper():
     optimizer = make_optimizer(build(MODEL).parameters(), TrainConfig())
     (group,) = optimizer.param_groups
     assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.98), 1e-9, 0)
@@ -266,7 +266,7 @@ def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_checkpoint_is_exact_and_so_is_what_follows(name, tmp_path):
+def test_training_after_a_checkpoint_is_bit_identical(name, tmp_path):
     model, train = build(MODEL), replace(TRAIN, optimizer=name)
     optimizer, batch = make_optimizer(model.parameters(), train), batch_of(reverse_rows(8, seed=1))
     for step in (1, 2, 3):
@@ -339,7 +339,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
     assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
 
 
-def test_a_folder_of_something_else_is_no_checkpoint(tmp_path):
+def test_folder_of_something_else_is_not_taken_for_a_checkpoint(tmp_path):
     written(tmp_path, range(1, 2))
     with write_folder(tmp_path / "step-00000099") as aside:  # as a model in the folder of checkpoints
         (aside / "model.safetensors").write_bytes(b"x")
@@ -347,7 +347,7 @@ def test_a_folder_of_something_else_is_no_checkpoint(tmp_path):
     assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
 
 
-def test_without_a_whole_checkpoint_there_is_a_sentence(tmp_path):
+def test_missing_whole_checkpoint_is_reported(tmp_path):
     (path,) = written(tmp_path, range(1, 2))
     (path / "model.safetensors").write_bytes(b"")
     model = build(MODEL)
@@ -364,7 +364,7 @@ def test_without_a_whole_checkpoint_there_is_a_sentence(tmp_path):
     interrupted=st.sets(st.integers(1, 30), max_size=5),
     killed=st.sets(st.integers(1, 30), max_size=5),
 )
-def test_an_interrupted_training_keeps_the_same_checkpoints(
+def test_interrupted_training_keeps_the_same_checkpoints(
     steps, save_every, keep_last, bests, interrupted, killed, tmp_path_factory
 ):
     """With empty folders as checkpoints; a training that is killed comes to save, but not to remove."""
@@ -396,7 +396,7 @@ def updated(train: TrainConfig, steps: int) -> tuple[list[dict[str, Tensor]], to
     return history, optimizer, model
 
 
-def test_the_moving_average_takes_the_place_of_the_weights_for_a_while():
+def test_validation_uses_the_moving_average_and_restores_the_weights():
     _, optimizer, model = updated(replace(TRAIN, ema=0.5), 12)
     before = weights(model), [state[AVERAGE].clone() for state in optimizer.state.values()]
     with averaged(optimizer):
@@ -467,7 +467,7 @@ def perplexities(*values: float) -> Callable[[Seq2Seq], Validation]:
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
-def test_no_weights_are_validated_twice(tmp_path, ema):
+def test_unchanged_weights_are_not_validated_again(tmp_path, ema):
     measured: list[float] = []
 
     def measure(model: Seq2Seq) -> Validation:
@@ -554,7 +554,7 @@ def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
     assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)  # 512 / 3, rounded up
 
 
-def test_a_block_is_gone_on_with_where_it_was_left(tmp_path, monkeypatch):
+def test_resumed_training_continues_inside_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens_mixture, "BLOCK_PAIRS", 40)
     monkeypatch.setattr(tokens_mixture, "RUN_PAIRS", 7)
     task = training(tmp_path, reverse_rows(100, seed=1), MODEL, TRAIN, perplexities())
@@ -617,7 +617,7 @@ def test_minutes_end_a_training_and_its_last_state_is_saved(tmp_path):
     assert step_of(checkpoints_in(task.folder)[-1]) == task.state.step > 0
 
 
-def test_without_anything_to_validate_on_patience_is_not_lost(tmp_path):
+def test_missing_validation_text_does_not_exhaust_patience(tmp_path):
     train = replace(TRAIN, steps=12, validate_every=2, patience=2)
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, lambda _: None)
     assert loop.train(task) == "steps"

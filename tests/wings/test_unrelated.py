@@ -62,7 +62,7 @@ def test_nothing_is_found_without_evidence(kind: str) -> None:
     assert not Unrelated(*corpus(2_500)).find(*other).any()  # no known word on one side at least
 
 
-def test_the_chunk_does_not_matter() -> None:
+def test_chunk_size_changes_no_result() -> None:
     sources, (targets, _) = corpus(3_000)[0], spoilt(corpus(3_000)[1], 10)
     rules = Checker(Rules(0, False, (UNRELATED,)), (sources, targets))
     flags = rules.check(PairBatch(sources, targets))

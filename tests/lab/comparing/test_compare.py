@@ -72,7 +72,7 @@ def command(tmp_path: Path, files: dict[str, tuple[str, str]], text: str, *more:
 # -- the whole command ---------------------------------------------------------------------------------------
 
 
-def test_a_table_is_trained_judged_and_shown_again(files, tmp_path, capsys):
+def test_rows_are_trained_tested_and_shown_again(files, tmp_path, capsys):
     text = 'title = "Rates"\nseeds = 2\nupdates = 6\n' + ROWS + 'both = { ensemble = ["base", "slow"] }\n'
     asked = command(tmp_path, files, text)
     status, printed, said = run(capsys, *asked, "--budget", "5")
@@ -188,7 +188,7 @@ def test_a_bad_table_is_refused_before_anything_is_trained(files, tmp_path, caps
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_what_is_missing_is_named(files, tmp_path, capsys):
+def test_missing_arguments_are_named(files, tmp_path, capsys):
     (tmp_path / "table.toml").write_text(ROWS)
     asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out"]
     assert "training, validation and test files (--train)" in run(capsys, *asked)[2]
@@ -234,7 +234,7 @@ def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, c
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.1, "+10.5 % [-100.0, > 10^6]"), (-800.0, "-100.0 %"), (5000.0, "> 10^6 %")]
 )
-def test_a_huge_change_is_shown(value, shown):
+def test_large_differences_fit_the_table(value, shown):
     assert report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5)).startswith(shown)
 
 
@@ -319,7 +319,7 @@ def fails(folder: str, real=runs.train):
     return train
 
 
-def test_a_passing_error_is_not_held_against_a_point_of_a_grid(files, tmp_path, capsys, monkeypatch):
+def test_transient_error_does_not_disqualify_a_grid_point(files, tmp_path, capsys, monkeypatch):
     text = "seeds = 1\nupdates = 3\n[grid]\n'train.warmup' = [1, 2]\n" + ROWS
     asked = command(tmp_path, files, text, "--budget", 9)
     with monkeypatch.context() as patch:
@@ -335,7 +335,7 @@ def test_a_passing_error_is_not_held_against_a_point_of_a_grid(files, tmp_path, 
     assert "The disk is full." not in shown
 
 
-def test_a_row_that_diverges_with_every_value_of_the_grid_is_told(files, tmp_path, capsys):
+def test_row_that_diverges_for_every_grid_value_is_reported(files, tmp_path, capsys):
     rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\nmore = { init = 'bad', options = 'train.steps=2' }\n"
     asked = command(tmp_path, files, "seeds = 1\nupdates = 12\n[grid]\n'train.warmup' = [1, 2]\n" + rows)
     for attempt in ("first", "second"):
@@ -439,7 +439,7 @@ def test_a_verdict_counts_the_runs_that_diverged_and_failed(given, tmp_path):
 # -- runs that add up ----------------------------------------------------------------------------------------
 
 
-def test_runs_add_up(given, tmp_path):
+def test_runs_of_several_calls_add_up(given, tmp_path):
     rows = [Experiment("a", {**given, "train.steps": 2}), Experiment("b", {**given, "train.steps": 3})]
     assert not runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=0)
     assert runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
@@ -465,7 +465,7 @@ def test_processes_share_the_runs_of_a_folder(given, tmp_path, capfd):
     assert not list(tmp_path.rglob(runs.RUN_LOCK))
 
 
-def test_files_are_known_by_what_they_hold(given, tmp_path):
+def test_files_are_compared_by_content(given, tmp_path):
     one = Experiment("one", {**given, "train.steps": 2})
     assert runs.carry_out([(one, 1)], tmp_path, minutes=5)
     moved = shutil.copy(given["data.valid"][0], tmp_path / "moved.src")
@@ -478,7 +478,7 @@ def test_files_are_known_by_what_they_hold(given, tmp_path):
         runs.results(again, tmp_path)
 
 
-def test_labelled_files_are_known_without_their_labels(files):
+def test_labelled_files_are_compared_without_labels(files):
     hashes = [
         runs._plain(Experiment("one", {"data.valid": names}))
         for names in (files["valid"], [f"ka,zu={files['valid'][0]}"])
@@ -517,7 +517,7 @@ def test_a_run_that_other_code_continued_is_refused(given, tmp_path, monkeypatch
         runs.results(one, tmp_path)
 
 
-def test_a_run_that_fails_does_not_keep_the_others_from_it(given, tmp_path):
+def test_failed_run_does_not_stop_other_runs(given, tmp_path):
     bad = Experiment("bad", {**given, "train.steps": 2, "model.num_heads": 7})
     good = Experiment("good", {**given, "train.steps": 2})
     with pytest.raises(UserError, match="bad/seed-1"):
@@ -598,7 +598,7 @@ def test_damaged_scores_are_computed_again(damage, tmp_path):
     assert str(runs.cached(path, [], compute)) == str(first) and len(computed) == 2
 
 
-def test_a_mistake_is_said_once_and_can_be_mended(given, tmp_path, capfd):
+def test_repeated_errors_are_reported_once_and_can_be_fixed(given, tmp_path, capfd):
     wrong = {**given, "train.steps": 2, "data.valid": ("no.src", "no.tgt")}
     with pytest.raises(UserError, match=r"no\.src cannot be read"):
         runs.carry_out([(Experiment("one", wrong), 1)], tmp_path, minutes=math.inf)

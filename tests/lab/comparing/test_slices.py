@@ -138,7 +138,7 @@ def test_a_slice_of_few_sentences_is_not_tested():
         (" … ", []),
     ],
 )
-def test_words(text, expected):
+def test_word_slices_by_hand(text, expected):
     assert words(text) == expected
 
 
@@ -155,7 +155,7 @@ def test_words(text, expected):
         ("x " * 41, "over 40 words", "without numbers", "no capital letters"),
     ],
 )
-def test_bins(text, length, number, casing):
+def test_bins_by_hand(text, length, number, casing):
     assert set(by_name([text], [text], [text])) == {length, "without rare words", number, casing}
 
 

@@ -45,7 +45,7 @@ def test_equal_rows_seldom_differ_and_unequal_ones_often():
         assert low <= np.mean(found) <= high, shift
 
 
-def test_sentences_and_seeds_add_up():
+def test_variance_adds_up_over_sentences_and_seeds():
     rows = spread([1.0, 1.2, 1.1]), spread([0.4, 0.6, 0.5])
     alone, both = difference(*rows, 0.0, 1000), difference(*rows, 0.3, 1000)
     assert both.value == alone.value == pytest.approx(0.6)
@@ -54,7 +54,7 @@ def test_sentences_and_seeds_add_up():
     assert both.degrees == alone.degrees == pytest.approx(4), "no more than the seeds have"
 
 
-def test_one_seed_has_no_test_and_an_ensemble_has_one():
+def test_single_seed_is_not_tested_but_an_ensemble_is():
     one, three = spread([1.0]), spread([0.4, 0.6, 0.5])
     assert math.isnan(difference(one, three, 0.1, 100).p_value)
     ensemble = one._replace(deviation=0.0)

@@ -68,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def seconds(pace: loop.Pace) -> float:
         pace.calls = getattr(pace, "calls", 0) + 1
-        return pace._first[1] + 0.05 * pace.calls
+        return pace._first[1] + 0.05 * pace.calls  # private: the seconds before this start, which count, too
 
     monkeypatch.setattr(loop.Pace, "seconds", seconds)
 
@@ -95,7 +95,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_training_that_runs_again_has_the_same_weights(kind, place, capsys):
+def test_repeated_training_has_the_same_weights(kind, place, capsys):
     folder = model(**KINDS[kind])
     status, said, err = check(capsys, folder)
     assert (status, said) == (0, f"{place / 'model.check'} has the same weights as model, bit by bit.\n"), err
@@ -147,7 +147,7 @@ def test_prepared_added_and_minimum_risk_trainings_run_again(capsys):
 
 
 @pytest.mark.slow
-def test_a_check_that_is_interrupted_goes_on(capsys):
+def test_interrupted_check_resumes(capsys):
     folder = model(train__steps=60, **RANDOM)
 
     def interrupt() -> None:
@@ -165,7 +165,7 @@ def test_a_check_that_is_interrupted_goes_on(capsys):
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_check_of_a_training_with_a_time_limit_goes_on(capsys):
+def test_interrupted_check_of_a_time_limited_training_resumes(capsys):
     folder = model(train__steps=10**6, train__minutes=0.02)
     steps = model_folder.describe(folder).metrics["training"]["steps"]
     assert steps > 6
@@ -181,7 +181,7 @@ def test_a_check_of_a_training_with_a_time_limit_goes_on(capsys):
 
 
 @pytest.mark.parametrize("name", ["train.tgt", "valid.src", "test.tgt"])
-def test_a_changed_file_is_refused_by_name_before_any_training(name, capsys):
+def test_changed_file_is_named_before_training(name, capsys):
     folder = model(data__test=("test.src", "test.tgt"))
     Path(name).write_text(Path(name).read_text().replace("zu", "uz").replace("ka", "ak"))
     status, said, err = check(capsys, folder)
@@ -244,7 +244,7 @@ def test_other_weights_without_a_reason_are_a_failure(capsys):
         ("device", "NVIDIA H100", "a GPU adds numbers in no fixed order"),
     ],
 )
-def test_a_reason_for_other_weights_is_told_before_and_after(name, value, told, capsys):
+def test_reason_for_other_weights_is_reported_before_and_after(name, value, told, capsys):
     folder = model()
     edit(folder, name, value)
     if name == "code":
@@ -275,7 +275,7 @@ def test_other_revisions_and_commands_with_the_same_code_are_no_reason(capsys):
 # -- mistakes ----------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_checked_is_refused_in_a_sentence(capsys, monkeypatch):
+def test_uncheckable_models_are_refused(capsys, monkeypatch):
     folder = model()
     train(options(), "unfinished", stop=iter([False, True]).__next__)
     shutil.copytree(folder, "old")

@@ -192,7 +192,7 @@ def test_the_parameters_of_table_3(row):
         assert table3.parameters(row) == pytest.approx(row.printed.parameters, rel=0.07)
 
 
-def test_every_row_changes_what_it_says():
+def test_every_row_changes_its_named_options():
     assert len({row.name for row in table3.VARIATIONS}) == len(table3.VARIATIONS)
     for row in table3.VARIATIONS[1:-1]:
         assert (row.model != table3.BASE) != bool(row.train), row.name
@@ -358,7 +358,7 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     assert "–" in empty.rows[0], "without a test text"
 
 
-def test_a_failed_run_does_not_keep_table_3_from_being_written(given, tmp_path, capsys, monkeypatch):
+def test_table_3_is_written_despite_a_failed_run(given, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runs, "train", fails("C-N2"))
     files = ["--train", *given["data.corpora"][0]["files"]]
     files += [argument for name in ("valid", "test") for argument in (f"--{name}", *given[f"data.{name}"])]
@@ -443,7 +443,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     assert torch.nn.utils.get_total_norm(gradients) < 50
 
 
-def test_what_rows_differ_in_cannot_be_given():
+def test_options_that_rows_vary_can_not_be_set():
     for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.comparison({name: 1})

@@ -34,7 +34,7 @@ def test_a_compound_counts_as_three_tokens():
     )
 
 
-def test_it_stands_beside_sacrebleu(tmp_path, capsys):
+def test_paper_bleu_is_shown_beside_sacrebleu(tmp_path, capsys):
     (tmp_path / "out").write_text("Das Rock-Festival war sehr gut besucht.\n")
     (tmp_path / "reference").write_text("Das Rock-Konzert war sehr gut besucht.\n")
     files = "--hypothesis", tmp_path / "out", tmp_path / "reference"

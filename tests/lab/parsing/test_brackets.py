@@ -77,11 +77,11 @@ def test_brackets_by_hand(test, matched, brackets, crossing, tags):
         ("(S (DT The", "error", "a bracket that opens here is never closed"),
     ],
 )
-def test_what_cannot_be_compared(test, status, reason):
+def test_uncomparable_parses_state_the_reason(test, status, reason):
     assert row(test) == Row(5, status, reason=reason)
 
 
-def test_a_parameter_file(tmp_path):
+def test_evalb_parameter_files_are_read(tmp_path):
     file = tmp_path / "my.prm"
     text = "# a comment\nDEBUG 0\nLABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL TOP\nEQ_WORD  This this\nEQ_LABEL A B \n"
     file.write_text(text)
@@ -103,7 +103,7 @@ def test_quotation_marks_with_another_tag_are_put_back():
     assert row(gold, test, parameters) == Row(3, "valid", 3, 3, 3, 0, 3, 2)
 
 
-def test_sums_and_what_is_made_of_them():
+def test_sums_and_averages_by_hand():
     scores = score_brackets(
         [GOLD, GOLD, GOLD, GOLD], [GOLD, "(S (NP (DT The)) (VP (NN dog) (VBZ sees) (NP (PRP it))))", "", "(X"]
     )

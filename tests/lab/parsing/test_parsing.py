@@ -88,7 +88,7 @@ def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
             assert [symbol for symbol in text.split(" ") if symbol in MARKED] == (MARKED * count)[:count]
 
 
-def test_what_may_follow_by_hand():
+def test_allowed_next_symbols_by_hand():
     kinds = kinds_of(PIECES, SYMBOLS)
     assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, *(CLOSES_TO + depth for depth in range(3)), 3, 3, 0, 3, 4, 5]
     opens, tags, close, end = {"▁(S", "▁(NP", "▁("}, {"▁NN", "▁.", "▁-LRB-"}, {"▁)"}, {"</s>"}
@@ -154,7 +154,7 @@ def test_every_word_of_the_targets_is_a_piece(place):
     assert len(ids) == len(text.split()) and tokenizer.decode([ids]) == [text]
 
 
-def test_a_parser_that_knows_nothing_gives_trees(place, capsys, tmp_path):
+def test_untrained_parser_outputs_trees(place, capsys, tmp_path):
     lines = ["The dog ( a pet ) runs .", "", "  Yes !", "word " * 40, "\u00a0", "a\x0cb\u2009c d", "\x1c \u2003"]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     status, printed, said = run(capsys, "parse", place / "model", "--input", tmp_path / "in.txt")

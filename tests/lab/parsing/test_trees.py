@@ -30,7 +30,7 @@ def parse(*lines: str) -> list[Tree]:
 
 
 @given(trees)
-def test_a_tree_is_what_its_text_says(tree):
+def test_parsed_trees_print_as_their_text(tree):
     assert parse(str(tree)) == [tree]
     assert parse(*str(tree).replace(" (", "\n(").split("\n")) == [tree], "on many lines"
 
@@ -94,7 +94,7 @@ def test_one_symbol_closes_many_brackets(tree):
         ("", "", "exactly one root"),
     ],
 )
-def test_symbols_that_are_no_tree(symbols, words, why):
+def test_malformed_symbol_sequences_are_refused(symbols, words, why):
     with pytest.raises(MalformedTreeError, match=why):
         delinearise(symbols.split(), words.split())
 
@@ -140,7 +140,7 @@ def test_a_symbol_that_is_spelt_is_refused(symbol):
         ("a (NN b)", 0, "'a' stands outside all brackets"),
     ],
 )
-def test_what_is_no_tree_is_refused_with_its_line(text, line, why, tmp_path):
+def test_malformed_trees_are_refused_with_their_line(text, line, why, tmp_path):
     with pytest.raises(MalformedTreeError, match=why) as raised:
         parse(*text.split("\n"))
     assert raised.value.line == line
@@ -169,7 +169,7 @@ def check_refused_in_files(text, line, why, tmp_path):
         list(read_trees(str(tmp_path / "bad.mrg")))
 
 
-def test_trees_know_the_line_that_they_begin_in(tmp_path):
+def test_trees_record_their_first_line(tmp_path):
     (tmp_path / "a.mrg").write_text("\n( (S\n  (NN a)) )\n\n(X (NN b)) (Y (NN c))\n")
     assert [(line, tree.words()) for tree, line in read_trees(str(tmp_path / "a.mrg"))] == [
         (2, ["a"]),

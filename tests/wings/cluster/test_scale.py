@@ -83,7 +83,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, 500), st.integers(1, 40), st.integers(1, 20))
-def test_shards_tile_what_is_cut(length, count, unit):
+def test_shards_cover_every_line_once(length, count, unit):
     cuts = [Shard(number, count).cut(length, unit) for number in range(1, count + 1)]
     assert cuts[0][0] == 0 and cuts[-1][1] == length
     assert all(before[1] == after[0] for before, after in pairwise(cuts))
@@ -101,13 +101,13 @@ def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
 
 
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"])
-def test_what_is_no_shard_is_refused(text):
+def test_invalid_shard_names_are_refused(text):
     with pytest.raises(UserError, match="is not a shard"):
         read_shard(text)
 
 
 @given(st.integers(0, 10**8), st.integers(1, 200))
-def test_there_are_shards_for_all_workers_and_none_is_large(lines, workers):
+def test_every_worker_has_a_shard_and_no_shard_is_large(lines, workers):
     shards = shards_for(lines, workers)
     sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK_LINES) for n in (1, shards))]
     assert max(sizes) <= 4 * CHUNK_LINES
@@ -128,7 +128,7 @@ def test_shards_that_start_at_the_same_moment_agree(tmp_path):
             assert list(threads.map(start, 4 * [tmp_path / str(turn)])) == [""] * 4
 
 
-def test_of_calls_that_differ_and_start_at_the_same_moment_one_is_refused(tmp_path):
+def test_concurrent_calls_with_other_shards_are_refused(tmp_path):
     def start(shards: int, measure: Callable[[], list[int]]) -> Plan:
         return agree(tmp_path / "parts", "translate", {}, [], measure=measure, shards=shards, unit=lambda *_: 1)
 
@@ -170,7 +170,7 @@ def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whol
     assert (tmp_path / "elsewhere.txt").read_bytes() == whole and (tmp_path / "link.txt").is_symlink()
 
 
-def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(model, text, whole, tmp_path, capsys):
+def test_complete_shards_are_kept_and_truncated_ones_repeated(model, text, whole, tmp_path, capsys):
     shards = tmp_path / "shards"
     translate(capsys, model, text, shards, "--shard", "1/2")
     translate(capsys, model, text, shards, "--shard", "2/2")
@@ -197,7 +197,7 @@ def test_a_shard_that_is_there_is_left_alone_and_one_that_is_cut_short_is_not(mo
     assert (tmp_path / "joined.txt").read_bytes() == whole
 
 
-def test_what_a_killed_process_left_is_not_taken_for_a_shard(model, text, whole, tmp_path, capsys):
+def test_leftovers_of_a_killed_process_are_not_taken_for_a_shard(model, text, whole, tmp_path, capsys):
     shards = tmp_path / "shards"
     translate(capsys, model, text, shards, "--shard", "1/2")
     record = next(shards.glob("*-of-*.json"))
@@ -212,7 +212,7 @@ def test_what_a_killed_process_left_is_not_taken_for_a_shard(model, text, whole,
     assert not left.exists()
 
 
-def test_json_lines_are_those_of_the_whole(model, tmp_path, capsys):
+def test_json_lines_of_shards_join_to_the_whole(model, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("".join(f"{line}\n" for line in ["", *reverse_texts(9, seed=3)[0]]), encoding="utf-8")
     options = "--n-best", "2", "--beam-size", "2"
@@ -353,7 +353,7 @@ def test_a_vocabulary_without_the_tags_is_refused_before_a_shard_is_read(vocabul
         plan_preparation(DataConfig(corpora=corpora, directions=("en-de", "de-en")), tmp_path, 1, vocabulary=vocabulary)
 
 
-def test_pages_that_face_each_other_are_cut_into_pairs_and_not_into_lines(vocabulary, tmp_path):
+def test_paired_html_pages_are_sharded_by_pairs(vocabulary, tmp_path):
     files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
         Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
@@ -384,7 +384,7 @@ def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
 
 
 @pytest.mark.slow
-def test_rules_that_look_at_more_than_a_pair_find_the_same(tmp_path):
+def test_rules_over_several_pairs_find_the_same_in_shards(tmp_path):
     """Stretches that have slipped, unusual lengths, near repetitions, and placeholders that don't match."""
     sources, targets = reverse_texts(3000, seed=7, longest=12)
     pairs = list(zip(sources, targets, strict=True))
@@ -482,7 +482,7 @@ def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_addresses(monkeypatch):
+def test_ray_addresses_are_checked(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert read_address("ray") == ""
     assert read_address("ray://host:10001") == "ray://host:10001"
@@ -494,7 +494,7 @@ def test_addresses(monkeypatch):
 
 
 @pytest.mark.slow
-def test_on_ray_although_workers_are_killed(model, tmp_path):
+def test_translation_on_ray_survives_killed_workers(model, tmp_path):
     """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
     lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK_LINES, seed=2, longest=9)[0]]
     text = tmp_path / "text.txt"
@@ -547,7 +547,7 @@ def test_a_corpus_prepared_on_ray_is_the_same(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shard_whose_workers_always_die_is_given_up_and_the_others_are_kept(tmp_path):
+def test_shard_whose_workers_always_die_is_given_up(tmp_path):
     """As if something in its text crashed the process, until that is mended."""
     data = corpus_files(tmp_path)
     plan = plan_preparation(data, tmp_path / "shards", 3, unit=100)
@@ -591,7 +591,7 @@ def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_
 
 
 @pytest.mark.slow
-def test_ray_ends_with_the_command(model, text, tmp_path):
+def test_ray_stops_with_the_command(model, text, tmp_path):
     """Ctrl-C: nothing that was started runs on, and no folder of Ray's is left."""
     command = [sys.executable, "-m", "transduce", "translate", str(model), "--engine", "torch", "--on", "ray"]
     command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]

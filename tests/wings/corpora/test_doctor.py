@@ -106,14 +106,14 @@ def sentences() -> list[tuple[str, str]]:
 
 
 @given(st.lists(st.tuples(texts, texts), max_size=8))
-def test_what_many_pairs_break_together_each_breaks_alone(pairs):
+def test_rules_find_the_same_in_batches_and_alone(pairs):
     checker = Checker(Rules(0, False, BY_THEMSELVES))
     together = checker.check(PairBatch([a for a, _ in pairs], [b for _, b in pairs]))
     assert together.tolist() == [int(checker.check(PairBatch([a], [b]))[0]) for a, b in pairs]
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
-def test_what_is_read_in_the_wrong_encoding_is_seen_and_nothing_else(text):
+def test_mojibake_is_found_and_nothing_else(text):
     assume(not re.search("[à-ï][„“…’€–]{2}", text))  # two signs after an accented letter may be a misread one
     assert not MISREAD.search(text)
     for wrong in ("cp1252", "latin-1"):
@@ -125,7 +125,7 @@ UNITS = ["1200 Å³", "10 Å²", "50 Å–60 Å", "1.5 Å±0.1 Å", "Ø±2 mm", 
 
 
 @pytest.mark.parametrize("text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord.", *UNITS])
-def test_marks_behind_a_capital_letter_are_no_wrong_encoding(text):
+def test_marks_after_a_capital_letter_are_not_mojibake(text):
     assert not MISREAD.search(text)
     assert MISREAD.search(text.encode().decode("cp1252", "replace") + " Ã…ngström")
 
@@ -148,7 +148,7 @@ def test_marks_behind_a_capital_letter_are_no_wrong_encoding(text):
         ("9" * 5000, "8" * 5000, False),  # longer than Python reads
     ],
 )
-def test_numbers(source, target, agree):
+def test_numbers_by_hand(source, target, agree):
     assert numbers_disagree(source, target) == numbers_disagree(target, source) == (not agree)
 
 
@@ -195,7 +195,7 @@ def test_faults_have_names(source, target, rule):
         ("100 %", "100%"),
     ],
 )
-def test_what_is_no_fault(source, target):
+def test_unusual_but_correct_pairs_have_no_fault(source, target):
     assert not broken(source, target, *BY_THEMSELVES)
 
 
@@ -207,7 +207,7 @@ def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_what_breaks_off_and_what_is_joined(sentences, mirrored):
+def test_cut_and_joined_targets_are_found(sentences, mirrored):
     def sides(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
         return [pair[::-1] for pair in pairs] if mirrored else pairs
 
@@ -224,14 +224,14 @@ def test_a_text_that_ends_in_a_bracket_may_be_no_sentence(sentences):
     assert named_of([("(All is well.)", "Alles")], BROKEN_OFF, sentences) == 1
 
 
-def test_ends_tell_nothing_where_many_texts_have_none(sentences):
+def test_missing_full_stops_are_no_fault_if_they_are_common(sentences):
     open_ended = [(source, target.rstrip(".!?")) for source, target in sentences]
     mixed = [pair for pairs in zip(sentences[::2], open_ended[1::2], strict=True) for pair in pairs]
     for usual in (mixed, open_ended):
         assert named_of(open_ended, BROKEN_OFF, usual) < 0.01 * len(sentences)
 
 
-def test_languages_and_which_side_they_are_on():
+def test_wrong_and_swapped_languages_are_found():
     english, german, french = "Where is the next station?", "Wo ist der nächste Bahnhof?", "Où se trouve la gare ?"
     rules = {"rules": (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE), "languages": ("en", "de-AT")}
 
@@ -283,7 +283,7 @@ def test_a_rule_reports_the_same_pairs_whatever_other_rules_are_asked_for(senten
         assert np.array_equal((alone & BITS[rule])[compared], (together & BITS[rule])[compared]), rule
 
 
-def test_what_the_rules_need_is_asked_for():
+def test_missing_inputs_of_rules_are_named():
     for rules, said in (
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (IN_TEST_SET,)), "name its files as data.test"),
@@ -315,7 +315,7 @@ def test_cleaning_leaves_out_what_the_audit_names(pairs, chunk):
     assert (report.counts.total(), report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
 
 
-def test_processes_change_nothing(sentences, monkeypatch):
+def test_number_of_processes_changes_nothing(sentences, monkeypatch):
     monkeypatch.setattr(auditing, "CHUNK", 400)
     spoilt = [("{0}", "x") if place % 70 == 0 else pair for place, pair in enumerate([*sentences, *sentences[:50]])]
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
@@ -340,7 +340,7 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
         assert found.lengths[side].sum() == len(texts)
 
 
-def test_languages_are_found_out(sentences):
+def test_languages_of_a_corpus_are_detected(sentences):
     half = [(source, target if place < 20 else "") for place, (source, target) in enumerate(sentences[:50])]
     assert audit(pairs_of(half), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
     assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,))).rules.languages == ("", "")
@@ -352,7 +352,7 @@ def test_languages_are_found_out(sentences):
 
 
 @pytest.mark.parametrize("shift", [-20, -3, -1, 1, 2, 3, 20])
-def test_a_shift_is_found_named_and_located(sentences, shift):
+def test_shifted_lines_are_found_and_located(sentences, shift):
     sources, targets = map(list, zip(*sentences, strict=True))
     at = 700 + shift
     moved = (
@@ -364,7 +364,7 @@ def test_a_shift_is_found_named_and_located(sentences, shift):
     assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
 
 
-def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
+def test_shifted_and_unrelated_stretches_end_where_they_should(sentences):
     sources, targets = map(list, zip(*sentences, strict=True))
     targets[500:800] = [*targets[502:800], *targets[:2]]
     targets[1000:1300] = targets[:300]
@@ -373,7 +373,7 @@ def test_a_stretch_ends_and_other_texts_are_nowhere_near(sentences):
     assert lost.offset is None and abs(lost.first - 1000) <= 20 and abs(lost.last - 1299) <= 20
 
 
-def test_what_is_aligned_has_no_stretch(sentences):
+def test_aligned_text_has_no_shifted_stretch(sentences):
     assert find_shifts(*zip(*sentences, strict=True)) == []
     assert find_shifts(["a"] * 500, ["b"] * 500) == []
     assert find_shifts([""] * 500, [""] * 500) == []
@@ -413,7 +413,7 @@ def _names(choice, count):
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 3))
-def test_no_path_changes_where_none_may(seed, width):
+def test_quick_check_agrees_with_the_best_path(seed, width):
     odds = np.random.default_rng(seed).normal(0, width, (60, 2 * MAX_SHIFT_LINES + 2))
     if not _may_change(odds):
         assert (_likeliest_path(odds) == MAX_SHIFT_LINES).all()
@@ -446,7 +446,7 @@ def test_words_have_the_same_hash_where_they_are_the_same(lines):
     assert len(set(zip(hashes, (word for _, word in kept), strict=True))) == len({w for _, w in kept})
 
 
-def test_a_stretch_goes_on_in_the_next_chunk_and_in_what_is_left_over(sentences, monkeypatch):
+def test_stretches_continue_across_chunks(sentences, monkeypatch):
     monkeypatch.setattr(auditing, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
     sources, targets = zip(*sentences, strict=True)
     found = audit(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
@@ -471,7 +471,7 @@ def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
     return tmp_path / "corpus.tsv"
 
 
-def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
+def test_repairing_changes_only_faulty_pairs(corpus, capsys):
     mended, before = corpus.with_name("mended.tsv"), corpus.read_text(encoding="utf-8").split("\n")
     status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS_DIFFER)
     report = json.loads(out)
@@ -495,7 +495,7 @@ def test_a_corpus_is_mended_and_nothing_else_changes(corpus, capsys):
     assert left[2]["source"] == "A {0} dog"
 
 
-def test_suspicions_are_kept_and_counted_apart(tmp_path, capsys):
+def test_suspicious_pairs_are_kept_and_counted_separately(tmp_path, capsys):
     rows = [f"Sentence number {i} is here.\tSatz Nummer {i} ist hier." for i in range(40)]
     rows[3], rows[5] = "Read the word *now*.\tLies jetzt das Wort {0}.", "A blank side\t"
     rows[7] = "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"  # only code: in no language, and not to be translated
@@ -516,7 +516,7 @@ def test_suspicions_are_kept_and_counted_apart(tmp_path, capsys):
     assert mended.read_text(encoding="utf-8").splitlines() == rows[:3] + rows[4:5] + rows[6:]
 
 
-def test_what_is_mended_has_no_fault(corpus, capsys):
+def test_repaired_corpus_has_no_fault(corpus, capsys):
     once, twice = corpus.with_name("once.jsonl"), corpus.with_name("twice.jsonl")
     pairs = [[*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
     as_json = corpus.with_suffix(".jsonl")
@@ -555,7 +555,7 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
     assert "also in line 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
 
 
-def test_a_length_that_is_not_counted_to_its_end_is_not_told_as_a_length(tmp_path, capsys):
+def test_lengths_above_the_counting_limit_are_shown_as_or_more(tmp_path, capsys):
     (tmp_path / "long.tsv").write_text("a" * 9000 + "\t" + "b" * 4999 + "\n", encoding="utf-8")
     page = tmp_path / "page.html"
     said = run(capsys, "doctor", tmp_path / "long.tsv", "--out", page)[1]
@@ -646,7 +646,7 @@ def test_a_clean_copy_is_not_written_into_the_corpus(corpus, capsys):
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])
-def test_what_else_is_in_a_line_stays_where_a_stretch_is_realigned(tmp_path, sentences, capsys, suffix):
+def test_realigning_keeps_other_columns_and_keys(tmp_path, sentences, capsys, suffix):
     targets = [target for _, target in sentences]
     moved = [*targets[:700], *targets[697:1200], *targets[1203:]]
     rows = [
@@ -715,7 +715,7 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
 @pytest.mark.parametrize(
     "form", ["%s\t%s\t\udcb3", '{"source": "%s", "target": "%s", "x": "\udcb3\\ud83d"}'], ids=ascii
 )
-def test_bytes_beside_the_two_texts_stay_as_they_are(tmp_path, capsys, form):
+def test_bytes_outside_the_texts_stay_unchanged(tmp_path, capsys, form):
     corpus, mended = (tmp_path / f"{name}.{'tsv' if form[0] == '%' else 'jsonl'}" for name in ("corpus", "mended"))
     pairs = [(f"The café is closed. {number}", f"{FRENCH} {number}") for number in range(100)]
     whole = [(form % pair).encode(errors="surrogateescape") for pair in pairs]
@@ -727,7 +727,7 @@ def test_bytes_beside_the_two_texts_stay_as_they_are(tmp_path, capsys, form):
     assert mended.read_bytes() == b"\n".join([*whole, b""])
 
 
-def test_what_is_not_utf8_in_messages_is_named_and_mended(tmp_path, capsys):
+def test_invalid_utf8_in_messages_is_named_and_repaired(tmp_path, capsys):
     corpus = tmp_path / "c.po"
     with corpus.open("wb") as file:
         for number in range(100):
@@ -777,12 +777,12 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
 
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])
-def test_two_files_that_are_no_lines_of_text_are_not_written_as_such(suffix):
+def test_pairs_of_structured_files_need_one_output_file(suffix):
     with pytest.raises(UserError, match="Name one output that ends in"):
         check_form([f"a{suffix}", f"b{suffix}"], [f"c{suffix}", f"d{suffix}"])
 
 
-def test_the_page_needs_nothing_and_hides_nothing(corpus, capsys):
+def test_report_page_is_self_contained_and_escapes_text(corpus, capsys):
     with corpus.open("a", encoding="utf-8") as file:
         file.write("<script>alert(1)</script>\t<b>\x02\ufffd\n")
     page = corpus.with_name("page.html")
@@ -869,7 +869,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["empty"], "not a model folder"),
     ],
 )
-def test_mistakes_are_told(corpus, capsys, monkeypatch, arguments, said):
+def test_wrong_arguments_are_refused(corpus, capsys, monkeypatch, arguments, said):
     monkeypatch.chdir(corpus.parent)
     Path("empty").mkdir()
     for name in ("a.en", "a.de", "a.jsonl.mended.jsonl", "a.jsonl.left-out.jsonl"):

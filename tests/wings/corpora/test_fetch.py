@@ -103,7 +103,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 # What is written
 
 
-def test_a_corpus_of_many_parts(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_corpus_of_many_parts_is_joined(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site.files["/train.tgz"] = tar({"news/n.en": b"\xef\xbb\xbfNews.\r\nMore.\r\n", "news/n.de": b"Neues.\nMehr."})
     site.files["/more.tar"] = tar({"g.de.gz": gzip.compress(b"Gro\xdf.\n"), "g.en.gz": gzip.compress(b"Big.\n")}, "w")
     site.files["/talks.tgz"] = tar(
@@ -154,9 +154,7 @@ def test_a_corpus_of_many_parts(site: Site, tmp_path: Path, capsys: pytest.Captu
     }
 
 
-def test_the_command_that_it_ends_with_is_understood(
-    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_suggested_train_command_works(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By `prepare`, whose arguments are the same, and which is quicker."""
     _, output, _ = run(capsys, *offer(site, tmp_path))
     words = shlex.split(output.splitlines()[-1].removeprefix("To train on this corpus: "))
@@ -166,7 +164,7 @@ def test_the_command_that_it_ends_with_is_understood(
     assert "pairs to train on" in output
 
 
-def test_languages_the_other_way_round(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_swapped_languages_swap_the_files(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site.files["/t.zip"] = zipped({"src.de": b"Hund\n", "ref.en": b"dog\n"})
     file = table(tmp_path, test=[part(site, "/t.zip", source="src.{source}", target="ref.{target}")])
     status, output, _ = run(capsys, "fetch", "toy:de-en", "--out", tmp_path / "toy", "--table", file)
@@ -211,7 +209,7 @@ def test_segments_come_out_as_they_were(texts: list[str]) -> None:
 
 @pytest.mark.parametrize("validator", ["ETag", "Last-Modified", ""])
 @pytest.mark.parametrize("ranges", [True, False])
-def test_an_interrupted_download_goes_on(
+def test_interrupted_download_resumes(
     validator: str, ranges: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = offer(site, tmp_path)
@@ -225,7 +223,7 @@ def test_an_interrupted_download_goes_on(
     assert "ended after 1,000 of" in errors
 
 
-def test_without_a_validator_or_a_checksum_nothing_is_patched_together(
+def test_download_without_validator_or_checksum_starts_again(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = offer(site, tmp_path, checksum="")
@@ -235,7 +233,7 @@ def test_without_a_validator_or_a_checksum_nothing_is_patched_together(
     assert [asked.range for asked in site.asked] == ["", ""]
 
 
-def test_a_killed_process_goes_on(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_killed_process_resumes_its_download(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path)
     site.faults = [stall(2000)]
     command = [sys.executable, "-c", "from transduce.cli import main; main()", *map(str, arguments)]
@@ -273,7 +271,7 @@ def changing(old: bytes, new: bytes) -> Callable[[Handler], None]:
 @pytest.mark.parametrize("checks_condition", [True, False])
 @pytest.mark.parametrize("checksum", ["right", ""])
 @pytest.mark.parametrize("old", OLD)
-def test_a_file_that_changes_is_begun_anew(
+def test_changed_file_is_downloaded_again(
     old: str, checksum: str, checks_condition: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also where the server would send the end of the new version behind the beginning of the old one."""
@@ -289,7 +287,7 @@ QUICKLY = "from transduce.wings.corpora.fetch import download; download.FIRST_WA
 
 
 @pytest.mark.slow
-def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_same(
+def test_killed_at_any_file_change_the_same_command_completes(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What there is before is the beginning of another version, and no checksum could tell a mixture of both."""
@@ -310,7 +308,7 @@ def test_killed_before_any_change_of_the_disk_the_same_command_ends_with_the_sam
     assert change > 20
 
 
-def test_what_another_process_writes_is_left_alone(
+def test_files_of_another_running_process_are_left_alone(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As one does that puts its downloads elsewhere."""
@@ -323,7 +321,7 @@ def test_what_another_process_writes_is_left_alone(
     check_whole(tmp_path)
 
 
-def test_room_is_reckoned_without_what_is_there(
+def test_downloaded_bytes_need_no_disk_space(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = offer(site, tmp_path)
@@ -336,7 +334,7 @@ def test_room_is_reckoned_without_what_is_there(
     check_whole(tmp_path)
 
 
-def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_complete_partial_download_is_used(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As after a power cut between the last byte and the renaming."""
     arguments = offer(site, tmp_path)
     site.faults = [cut(1000), *[cut(0)] * 6]
@@ -349,7 +347,9 @@ def test_all_of_it_was_there_already(site: Site, tmp_path: Path, capsys: pytest.
     assert [asked.range for asked in site.asked] == [f"bytes={len(site.files['/a.tgz'])}-"]
 
 
-def test_all_of_another_version_was_there(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_complete_partial_download_of_another_version_is_replaced(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path, checksum="")
     site.faults = [cut(1000), status(404)]
     refused(capsys, *arguments)
@@ -362,9 +362,7 @@ def test_all_of_another_version_was_there(site: Site, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("sent", ["bytes 0-999/*", "bytes 500-1499/*", "bytes 500-1499/1500", "chapters 1-2/3"])
-def test_a_part_that_nobody_asked_for(
-    sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unrequested_part_is_ignored(sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path, checksum="")
     site.faults = [lambda handler: handler.say(206, {"Content-Range": sent}, site.files["/a.tgz"][:1000])]
     status, _, errors = run(capsys, *arguments)
@@ -373,7 +371,7 @@ def test_a_part_that_nobody_asked_for(
 
 
 @pytest.mark.parametrize("tag, sent", [("{}", "1000-9999/10000"), ("", "500-9499/10000"), ("", "1000-9999/*")])
-def test_a_server_that_sends_the_beginning_again_and_again(
+def test_server_that_repeats_the_beginning_is_given_up(
     tag: str, sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Bytes that arrived before are no progress."""
@@ -413,7 +411,7 @@ def test_a_download_that_the_server_compresses(site: Site, tmp_path: Path, capsy
     check_whole(tmp_path)
 
 
-def test_what_passes_is_waited_for(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transient_errors_are_retried(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path)
     site.faults = [status(500), status(503, Retry_After="0"), status(429)]
     ended, _, errors = run(capsys, *arguments)
@@ -421,7 +419,7 @@ def test_what_passes_is_waited_for(site: Site, tmp_path: Path, capsys: pytest.Ca
     check_whole(tmp_path)
 
 
-def test_a_server_that_falls_silent_is_asked_again(
+def test_silent_server_is_asked_again(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.25)
@@ -438,7 +436,7 @@ def test_a_server_that_falls_silent_is_asked_again(
     check_whole(tmp_path)
 
 
-def test_what_does_not_pass_is_told(
+def test_permanent_errors_are_reported(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = offer(site, tmp_path)
@@ -484,7 +482,7 @@ def test_a_wrong_checksum(site: Site, tmp_path: Path, capsys: pytest.CaptureFixt
         b"<!-- a --><!--\nb -->\n<HTML lang=en>",
     ],
 )
-def test_a_web_page_is_no_corpus(
+def test_web_page_in_place_of_a_corpus_is_refused(
     content: bytes, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "it is a web page" in refused(capsys, *offer(site, tmp_path, content, checksum=""))
@@ -677,7 +675,9 @@ def test_archives_that_are_refused(
     assert len(site.asked) == 1
 
 
-def test_what_would_be_one_file_is_told(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_that_share_a_file_name_are_refused(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parts = [part(site, "/a/{language}"), part(site, "/a_{language}")]
     file = table(tmp_path, train=parts[:1], test=parts[1:])
     assert "share a file name" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
@@ -706,7 +706,7 @@ def test_a_licence_never_replaces_or_joins_a_file_of_the_corpus(
     assert not site.asked
 
 
-def test_addresses_that_nobody_can_have(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_addresses_are_refused(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where a server leads to them."""
     for url in ("http://a/\u00fc", "http://a..b/", "http://a:x/", f"http://a/{'x' * 300} "):
         file = table(tmp_path, train=[{"url": url + "{language}"}])
@@ -728,7 +728,7 @@ def test_segments_must_be_the_same_on_both_sides(
 # What is there already
 
 
-def test_a_second_call_says_that_it_is_there(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_corpus_is_not_fetched_again(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = offer(site, tmp_path)
     first = run(capsys, *arguments)[1]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy").iterdir()}
@@ -853,7 +853,7 @@ def test_a_collection(
 # The table
 
 
-def test_a_text_that_would_be_there_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_that_use_a_text_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
     for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
         assert "In the table, toy uses" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
@@ -936,7 +936,7 @@ odd_values = st.sampled_from(
     facts=st.dictionaries(st.sampled_from([*ENTRY_KEYS, "train", "test"]), odd_values, max_size=2),
     fields=st.dictionaries(st.sampled_from(PART_KEYS), odd_values, max_size=3),
 )
-def test_every_mistake_is_told(facts: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_every_mistake_of_a_table_is_reported(facts: dict[str, Any], fields: dict[str, Any]) -> None:
     toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}
     toy |= {"train": [{"url": "https://a/{language}"} | fields]} | facts
     with contextlib.suppress(UserError):
@@ -970,7 +970,7 @@ def test_the_table_that_comes_with_transduce() -> None:
     assert books.url == "https://object.pouta.csc.fi/OPUS-Books/v1/moses/de-en.txt.zip"
 
 
-def test_a_download_says_how_much_is_left() -> None:
+def test_progress_shows_how_much_is_left() -> None:
     line = download.transfer_line("a.tgz", 30_000_000, 90_000_000, 2e6)
     assert line == "30.0 of 90.0 MB  0:00:30 left  2.0 MB/s  a.tgz"
     assert download.transfer_line("a.tgz", 30_000_000, 0, 2e6) == "30.0 MB  2.0 MB/s  a.tgz"

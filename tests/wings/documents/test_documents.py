@@ -135,7 +135,7 @@ def written(document: Document, translate: Callable[[str], str]) -> str:
 @pytest.mark.parametrize("redo", [False, True])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_written_back_is_the_file(name: str, line_end: str, redo: bool) -> None:
+def test_unchanged_document_is_written_back_identically(name: str, line_end: str, redo: bool) -> None:
     content = FILES[name].replace("\r\n", "\n").replace("\n", line_end).encode()
     document = read_document(content, name, "en", "de", redo=redo)
     assert document.texts
@@ -161,7 +161,7 @@ def test_encodings_with_a_byte_order_mark_stay(name: str, codec: str) -> None:
     assert changed[:2] == content[:2]
 
 
-def test_lines_are_told() -> None:
+def test_slots_record_their_line() -> None:
     for name, text in FILES.items():
         for slot in read(name, text).slots:
             first = re.split(r"[\n<&]", slot.text)[0].strip()
@@ -215,7 +215,7 @@ def test_lines_are_told() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_a_sentence(name: str, content: bytes, said: str) -> None:
+def test_unreadable_documents_are_refused(name: str, content: bytes, said: str) -> None:
     with pytest.raises(UserError, match=said):
         read_document(content, name, "en", "de")
 
@@ -283,7 +283,7 @@ ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1)
 @example(said=["]]\x0c>"])
 @example(said=["a ]]> b"])
 @given(said=st.lists(ODD, min_size=1, max_size=5))
-def test_whatever_a_model_says_can_be_read_again(name: str, content: str, said: list[str]) -> None:
+def test_any_translation_gives_a_readable_document(name: str, content: str, said: list[str]) -> None:
     document = read(name, content)
     plan = Plan(document.texts, "en", kinds=document.kinds)
     sentences = cycle(said)
@@ -334,7 +334,7 @@ def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
     assert not read("a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))).texts
 
 
-def test_a_type_that_lies_elsewhere_is_not_fetched() -> None:
+def test_external_dtd_is_not_fetched() -> None:
     text = XLIFF1.replace("<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">')
     assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
 
@@ -390,7 +390,7 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
     ]
 
 
-def test_only_what_lacks_a_translation_is_filled() -> None:
+def test_only_untranslated_messages_are_filled() -> None:
     document = read("a.po", PO)
     assert document.texts == ['Close "it"\n', "%d file", "%d files", "A long message that goes on over two lines."]
     assert list(read_translated_po([PO.encode()], "a.po", "de")) == [("Open", "Öffnen", 9)]
@@ -415,14 +415,14 @@ PLURAL = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d Datei"\n'
 
 
 @pytest.mark.parametrize("rest", ['msgstr[1] ""\n', ""])
-def test_a_form_that_is_there_stays(rest: str) -> None:
+def test_existing_plural_forms_stay(rest: str) -> None:
     document = read("a.po", PLURAL + rest)
     assert document.texts == ["%d files"]
     assert document.write(["%d Dateien"]).decode() == PLURAL + 'msgstr[1] "%d Dateien"\n'
     assert read("a.po", PLURAL + rest, redo=True).texts == ["%d file", "%d files"]
 
 
-def test_forms_are_written_where_they_belong_whatever_their_order() -> None:
+def test_plural_forms_are_written_at_their_index() -> None:
     gap = 'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[2] ""\nmsgstr[0] "a"\n'
     document = read_document(gap.encode(), "a.po", "en", "pl")
     assert document.write(["c", "b"]).decode() == gap.replace('2] ""', '2] "c"') + 'msgstr[1] "b"\n'
@@ -455,7 +455,7 @@ def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory(
         list(read_translated_po(chain([b'\nmsgid "a"\nmsgstr ""\n'], endless), "a.po", "de"))
 
 
-def test_forms_that_a_language_needs_are_added() -> None:
+def test_missing_plural_forms_of_the_language_are_added() -> None:
     text = PO.replace("Language: de", "Language: pl").replace(
         "nplurals=2; plural=(n != 1)", "nplurals=INTEGER; plural=X"
     )
@@ -508,7 +508,7 @@ def test_only_the_header_of_a_template_gets_a_charset() -> None:
         )
 
 
-def test_what_other_programs_write_into_messages() -> None:
+def test_headers_and_credits_of_other_programs_are_understood() -> None:
     header = 'msgid ""\nmsgstr "Language: \\nX-Language: {}\\n"\n\n'
     messages = 'msgid "translator-credits"\nmsgstr ""\n\nmsgid "One"\nmsgstr ""\n'
     assert read("a.po", header.format("de_DE") + messages).texts == ["One"]
@@ -612,7 +612,7 @@ def test_a_source_may_say_itself_that_its_blanks_count() -> None:
     )
 
 
-def test_what_a_page_shows_is_translated_unless_it_says_no() -> None:
+def test_visible_text_is_translated_unless_marked_otherwise() -> None:
     page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
     <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
     document = read("a.html", page)
@@ -626,7 +626,7 @@ def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translatio
     assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
 
 
-def test_what_a_person_approved_stays() -> None:
+def test_approved_translations_stay() -> None:
     unit = "<trans-unit{}><source>{}</source><target{}>B</target></trans-unit>"
     states = [
         (' approved="yes"', "A", ""),
@@ -678,7 +678,7 @@ def test_the_texts_of_a_page() -> None:
     assert texts[3].startswith("Hello <b>big</b>\n   world. See <a href") and texts[3].endswith("<code>ls -l</code>.")
 
 
-def test_readings_of_words_are_kept_and_tear_no_sentence_apart() -> None:
+def test_ruby_readings_are_kept_and_do_not_split_sentences() -> None:
     reading = "<rp>(</rp><rt>gǒu</rt><rp>)</rp></ruby>"
     document = read("a.html", f"<p>一只大的<ruby>狗{reading}在公园里跑。</p><p><ruby>漢<rt>かん<rt></ruby>")
     assert document.texts[0] == f"一只大的<ruby>狗{reading}在公园里跑。"
@@ -821,7 +821,7 @@ WORDS = st.sampled_from(["A word.", "Dr. No", "is", "3.5", "\n", "\r\n", "\t", "
 
 
 @given(st.lists(st.lists(WORDS | PLACEHOLDERS).map(" ".join) | st.text(alphabet="aB.,;!? \n\r\t\u2028é1-"), max_size=4))
-def test_sentences_that_stay_give_the_texts_back(texts: list[str]) -> None:
+def test_unchanged_sentences_give_the_text_back(texts: list[str]) -> None:
     plan = Plan(texts, "en")
     made = plan.assemble(by(str, plan.sentences))
     assert [each.text for each in made] == texts
@@ -904,7 +904,7 @@ def test_no_sentence_holds_a_line_break(text: str, kind: TextKind) -> None:
 
 
 @given(st.lists(st.lists(WORDS).map(" ".join), max_size=4), st.integers(1, 8))
-def test_what_is_too_long_is_translated_in_parts_and_flagged(texts: list[str], longest: int) -> None:
+def test_too_long_sentences_are_translated_in_parts_and_flagged(texts: list[str], longest: int) -> None:
     plan = Plan(texts, "en", lengths=lambda parts: list(map(len, parts)), max_length=longest)
     assert all(len(sentence) <= longest for sentence in plan.sentences)
     made = plan.assemble(by(str, plan.sentences))
@@ -957,7 +957,7 @@ def test_text_in_utf_16_without_a_byte_order_mark() -> None:
         assert document.texts == ["A dog runs after a cat."] and document.write([""]) == content
 
 
-def test_what_is_never_short_enough_is_left_and_flagged() -> None:
+def test_unshortenable_text_is_left_and_flagged() -> None:
     plan = Plan(["ab"], "en", lengths=lambda texts: [9] * len(texts), max_length=3)
     assert plan.sentences == []
     assert plan.assemble([]) == [Translation("ab", 0.0, (), flags=(LONG,))]
@@ -972,7 +972,7 @@ def test_a_placeholder_that_is_copied_stays_where_it_was_put() -> None:
     )
 
 
-def test_one_that_is_not_copied_is_put_back() -> None:
+def test_placeholder_that_is_not_copied_is_inserted() -> None:
     def without(sentence: str) -> str:
         return {"Delete {0} now.": "Jetzt 0 löschen.", "Delete now.": "Jetzt löschen."}[sentence]
 
@@ -981,13 +981,13 @@ def test_one_that_is_not_copied_is_put_back() -> None:
     assert made.flags == (GUESSED,)
 
 
-def test_flags_tell_what_needs_a_look() -> None:
+def test_lost_placeholders_and_other_numbers_are_flagged() -> None:
     assert translated("Write {0} here.", lambda _: "Hier {1} {0}.").flags[0] == LOST
     assert translated("It is 3.5 km.", lambda _: "Es sind 3,6 km.").flags == (OTHER_NUMBERS,)
     assert translated("It is 3.5 km.", lambda _: "Es sind 3,5 km.").flags == ()
 
 
-def test_what_is_no_text_is_not_translated() -> None:
+def test_texts_without_words_are_not_translated() -> None:
     plan = Plan(["{0}: 17\n<br/>", "", " \n", "https://a.b"], "en")
     assert plan.sentences == []
     assert [each.text for each in plan.assemble([])] == ["{0}: 17\n<br/>", "", " \n", "https://a.b"]
@@ -1001,7 +1001,7 @@ def test_markup_in_sentences() -> None:
     assert made == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
 
 
-def test_links_and_hypotheses_are_wanted_where_something_must_be_kept() -> None:
+def test_only_sentences_with_placeholders_ask_for_links_and_hypotheses() -> None:
     def groups(
         beam_size: int, options: TranslationOptions = PLAIN, **engine: bool
     ) -> dict[tuple[int, bool], list[int]]:
@@ -1015,7 +1015,7 @@ def test_links_and_hypotheses_are_wanted_where_something_must_be_kept() -> None:
     assert Plan([], "en").groups == []
 
 
-def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
+def test_sentence_too_long_without_its_placeholders_is_flagged() -> None:
     plan = Plan(
         ["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], max_length=3
     )
@@ -1023,7 +1023,7 @@ def test_what_could_not_be_kept_and_is_too_long_without_is_flagged() -> None:
     assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
 
 
-def test_alternatives_are_made_of_those_of_the_sentences() -> None:
+def test_alternatives_join_those_of_the_sentences() -> None:
     plan = Plan(["One. Two."], "en", options=TranslationOptions(n_best=9))
     others = (Translation("Ein.", -2.0, ()), Translation("Eine.", -3.0, ()))
     made = plan.assemble([Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))])[0]
@@ -1081,7 +1081,7 @@ def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(
     assert made.text.endswith(" ")
 
 
-def test_complaints_name_the_line(translator: Translator) -> None:
+def test_errors_name_the_line(translator: Translator) -> None:
     terms = [Term("dog", " ".join(["a very long name of a dog"] * 3))]
     lines = ["A cat {0}. A cat.", "", "A cat. A dog."]
     for sentences in (False, True):

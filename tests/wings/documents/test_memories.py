@@ -117,7 +117,7 @@ def test_a_region_of_chinese_says_its_script(folder: Path) -> None:
         list(read_pairs([str(file)], ("en", "zh-HK")))
 
 
-def test_of_two_regions_the_one_that_was_translated_is_read(folder: Path) -> None:
+def test_source_region_decides_which_variant_is_read(folder: Path) -> None:
     unit = [("en-GB", "colour"), ("en-US", "color"), ("de", "Farbe")]
     assert texts(write(folder, "a.tmx", memory([unit]))) == [("color", "Farbe")]
     assert texts(write(folder, "b.tmx", memory([unit], srclang="de"))) == [("colour", "Farbe")]
@@ -125,7 +125,7 @@ def test_of_two_regions_the_one_that_was_translated_is_read(folder: Path) -> Non
     assert texts(write(folder, "c.tmx", own)) == [("color", "Farbe")]
 
 
-def test_languages_must_be_told(folder: Path) -> None:
+def test_ambiguous_languages_must_be_named(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("en", "a"), ("de", "b")]]))
     with pytest.raises(UserError, match="Name the two languages to read"):
         list(read_pairs([file]))
@@ -150,7 +150,7 @@ def test_languages_must_be_told(folder: Path) -> None:
         ("<!-- a comment -->text<?x an instruction?>", "text"),
     ],
 )
-def test_what_a_segment_says(folder: Path, segment: str, said: str) -> None:
+def test_text_of_a_segment_by_hand(folder: Path, segment: str, said: str) -> None:
     assert texts(write(folder, "a.tmx", memory([[("en", segment), ("de", "x")]]))) == [(said, "x")]
 
 
@@ -202,13 +202,13 @@ def test_memories_that_are_refused(folder: Path, content: str | bytes, message: 
         texts(write(folder, "a.tmx", content))
 
 
-def test_a_segment_without_an_end_does_not_fill_the_memory(folder: Path) -> None:
+def test_endless_segment_does_not_fill_the_memory(folder: Path) -> None:
     endless = memory([[("en", "x" * 1_100_000), ("de", "b")]])
     with pytest.raises(UserError, match=":6: a segment has more than 1,000,000 characters"):
         texts(write(folder, "a.tmx", endless))
 
 
-def test_a_unit_inherits_few_attributes() -> None:
+def test_units_inherit_only_the_needed_attributes() -> None:
     """All attributes of all enclosing elements would be a quadratic number."""
     content = b'<tmx srclang="en" x="1"><a translate="no"><tu y="2"/></a></tmx>'
     (unit,) = UnitReader("a.tmx", ["tu"], 2, lambda *_: None).read([content])
@@ -272,7 +272,7 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
     assert added == [f"<{number}>" for number in range(len(document.texts))]
 
 
-def test_what_is_added_is_written_like_the_rest() -> None:
+def test_added_units_follow_the_format_of_the_file() -> None:
     content = memory([[("en-US", "a <ph x='1'/>"), ("de-DE", "b")], [("en-US", "c")], [("en-US", "d"), ("de-DE", " ")]])
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.lines, [slot.present for slot in document.slots]) == (
@@ -293,7 +293,7 @@ def test_a_target_without_text_is_no_translation(empty: str) -> None:
 
 
 @pytest.mark.parametrize("there", ["&nbsp;b", "b " * 600_000, "<![CDATA[b]]>", "<ph x='1'/>b"])
-def test_a_translation_is_not_read_if_it_stays(there: str) -> None:
+def test_existing_translation_is_kept_unread(there: str) -> None:
     content = memory([[("en", "A dog"), ("de", there)]])
     assert read_document(content.encode(), "a.tmx", "en", "de").texts == []
 
@@ -377,7 +377,7 @@ def test_xliff_and_po_give_what_is_translated(folder: Path) -> None:
 
 
 @given(st.lists(st.integers(1, 400), min_size=1), st.sampled_from(["utf-8", "utf-16"]))
-def test_how_a_file_is_cut_into_pieces_changes_nothing(sizes: list[int], codec: str) -> None:
+def test_chunk_borders_change_no_text(sizes: list[int], codec: str) -> None:
     for name, content in (("a.xlf", XLIFF), ("b.xliff", XLIFF2), ("c.po", PO)):
         raw = content.encode("utf-8" if name == "c.po" else codec)
         ends = list(accumulate(sizes))
@@ -403,7 +403,7 @@ def test_large_files_are_streams(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.tmx", "a.xlf"])
-def test_what_never_comes_to_a_unit_does_not_fill_the_memory(name: str, folder: Path) -> None:
+def test_file_without_units_does_not_fill_the_memory(name: str, folder: Path) -> None:
     with (folder / name).open("wb") as file:
         file.write(b'<tmx version="1.4"><header/>\n<!-- -->' if name == "a.tmx" else b'<xliff version="1.2"><file>\n')
         file.writelines([b"<!-- %s -->" % (b"x" * 100_000)] * 600)

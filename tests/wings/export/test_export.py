@@ -96,7 +96,7 @@ def refused(form: Format, folder: Path) -> bool:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MODELS])
-def test_an_export_translates_as_the_model_does_or_is_refused(form, name, models, tmp_path):
+def test_exports_translate_like_the_model(form, name, models, tmp_path):
     folder = models(name)
     if refused(form, folder):
         with pytest.raises(UserError, match="can't be exported to"):
@@ -109,7 +109,7 @@ def test_an_export_translates_as_the_model_does_or_is_refused(form, name, models
     assert "40 of 40 sentences" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
-def test_what_is_refused_is_what_the_table_says(models):
+def test_refused_formats_match_the_documented_table(models):
     found = {name: [form for form in FORMATS if not refused(form, models(name, updates=0))] for name in MODELS}
     everything = ["ctranslate2", "argos", "huggingface", "onnx"]
     assert found == {
@@ -140,7 +140,7 @@ def test_what_is_refused_is_what_the_table_says(models):
     assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 
-def test_what_makes_trees_is_refused_for_it_needs_a_search_of_its_own(tmp_path, capsys):
+def test_parsers_are_not_exported(tmp_path, capsys):
     """Symbols that are no trees are translated to like anything else."""
     folder = make_model(tmp_path / "model", {}, joint=False, symbols=True)
     assert "ctranslate2, huggingface, onnx" in run(capsys, "info", folder)[1]
@@ -176,7 +176,7 @@ FILES = {"ctranslate2": "model.bin", "huggingface": "model.safetensors", "onnx":
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_wrong_weight_is_found_and_nothing_is_written(form, models, tmp_path, monkeypatch):
+def test_export_with_a_wrong_weight_is_not_written(form, models, tmp_path, monkeypatch):
     folder = models("post")
     norm = model_folder.load(folder).model.decoder[-1].residual[-1].norm.weight
 
@@ -215,7 +215,7 @@ def says(outputs: list[Output]) -> Runner:
     return Runner(lambda *_: outputs, "float32")
 
 
-def test_only_a_tie_may_be_decided_otherwise(models, monkeypatch):
+def test_outputs_may_differ_only_where_scores_tie(models, monkeypatch):
     model, texts = model_folder.load(models("gelu and a bias")), reverse_texts(100, seed=3)[0]
     pairs = [Pair(text, text, Origin("a test", 1)) for text in texts]
     ours = greedy(model, texts)
@@ -237,7 +237,7 @@ def test_only_a_tie_may_be_decided_otherwise(models, monkeypatch):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_others_read_otherwise_keeps_no_model_from_being_exported(form, models, tmp_path):
+def test_sentences_that_other_programs_read_otherwise_are_not_compared(form, models, tmp_path):
     odd = ["\u2581ka", "ka </s> lo", "<unk>", ">>de<< ka lo", "<pad> ka"]
     pairs = [Pair(text, text, Origin("a test", 1)) for text in (*odd, "ka >>de<<", "<b> ka", "ka lo")]
     assert export(models("post"), form, tmp_path / "out", pairs=pairs).sentences == 3
@@ -245,7 +245,7 @@ def test_what_others_read_otherwise_keeps_no_model_from_being_exported(form, mod
         export(models("post"), form, tmp_path / "other", pairs=pairs[:5])
 
 
-def test_what_is_not_exact_is_judged_by_bleu(models):
+def test_inexact_exports_are_compared_by_bleu(models):
     model, texts = model_folder.load(models("post")), reverse_texts(200, seed=3)[0]
     ours = greedy(model, texts)
     pairs = [Pair(text, output.text, Origin("a test", 1)) for text, output in zip(texts, ours, strict=True)]
@@ -261,7 +261,7 @@ def test_what_is_not_exact_is_judged_by_bleu(models):
             parity.check_parity(other, gone, says(ours), exact=False)
 
 
-def test_options_of_the_search_are_no_difference(models):
+def test_search_options_do_not_affect_the_comparison(models):
     model, texts = model_folder.load(models("post")), reverse_texts(100, seed=3)[0]
     decode = replace(model.config.decode, no_repeat_ngram=1, beam_size=2, mbr="chrf")
     other = model._replace(config=replace(model.config, decode=decode))
@@ -292,7 +292,7 @@ def test_a_missing_package_is_named(form, package, models, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_without_what_was_held_out_the_phrasebook_is_translated(models, tmp_path):
+def test_models_without_held_out_pairs_are_compared_on_the_phrasebook(models, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for file in models("post").iterdir():
@@ -418,7 +418,7 @@ def test_an_onnx_export_has_the_confidence_of_its_model(models, tmp_path):
     assert [each.confidence for each in other.translate(texts)] == pytest.approx(expected, abs=1e-3) and all(expected)
 
 
-def test_a_package_for_argos_holds_what_it_reads(models, tmp_path, monkeypatch):
+def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))  # all is written beside the package
     export(models("post"), "argos", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
@@ -619,12 +619,12 @@ def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path)
         import_model(marians("OPUS-MT"), tmp_path / "model", source="de", target="de")
 
 
-def test_a_model_that_begins_with_what_ends_a_sentence_is_imported(tmp_path):
+def test_model_that_starts_with_eos_is_imported(tmp_path):
     found = import_model(make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sentences()).parity
     assert found and found.identical == found.sentences
 
 
-def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, capsys):
+def test_imported_model_can_be_fine_tuned(marians, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 100)
     status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
     assert status == 2 and "has no target language 'fr'. It has de" in error
@@ -650,7 +650,7 @@ def test_what_is_imported_is_trained_further(marians, tmp_path, monkeypatch, cap
     assert status == 0 and "exports to  ctranslate2, huggingface, onnx" in said
 
 
-def test_without_transformers_it_is_imported_and_said_not_to_be_compared(marians, tmp_path, monkeypatch, capsys):
+def test_import_without_transformers_is_not_compared_and_says_so(marians, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importing, "find_spec", lambda _: None)
     status, said, _ = run(capsys, "import", marians("relu"), "--out", tmp_path / "model")
     assert status == 0 and said.startswith("Not compared with the original")
@@ -658,7 +658,7 @@ def test_without_transformers_it_is_imported_and_said_not_to_be_compared(marians
     assert len(transduce.load(tmp_path / "model", engine="torch").translate(["ka lo"])) == 1
 
 
-def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tmp_path, monkeypatch):
+def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatch):
     def fill(folder: Path, *rest: Any) -> None:
         bundle_fill(folder, *rest)
         disturb(folder / model_folder.WEIGHTS, rest[2]["decoder.1.residual.2.norm.weight"])
@@ -698,7 +698,7 @@ def test_a_wrong_weight_of_an_import_is_found_and_nothing_is_written(marians, tm
         ({"max_position_embeddings": None}, "transformers can't open .*, so nothing was compared"),
     ],
 )
-def test_what_is_another_model_here_is_not_imported(changed, why, marians, tmp_path):
+def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf-8")
@@ -728,9 +728,7 @@ def test_a_damaged_description_is_named(described, why, marians, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
-def test_what_is_stored_in_half_precision_is_compared_in_whole_and_quantised_weights_are_refused(
-    dtype, marians, tmp_path
-):
+def test_half_precision_weights_are_imported_and_quantised_ones_refused(dtype, marians, tmp_path):
     """transformers would compute in what the configuration names."""
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
@@ -755,7 +753,7 @@ def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"])
-def test_what_is_missing_is_named_and_a_pickle_is_never_opened(missing, marians, tmp_path):
+def test_missing_files_are_named_and_pickles_are_never_opened(missing, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     (folder / missing).unlink()
     with pytest.raises(UserError, match=re.escape(missing)):
@@ -835,7 +833,7 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"])
-def test_weights_that_have_no_place_are_named(name, marians, tmp_path):
+def test_unknown_weights_are_named(name, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
     rows = len(weights["model.shared.weight"])

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,9 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -39,7 +37,6 @@ from transduce.wings.inspection.maps import SHOWN_BOS, SHOWN_EOS, Attention, att
 from transduce.wings.inspection.page import picture_page
 from transduce.wings.inspection.picture import ONE, Picture, picture_of, thousandths
 from transduce.wings.inspection.report import Report, write_report
-from waiting import PATIENCE, wait_for
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "some more words that are here", "der Hund schläft"]
 SENTENCE = "the brown dog jumps"
@@ -61,6 +58,27 @@ EVIL = [
     "\x00\x07\ufffe\ud800 end",
     "$x$ \\",
 ]
+
+PIECES_OF_THE_SOURCE = ".ribbon g[role=listbox]:nth-of-type(2) .piece"
+FIRST_PIECE_OF_THE_TARGET = ".ribbon g[role=listbox]:last-of-type .piece"
+IS_PAINTED = """
+    const canvas = document.querySelector('.grid canvas');
+    return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value);
+"""
+# The contrast of the number in a cell with its background, for every weight.
+CONTRASTS = """
+    const channels = (colour) => colour.match(/[0-9.]+/g).slice(0, 3)
+      .map((value) => colour[0] === 'c' ? +value : value / 255);
+    const light = (colour) => channels(colour).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+      .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+    const [cell] = document.querySelectorAll('.map.numbers td[tabindex]');
+    return [...Array(1001).keys()].map((weight) => {
+      cell.style.setProperty('--weight', (weight / 1000).toFixed(3));
+      const { color, backgroundColor } = getComputedStyle(cell);
+      const [a, b] = [light(color), light(backgroundColor)].sort((x, y) => y - x);
+      return (a + .05) / (b + .05);
+    });
+"""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +118,7 @@ simplex = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 60)), e
 
 
 @given(simplex)
-def test_thousandths_add_up_and_are_near(raw):
+def test_rounded_weights_add_up_to_one(raw):
     raw[:, 0] += 2.0**-20  # no row is all 0
     weights = raw.astype(np.float64) / raw.sum(axis=1, keepdims=True, dtype=np.float64)
     whole = thousandths(weights)
@@ -110,7 +128,7 @@ def test_thousandths_add_up_and_are_near(raw):
 
 
 @every_family
-def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(family, seen, tokenizer):
+def test_attention_of_every_piece_adds_up_over_visible_pieces(family, seen, tokenizer):
     _, attention, picture = seen(family)
     uses = {maps.use: maps for maps in picture.maps}
     with_self_attention = family in ("transformer", "window", "learned", "rotary")
@@ -131,7 +149,7 @@ def test_every_piece_spreads_its_attention_over_the_pieces_that_it_may_see(famil
 
 
 @every_family
-def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
+def test_shown_translation_and_score_equal_those_of_the_translator(family, seen, tokenizer):
     model, _, picture = seen(family)
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, **PLAIN_SEARCH))
     (alone,) = translator.translate([SENTENCE])
@@ -143,7 +161,7 @@ def test_the_chosen_hypothesis_is_the_translation(family, seen, tokenizer):
 
 
 @every_family
-def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
+def test_tree_scores_equal_forced_decoding(family, seen, tokenizer):
     model, _, picture = seen(family)
     search, engine = picture.search, TorchEngine([model])
     source = tokenizer.encode_source([SENTENCE])[0]
@@ -158,7 +176,7 @@ def test_the_tree_holds_what_the_model_says(family, seen, tokenizer):
 
 
 @every_family
-def test_the_tree_grows_from_what_was_kept(family, seen):
+def test_tree_nodes_continue_kept_hypotheses(family, seen):
     steps = seen(family)[2].search.steps
     for number, step in enumerate(steps):
         before = steps[number - 1] if number else []
@@ -173,14 +191,14 @@ def test_the_tree_grows_from_what_was_kept(family, seen):
                 assert node.log_prob <= before[node.parent].log_prob
 
 
-def test_greedy_search_is_a_line(tokenizer):
+def test_tree_of_greedy_search_is_a_line(tokenizer):
     model = model_of(tokenizer)
     found = attention_of(model, tokenizer, SENTENCE, replace(CONFIG, beam_size=1))
     assert found.search.path(found.search.complete[0]) == [step[0].token for step in found.search.steps[:-1]]
     assert [each.text for each in found.search.complete] == [found.translation.text]
 
 
-def test_positions_are_those_that_the_model_adds(seen):
+def test_shown_positions_equal_those_of_the_model(seen):
     for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0, "rotary": 0}.items():
         model, attention, picture = seen(family)
         assert len(picture.positions) == sides
@@ -203,7 +221,7 @@ def test_a_sentence_in_capitals_is_shown_as_the_model_reads_it(seen, tokenizer):
     assert attention_of(model_of(turkish), turkish, "IŞIK AÇIK", CONFIG, "tr").text == "ışık açık"
 
 
-def test_what_has_no_attention_is_refused(tokenizer):
+def test_models_without_attention_and_bad_texts_are_refused(tokenizer):
     with pytest.raises(UserError, match="has no attention to show"):
         attention_of(model_of(tokenizer, kind="bytenet"), tokenizer, SENTENCE, CONFIG)
     model = model_of(tokenizer, positions="learned", max_positions=6)
@@ -217,7 +235,7 @@ def test_what_has_no_attention_is_refused(tokenizer):
             attention_of(model, tokenizer, text, CONFIG)
 
 
-def test_what_other_threads_compute_is_not_recorded(seen):
+def test_recording_ignores_other_threads(seen):
     model = seen("transformer")[0]
     batch = make_batch([[5, 6]], [[7]])
     with recording() as record:
@@ -266,7 +284,7 @@ class Page(HTMLParser):
 
 
 @given(st.one_of(st.text(), st.sampled_from(EVIL)))
-def test_no_text_gets_out_of_its_place(seen, text):
+def test_hostile_text_never_becomes_markup(seen, text):
     picture = replace(seen("transformer")[2], source=text, translation=text)
     calm, page = Page(picture_page(seen("transformer")[2])), Page(picture_page(picture))
     assert page.tags == calm.tags
@@ -276,7 +294,7 @@ def test_no_text_gets_out_of_its_place(seen, text):
         assert page.inside["h1"][0].split() == text.split()
 
 
-def test_a_page_needs_nothing_from_outside_and_runs_only_its_own_script(seen):
+def test_page_is_self_contained_and_allows_only_its_own_script(seen):
     page = Page(picture_page(seen("transformer")[2]))
     assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
@@ -310,7 +328,7 @@ def folder(tokenizer: Tokenizer, seen, tmp_path_factory) -> Path:
     return place
 
 
-def test_the_command_writes_a_page_and_says_the_translation(folder, seen, tmp_path, capsys):
+def test_command_writes_a_page_and_prints_the_translation(folder, seen, tmp_path, capsys):
     status, _, said = run(capsys, "attention", folder, SENTENCE, "--out", tmp_path / "page.html")
     assert status == 0, said
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -352,7 +370,7 @@ def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, rec
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
-def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_path, capsys):
+def test_control_characters_are_drawn_as_symbols(folder, suffix, tmp_path, capsys):
     out = tmp_path / f"x.{suffix}"
     status, _, said = run(capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean")
     assert status == 0, said
@@ -372,7 +390,7 @@ def test_what_is_no_character_is_drawn_as_a_picture_of_it(folder, suffix, tmp_pa
         (["model.d_model=3"], "can't be set for a trained model"),
     ],
 )
-def test_mistakes_are_sentences(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
+def test_wrong_arguments_are_refused(folder, arguments, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     status, _, said = run(capsys, "attention", folder, SENTENCE, *arguments)
     assert status == 2 and sentence in said
@@ -382,293 +400,166 @@ def test_mistakes_are_sentences(folder, arguments, sentence, tmp_path, monkeypat
 # ---- in a browser ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[object]:
-    if not shutil.which("chromium") or not shutil.which("chromedriver"):
-        pytest.skip("NOT TESTED IN A BROWSER: chromium and chromedriver are not installed")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="NOT TESTED IN A BROWSER: selenium is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
-def browse(chromium, tmp_path) -> Iterator[Callable[..., object]]:
-    """Open the page of a picture; at the end nothing has been complained of."""
+def browse(browser, tmp_path) -> Iterator[Callable[..., Any]]:
+    """Open the page of a picture; at the end, no script has failed."""
+    from web_page import Page, complaints, set_screen
 
-    def browse(picture: Picture, width: int = 1280, *, dark: bool = False) -> object:
+    def browse(picture: Picture, width: int = 1280, *, dark: bool = False) -> Page:
         (tmp_path / "page.html").write_text(picture_page(picture), encoding="utf-8")
-        show(chromium, width, dark)
-        chromium.get((tmp_path / "page.html").as_uri())
-        return chromium
+        page = Page(browser, (tmp_path / "page.html").as_uri())
+        set_screen(browser, width, 900, touch=width < 600, scheme="dark" if dark else "light")
+        browser.get(page.address)
+        page.wait(lambda: page.all(".piece"))
+        return page
 
+    complaints(browser)  # forget those of other tests
     yield browse
-    assert complaints(chromium) == []
+    assert complaints(browser) == []
 
 
-def complaints(driver) -> list[str]:
-    """Errors of scripts, and what the page's own policy has stopped."""
-    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+def readout(page, section: int) -> str:
+    return page.one(f".transduce > section:nth-of-type({section}) .readout").text
 
 
-def show(driver, width: int, dark: bool) -> None:
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+def choose(page, control: int, option: str) -> None:
+    """Choose an option of the layer (0), the head (1) or the pieces (2)."""
+    page.all(".controls select")[control].send_keys(option)
 
 
-def find(driver, css: str, place: int = 0):
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(driver, PATIENCE).until(lambda _: driver.find_elements(By.CSS_SELECTOR, css)[place:])[0]
+def names(page, css: str) -> list[str]:
+    return page.run("return [...document.querySelectorAll(arguments[0])].map((each) => each.ariaLabel)", css)
 
 
-def point(driver, element) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-    ActionChains(driver).move_to_element(element).perform()
+def fits(page) -> bool:
+    return page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
-def press(driver, *keys: str) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    ActionChains(driver).send_keys(*keys).perform()
-
-
-def told(driver, section: int) -> str:
-    return find(driver, f".transduce > section:nth-of-type({section}) .readout").text
-
-
-def names(driver, css: str) -> list[str]:
-    script = "return [...document.querySelectorAll(arguments[0])].map(element => element.getAttribute('aria-label'))"
-    return driver.execute_script(script, css)
-
-
-@pytest.mark.parametrize("width", [1280, 360])
-def test_pointing_at_a_piece_tells_what_it_attends_to(width, seen, browse):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pointing_at_a_piece_shows_its_attention(width, seen, browse):
     picture = seen("transformer")[2]
-    driver = browse(picture, width)
-    point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
+    page = browse(picture, width)
+    page.point(page.one(FIRST_PIECE_OF_THE_TARGET))
     weights = np.array(picture.maps[2].weights).mean(axis=(0, 1))[0]
     most = picture.maps[2].keys[int(weights.argmax())].replace("\u2581", "")
-    assert f"{most} {round(weights.max() / 10)} %" in told(driver, 1)
-    numbers = driver.execute_script("return [...document.querySelectorAll('.number')].map(n => n.textContent)")
-    assert [n for n in numbers if n] == [str(round(w / 10)) for w in weights if round(w / 10) >= 1]
+    assert f"{most} {round(weights.max() / 10)} %" in readout(page, 1)
+    numbers = page.run("return [...document.querySelectorAll('.number')].map((each) => each.textContent)")
+    assert [each for each in numbers if each] == [str(round(w / 10)) for w in weights if round(w / 10) >= 1]
 
 
-def test_a_layer_a_head_and_words_can_be_picked(seen, browse):
-    from selenium.webdriver.support.ui import Select
-
+def test_a_layer_a_head_and_whole_words_can_be_chosen(seen, browse):
     picture = seen("transformer")[2]
-    driver = browse(picture)
-    Select(find(driver, ".controls select", 0)).select_by_visible_text("2")
-    Select(find(driver, ".controls select", 1)).select_by_visible_text("3")
-    point(driver, find(driver, ".ribbon g[role=listbox]:last-of-type .piece"))
-    row = picture.maps[2].weights[1][2][0]
-    assert f" {round(max(row) / 10)} %" in told(driver, 1)
-    Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
-    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == [*SENTENCE.split(), SHOWN_EOS]
+    page = browse(picture)
+    choose(page, 0, "2")
+    choose(page, 1, "3")
+    page.point(page.one(FIRST_PIECE_OF_THE_TARGET))
+    assert f" {round(max(picture.maps[2].weights[1][2][0]) / 10)} %" in readout(page, 1)
+    choose(page, 2, "words")
+    assert names(page, PIECES_OF_THE_SOURCE) == [*SENTENCE.split(), SHOWN_EOS]
 
 
-def test_characters_that_are_spelled_in_bytes_can_be_read_in_words(tokenizer, browse):
-    from selenium.webdriver.support.ui import Select
-
+def test_words_join_the_bytes_of_their_characters(tokenizer, browse):
     model = model_of(tokenizer)
-    driver = browse(picture_of(model, attention_of(model, tokenizer, "fox \u6f22\U0001f600", CONFIG)))
-    find(driver, ".piece")
-    assert "<0xE6>" in names(driver, ".piece")
-    Select(find(driver, ".controls select", 2)).select_by_visible_text("words")
-    assert names(driver, ".ribbon g[role=listbox]:nth-of-type(2) .piece") == ["fox", "\u6f22\U0001f600", SHOWN_EOS]
+    page = browse(picture_of(model, attention_of(model, tokenizer, "fox \u6f22\U0001f600", CONFIG)))
+    assert "<0xE6>" in names(page, ".piece")
+    choose(page, 2, "words")
+    assert names(page, PIECES_OF_THE_SOURCE) == ["fox", "\u6f22\U0001f600", SHOWN_EOS]
 
 
-CONTRAST = """
-const light = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map((value) => colour[0] === 'c' ? +value : value / 255)
-  .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-const [cell] = document.querySelectorAll('.map.numbers td[tabindex]');
-return [...Array(1001).keys()].map((weight) => {
-  cell.style.setProperty('--weight', (weight / 1000).toFixed(3));
-  const { color, backgroundColor } = getComputedStyle(cell);
-  const [a, b] = [light(color), light(backgroundColor)].sort((x, y) => y - x);
-  return (a + .05) / (b + .05);
-});
-"""
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_numbers_of_a_map_can_be_read(dark, seen, browse):
-    driver = browse(seen("transformer")[2], dark=dark)
-    find(driver, ".map")
-    assert min(driver.execute_script(CONTRAST)) >= 4.5  # as WCAG 2 asks for
-
-
-def test_what_is_replaced_is_not_kept(seen, browse):
-    driver = browse(seen("transformer")[2])
-    find(driver, ".map")
-    driver.execute_script("""
-        document.getElementById('drawing').replaceChildren();
-        HTMLCanvasElement.prototype.getContext = () => { throw new Error('painted where nobody sees it'); };
-    """)
-    show(driver, 1280, dark=True)  # and nobody complains
-
-
-def test_a_map_is_enlarged_by_a_click_and_its_cells_tell_their_numbers(seen, browse):
+def test_a_click_enlarges_a_map_whose_cells_show_their_weights(seen, browse):
     picture = seen("transformer")[2]
-    driver = browse(picture)
-    button = find(driver, ".panel:first-child button", 5)  # layer 2, head 2
-    button.click()
-    assert (
-        find(driver, ".large h3").text == "Encoder, layer 2, head 2" and button.get_attribute("aria-pressed") == "true"
-    )
-    maps = picture.maps[0]
-    assert not find(driver, ".large").get_attribute("aria-live")  # a screen reader would read all numbers
-    assert len(driver.execute_script("return [...document.querySelectorAll('.map td')]")) == 1 + len(maps.keys) ** 2
-    point(driver, find(driver, ".map tbody tr:nth-child(2) td:nth-of-type(3)"))
-    assert told(driver, 2).endswith(f": {maps.weights[1][1][1][2] / ONE:.3f}")
+    page = browse(picture)
+    page.all(".panel:first-child button")[5].click()
+    assert page.one(".large h3").text == "Encoder, layer 2, head 2"
+    page.point(page.one(".map tbody tr:nth-child(2) td:nth-of-type(3)"))
+    assert readout(page, 2).endswith(f": {picture.maps[0].weights[1][1][1][2] / ONE:.3f}")
 
 
-def test_the_tree_shows_the_way_to_the_translation(seen, browse):
+def test_the_tree_shows_the_path_to_the_translation(seen, browse):
     picture = seen("transformer")[2]
-    driver = browse(picture)
-    won = driver.execute_script("return [...document.querySelectorAll('.node.won span')].map(n => n.textContent)")
-    assert len(won) == picture.search.complete[0].length and won[-1] == SHOWN_EOS
-    point(driver, find(driver, ".node.won", -1))
-    assert f"complete, score {picture.score:.3f}".replace("-", "−") in told(driver, 3)
-    assert find(driver, ".ranking .won").text.startswith(picture.translation.strip()[:3])
-    nodes = driver.execute_script("return document.querySelectorAll('.node').length")
-    assert nodes == sum(map(len, picture.search.steps))
+    page = browse(picture)
+    nodes = page.all(".node.won")
+    assert len(nodes) == picture.search.complete[0].length and nodes[-1].text.startswith(SHOWN_EOS)
+    assert len(page.all(".node")) == sum(map(len, picture.search.steps))
+    page.point(nodes[-1])
+    assert f"complete, score {picture.score:.3f}".replace("-", "−") in readout(page, 3)
+    assert page.one(".ranking .won").text.startswith(picture.translation.strip()[:3])
 
 
-def test_what_was_cut_is_said(tokenizer, seen, browse):
+def test_page_marks_a_cut_translation(tokenizer, seen, browse):
     found = attention_of(seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0))
-    for flags, said in {(): False, ("cut",): True}.items():
-        picture = replace(picture_of(seen("transformer")[0], found), flags=list(flags))
-        driver = browse(picture)
-        find(driver, ".ranking")
-        assert ("cut off" in find(driver, ".transduce").text) == said
+    for flags in [], ["cut"]:
+        page = browse(replace(picture_of(seen("transformer")[0], found), flags=flags))
+        assert ("cut off" in page.one(".transduce").text) == bool(flags)
 
 
-def test_everything_can_be_reached_by_keyboard(seen, browse):
+def test_the_keyboard_reaches_every_part(seen, browse):
     from selenium.webdriver.common.keys import Keys
 
     picture = seen("transformer")[2]
-    driver = browse(picture)
-    focused = partial(driver.execute_script, "return document.activeElement.getAttribute('aria-label')")
-    find(driver, ".piece")
-    press(driver, *[Keys.TAB] * 4)  # beyond layer, head and pieces
-    press(driver, Keys.ARROW_RIGHT)
-    assert focused() == "br" and told(driver, 1).startswith("“br” is attended to by")
-    assert is_the_browsers(driver) and focused() == "br"
-    press(driver, Keys.TAB, Keys.TAB)  # beyond the translation
-    press(driver, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
-    assert focused() == find(driver, ".large h3").text == "Encoder, layer 2, head 2"
-    press(driver, Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_DOWN)
-    assert told(driver, 2).endswith(f"{picture.maps[0].weights[1][1][1][0] / ONE:.3f}")
-    press(driver, Keys.TAB, Keys.ARROW_RIGHT)
-    assert (focused() or "").startswith("step 2, ") and "log-probability" in told(driver, 3)
-    press(driver, Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
-    assert "Position 1 " in told(driver, 4) and "channel 2 of 32" in told(driver, 4)
-    assert is_the_browsers(driver) and "channel 2 of 32" in told(driver, 4)
-
-
-def is_the_browsers(driver) -> bool:
-    """Whether a key that is pressed with Alt is left to it."""
-    event = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true})"
-    return driver.execute_script(f"return document.activeElement.dispatchEvent({event})")
+    page = browse(picture)
+    focused = partial(page.run, "return document.activeElement.ariaLabel")
+    alt = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true})"
+    is_left_to_the_browser = partial(page.run, f"return document.activeElement.dispatchEvent({alt})")
+    page.press(*[Keys.TAB] * 4)  # beyond layer, head and pieces
+    page.press(Keys.ARROW_RIGHT)
+    assert focused() == "br" and readout(page, 1).startswith("“br” is attended to by")
+    assert is_left_to_the_browser() and focused() == "br"
+    page.press(Keys.TAB, Keys.TAB)  # beyond the translation
+    page.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
+    assert focused() == page.one(".large h3").text == "Encoder, layer 2, head 2"
+    page.press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.ARROW_DOWN)
+    assert readout(page, 2).endswith(f"{picture.maps[0].weights[1][1][1][0] / ONE:.3f}")
+    page.press(Keys.TAB, Keys.ARROW_RIGHT)
+    assert (focused() or "").startswith("step 2, ") and "log-probability" in readout(page, 3)
+    page.press(Keys.TAB, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    assert "Position 1 " in readout(page, 4) and "channel 2 of 32" in readout(page, 4)
+    assert is_left_to_the_browser() and "channel 2 of 32" in readout(page, 4)
 
 
 @every_family
-@pytest.mark.parametrize("width", [1280, 360])
-def test_no_page_scrolls_sideways(family, width, seen, browse):
-    driver = browse(seen(family)[2], width)
-    find(driver, ".piece")
-    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+def test_pages_of_every_family_fit_a_phone(family, seen, browse):
+    assert fits(browse(seen(family)[2], 390))
 
 
-def test_a_long_sentence_fits_a_phone(tokenizer, browse):
+def test_a_page_of_a_long_sentence_fits_a_phone(tokenizer, browse):
     model = model_of(tokenizer, num_heads=16)
-    picture = picture_of(model, attention_of(model, tokenizer, " ".join(TEXTS) + "x" * 50, CONFIG))
-    driver = browse(picture, 360)
-    find(driver, ".piece")
-    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    found = attention_of(model, tokenizer, " ".join(TEXTS) + "x" * 50, CONFIG)
+    assert fits(browse(picture_of(model, found), 390))
 
 
-def test_the_night_is_dark(seen, browse):
-    driver = browse(seen("transformer")[2])
-    background = partial(driver.execute_script, "return getComputedStyle(document.body).backgroundColor")
-    pixels = partial(
-        driver.execute_script,
-        "const c = document.querySelector('.grid canvas'); "
-        "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].slice(0, 40)",
-    )
-    find(driver, ".piece")
-    drawn = wait_for(lambda: any(pixels()) and pixels())  # a canvas is painted in the frame after its page
-    light = background()
-    show(driver, 1280, dark=True)
-    redrawn = wait_for(lambda: (now := pixels()) != drawn and now)
-    dark = background()
-    assert min(map(int, re.findall(r"\d+", light))) > 200 and max(map(int, re.findall(r"\d+", dark))) < 60
-    assert drawn[3::4] == redrawn[3::4], "the same weights in another colour"
+def test_numbers_are_readable_in_light_and_dark_colours(seen, browse):
+    for dark in (False, True):
+        page = browse(seen("transformer")[2], dark=dark)
+        page.wait(lambda page=page: page.all(".map"))
+        assert min(page.run(CONTRASTS)) >= 4.5  # as WCAG 2 demands
 
 
-@pytest.mark.parametrize("text", EVIL)
-def test_hostile_texts_stay_texts(text, tokenizer, browse):
+def test_drawings_follow_a_change_of_colours(seen, browse):
+    from web_page import set_screen
+
+    page = browse(seen("transformer")[2])
+    pixels = partial(page.run, "return document.querySelector('.grid canvas').toDataURL()")
+    background = partial(page.run, "return getComputedStyle(document.body).backgroundColor")
+    page.wait(lambda: page.run(IS_PAINTED))
+    light, drawn = background(), pixels()
+    set_screen(page.browser, 1280, 900, scheme="dark")
+    page.wait(lambda: background() != light and pixels() != drawn)
+
+
+def test_hostile_text_never_becomes_markup_in_a_browser(tokenizer, browse):
     model = model_of(tokenizer)
-    picture = picture_of(model, attention_of(model, tokenizer, f"x {text}", CONFIG))
-    driver = browse(picture)
-    find(driver, ".piece")
-    assert driver.execute_script("return [document.images.length, document.scripts.length]") == [0, 2]
-    assert len(names(driver, ".piece")) == len(picture.maps[2].keys) + len(picture.maps[2].queries)
+    picture = picture_of(model, attention_of(model, tokenizer, f"x {' '.join(EVIL)}".replace("\n", " "), CONFIG))
+    page = browse(picture)
+    assert page.run("return [document.images.length, document.scripts.length]") == [0, 2]
+    assert len(page.all(".piece")) == len(picture.maps[2].keys) + len(picture.maps[2].queries)
 
 
-def test_a_report_draws_it_too(seen, chromium, tmp_path):
+def test_a_report_has_the_same_drawing(seen, browser, browse, tmp_path):
     picture, curve = seen("transformer")[2], learning_curve([{"event": "update", "time": 0.0, "step": 1, "nll": 2.0}])
+    page = browse(picture, 390)
     write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture))
-    show(chromium, 360, dark=True)
-    chromium.get((tmp_path / "report.html").as_uri())
-    point(chromium, find(chromium, ".piece"))
-    assert "is attended to by" in told(chromium, 1)
-    assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth")
-    assert complaints(chromium) == []
-
-
-def test_it_draws_under_a_servers_strict_policy(seen, chromium):
-    data = seen("transformer")[2].json().encode()
-    start = b"fetch('data').then(r => r.json()).then(d => transduce.draw(document.body.firstElementChild, d))"
-    head = b"<!DOCTYPE html><title>t</title><link rel=stylesheet href=drawing.css><link rel=icon href='data:,'>"
-    pages = {
-        "/": ("text/html", head + b"<body><div></div><script src=drawing.js></script><script src=start.js></script>"),
-        "/start.js": ("text/javascript", start),
-        "/data": ("application/json", data),
-        "/drawing.js": ("text/javascript", (files("transduce.wings.inspection") / "drawing.js").read_bytes()),
-        "/drawing.css": ("text/css", (files("transduce.wings.inspection") / "drawing.css").read_bytes()),
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            kind, content = pages[self.path]
-            self.send_response(200)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:"
-            self.send_header("Content-Security-Policy", policy)
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        chromium.get(f"http://127.0.0.1:{server.server_port}/")
-        point(chromium, find(chromium, ".piece"))
-        assert "is attended to by" in told(chromium, 1)
-        server.shutdown()
-    assert complaints(chromium) == []
+    browser.get((tmp_path / "report.html").as_uri())
+    page.wait(lambda: page.all(".piece"))
+    page.point(page.one(".piece"))
+    assert "is attended to by" in readout(page, 1) and fits(page)

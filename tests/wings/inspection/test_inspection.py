@@ -84,7 +84,7 @@ def test_equal_texts_have_no_marks(text: str) -> None:
         ("", "all", ("", "<mark>all</mark>")),
     ],
 )
-def test_what_is_marked(text: str, other: str, marked: tuple[str, str]) -> None:
+def test_marked_differences_by_hand(text: str, other: str, marked: tuple[str, str]) -> None:
     assert mark_differences(text, other) == marked
 
 
@@ -115,7 +115,7 @@ def picture(source: str, translation: str) -> Picture:
 EVIL = "<script>alert('\"&amp;{x}')</script>"
 
 
-def test_a_report_says_everything_and_runs_nothing(tmp_path: Path) -> None:
+def test_report_has_every_part_and_no_script(tmp_path: Path) -> None:
     report = Report(
         title=EVIL + "1",
         summary=EVIL + "2",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # selenium may be missing
 
     from web_page import Page
 
-NETWORK = "Failed to load resource"  # what Chromium's console says of every answer of 400 and above
+NETWORK = "Failed to load resource"  # Chromium's complaint about every answer with a status of 400 or more
 
 
 @pytest.fixture(scope="session")
@@ -24,27 +24,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(model: Path) -> Iterator[str]:
-    """Where `transduce serve` serves the model."""
+    """The address of `transduce serve` for the model."""
     with serving(model, model.parent / "server.log") as server:
         yield server.address
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["webdriver.Chrome"]:
-    from web_page import start
-
-    driver = start(tmp_path_factory.mktemp("downloads"))
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def page(browser: "webdriver.Chrome", address: str) -> Iterator["Page"]:
-    from web_page import Page
+    """The page, opened by a person who has never used it."""
+    from web_page import Page, complaints
 
+    complaints(browser)  # forget those of other tests
     page = Page(browser, address)
-    page.complaints()  # forget those of pages of other tests
     page.open()
     yield page
-    page.run("localStorage.clear(); sessionStorage.clear()")  # the next test is there for the first time
-    assert [said for said in page.complaints() if NETWORK not in said] == []
+    page.run("localStorage.clear(); sessionStorage.clear()")
+    assert [said for said in complaints(browser) if NETWORK not in said] == []

@@ -131,7 +131,7 @@ def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_pat
         assert asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401  # at once
 
 
-def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "keys"
     assert run(capsys, "serve", "--new-key", "alice")[0] == 2
     status, key, _ = run(capsys, "serve", "--new-key", "alice", "--keys", file)
@@ -153,7 +153,7 @@ def test_the_file_of_keys(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert run(capsys, "serve", "--new-key", "alice", "--keys", tmp_path)[0] == 2
 
 
-def test_the_file_of_keys_may_change(capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str) -> None:
+def test_changed_key_file_is_read_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str) -> None:
     file = tmp_path / "keys"
     keys, alices = Keys(file), file.read_text()
     added = add_key(file, "bob")
@@ -174,7 +174,7 @@ def test_the_file_of_keys_may_change(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 @given(st.integers(1, 50), st.lists(st.floats(0, 100), max_size=100))
-def test_nobody_gets_more_than_there_is(per_minute: int, pauses: list[float]) -> None:
+def test_rate_limit_is_never_exceeded(per_minute: int, pauses: list[float]) -> None:
     now = 0.0
     rates = RateLimit(per_minute, lambda: now)
     allowed: list[float] = []
@@ -231,7 +231,7 @@ def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer,
 # -- limits
 
 
-def test_each_limit_is_a_sentence(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_every_exceeded_limit_is_explained(tokenizer: Tokenizer, engine: Echo) -> None:
     small = {"texts": 2, "characters": 9, "alternatives": 3, "beam_size": 2, "terms": 1, "depth": 2, "body": 5000}
     small["term_characters"] = 5
     with client(guard(tokenizer, engine, **small, document=800, document_characters=8)) as asking:
@@ -273,7 +273,7 @@ def test_a_document_without_text_comes_back(tokenizer: Tokenizer, engine: Echo, 
         assert answer.status_code == 400 and "its suffix .docx is unknown" in answer.json()["error"]
 
 
-def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_null_and_empty_fields_count_as_absent(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         plain = asking.post("/translate", json=WORDED).json()
         for name in Texts.model_fields.keys() - WORDED.keys():
@@ -288,7 +288,7 @@ def test_a_field_that_is_null_or_empty_is_none(tokenizer: Tokenizer, engine: Ech
             assert f"{name}: " in asking.post("/translate", json=WORDED | {name: None}).json()["error"]
 
 
-def test_what_can_be_got_has_a_head(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_head_requests_answer_like_get(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         for path in ("/", "/health", "/languages", "/docs", "/nowhere"):
             head, whole = asking.head(path), asking.get(path)
@@ -311,7 +311,7 @@ def test_documents_are_forgotten() -> None:
     assert kept.get(second) is kept.get(third) is None
 
 
-def test_at_home_only_local_names_are_answered(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_local_server_answers_local_host_names_only(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         for host in ("localhost", "LOCALHOST:5000", "127.0.0.1:5000", "[::1]:5000", "127.1.2.3"):
             assert asking.get("/health", headers={"Host": host}).status_code == 200, host
@@ -321,7 +321,7 @@ def test_at_home_only_local_names_are_answered(tokenizer: Tokenizer, engine: Ech
         assert asking.get("/health", headers={"Host": "evil.example"}).status_code == 200
 
 
-def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_local_server_refuses_pages_of_other_sites(tokenizer: Tokenizer, engine: Echo) -> None:
     foreign = {"Sec-Fetch-Site": "cross-site"}
     with client(guard(tokenizer, engine)) as asking:
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 403
@@ -332,9 +332,7 @@ def test_at_home_pages_of_other_sites_have_nothing_translated(tokenizer: Tokeniz
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
 
 
-def test_at_home_a_proxy_changes_nothing_for_requests_that_it_has_not_forwarded(
-    tokenizer: Tokenizer, engine: Echo
-) -> None:
+def test_local_server_trusts_a_proxy_for_forwarded_requests_only(tokenizer: Tokenizer, engine: Echo) -> None:
     forwarded = {"X-Forwarded-For": "192.0.2.1"}
     with client(guard(tokenizer, engine, proxied=True)) as asking:
 
@@ -366,7 +364,7 @@ def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.
 
 
 @given(st.recursive(st.text('[]{}"\\'), lambda inner: st.lists(inner) | st.dictionaries(st.text("[{"), inner)))
-def test_depth_is_counted_outside_of_strings(value: object) -> None:
+def test_json_depth_ignores_strings(value: object) -> None:
     def depth(value: object) -> int:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
         return 0 if inner is None else 1 + max(map(depth, inner), default=0)
@@ -439,7 +437,7 @@ def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: E
     assert [url.startswith("http://localhost/tr/download_file/") for url in urls] == [True, False]
 
 
-def test_no_header_opens_what_needs_a_key(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
+def test_forwarded_prefix_does_not_bypass_keys(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
     add_key(tmp_path / "keys", "alice")
     access = guard(tokenizer, engine, Keys(tmp_path / "keys"), proxied=True)
     app = network.config(access, Limits(), ["192.0.2.9"]).app
@@ -469,7 +467,7 @@ def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo)
         assert engine.searched
 
 
-def test_only_what_is_to_be_translated_decides_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_language_is_detected_from_translatable_text_only(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
     served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "fr", "de"))
     catalogue = '"Language: de\\n"\n\nmsgid "Hello"\nmsgstr "Guten Morgen, wie geht es dir?"\n\nmsgid "{}"\nmsgstr ""\n'
@@ -501,7 +499,7 @@ def test_texts_in_the_target_language_stay_if_a_model_translates_from_it(tokeniz
         assert [each["language"] for each in answer.json()["detectedLanguage"]] == ["de", "en"]
 
 
-def test_a_text_in_a_language_without_a_model_is_refused_by_name(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_text_in_an_unsupported_language_is_refused_with_its_name(tokenizer: Tokenizer, engine: Echo) -> None:
     served = store_of(translator_of(engine, tokenizer, "en", "de"))
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
 
@@ -592,7 +590,7 @@ def test_a_queue_full_of_tokens_says_so(tokenizer: Tokenizer, engine: Echo) -> N
             assert short.result().status_code == 200
 
 
-def test_room_for_documents(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_documents_beyond_the_limit_are_refused(tokenizer: Tokenizer, engine: Echo) -> None:
     file = {"file": ("a.txt", b"ka")}
     with client(guard(tokenizer, engine, uploads=1)) as asking, ThreadPoolExecutor(1) as another:
         engine.gate.clear()
@@ -604,7 +602,7 @@ def test_room_for_documents(tokenizer: Tokenizer, engine: Echo) -> None:
         assert asking.post("/translate_file", data=WORDED, files=file).status_code == 200
 
 
-def test_one_that_is_refused_does_not_spoil_the_others(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_refused_text_does_not_affect_other_requests(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking, ThreadPoolExecutor(8) as clients:
         texts = ["ti ti", *(" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True))] * 4
         together = threading.Barrier(8)
@@ -620,7 +618,7 @@ def test_one_that_is_refused_does_not_spoil_the_others(tokenizer: Tokenizer, eng
             )
 
 
-def test_what_breaks_is_noted_without_the_text(
+def test_internal_errors_are_logged_without_the_text(
     tokenizer: Tokenizer, engine: Echo, caplog: pytest.LogCaptureFixture
 ) -> None:
     def search(*_: object) -> Any:

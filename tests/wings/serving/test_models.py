@@ -420,7 +420,7 @@ def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used
         assert asking.post("/translate", json=ASKED).status_code == 200
 
 
-def test_a_version_whose_manifest_was_copied_first_is_used_when_its_files_are_complete(versions, tmp_path, capsys):
+def test_version_is_used_when_all_files_of_its_manifest_have_arrived(versions, tmp_path, capsys):
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
@@ -439,7 +439,7 @@ def test_a_version_whose_manifest_was_copied_first_is_used_when_its_files_are_co
     assert capsys.readouterr().err.count("so the old version stays") == 1
 
 
-def test_an_unexpected_error_does_not_end_the_watching(versions, tmp_path, monkeypatch, capsys):
+def test_unexpected_error_does_not_stop_watching_for_versions(versions, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)

@@ -1,4 +1,4 @@
-"""Who uses the page with a finger, a keyboard, a screen reader or large letters. axe-core checks every screen."""
+"""The page for people who use a finger, a keyboard, a screen reader or large letters. axe-core checks every screen."""
 
 import importlib.util
 from collections.abc import Callable
@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip(
-    "selenium", reason="the page is tested in a browser: pip install selenium (it is in the extra `dev`)"
-)
+from web_page import Page
 
-from selenium.webdriver.common.action_chains import ActionChains
+pytest.importorskip("selenium")
+
 from selenium.webdriver.common.keys import Keys
 
-from web_page import MISSING, WITHOUT, Page
-
-pytestmark = [pytest.mark.skipif(bool(MISSING), reason=WITHOUT), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 AXE = importlib.util.find_spec("selenium_axe_python")
 REFUSAL = """
@@ -27,7 +24,7 @@ FLAGGED = """
     if (path !== 'translate') return answer;
     return new Response(JSON.stringify({...await answer.json(), confidence: 0.4, flags: ['numbers']}));
 """
-# A checkbox is pressed by its label, and a skip link is seen only with a keyboard.
+# Controls that are too small for a finger. A checkbox is pressed by its label; skip links are for keyboards.
 SMALL = """
     const all = 'button, a[href], select, summary, textarea, input, [role=option], [role=grid] td[tabindex]';
     return [...document.querySelectorAll(all)]
@@ -36,13 +33,20 @@ SMALL = """
       .filter(([, {width, height}]) => width < 43.9 || height < 43.9)
       .map(([each, {width, height}]) => `${each.outerHTML.slice(0, 80)}: ${width} x ${height}`)
 """
+FOCUS = """
+    const each = document.activeElement, style = getComputedStyle(each);
+    const around = getComputedStyle(each.closest('.leaf') ?? each);
+    const inside = [...each.children].map((child) => getComputedStyle(child).strokeWidth);
+    const marked = style.outlineStyle !== 'none' || around.boxShadow !== 'none' || inside.includes('2px');
+    return [[...document.querySelectorAll('*')].indexOf(each), marked, each.outerHTML.slice(0, 60)]
+"""
 
 
-def screens(page: Page, check: Callable[[str], None]) -> None:
+def show_every_screen(page: Page, check: Callable[[str], None]) -> None:
     """Show every screen of the page, and call `check` with its name."""
     check("empty")
-    page.later(FLAGGED)
-    page.fill("#source-text", "ka lo mi nu. so ti")
+    page.intercept(FLAGGED)
+    page.fill("#source-text", "ka lo mi nu. so ti " + "va" * 60)
     page.wait(lambda: page.all("#target-text .word") and page.shows("#quality"))
     check("translation")
     page.click("#quality-label")
@@ -63,7 +67,7 @@ def screens(page: Page, check: Callable[[str], None]) -> None:
     page.wait(lambda: page.all("#attention-drawing canvas"))
     check("attention")
     page.click("#attention summary")
-    page.later(REFUSAL)
+    page.intercept(REFUSAL)
     page.type("!")
     page.wait(lambda: page.shows("#notice") and page.all(".stale"))
     check("error")
@@ -74,51 +78,37 @@ def screens(page: Page, check: Callable[[str], None]) -> None:
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-core is missing: pip install selenium-axe-python (in the extra `dev`)")
-@pytest.mark.parametrize(
-    ("width", "height", "touch", "scheme"),
-    [
-        (1280, 800, False, "light"),
-        (1280, 800, False, "dark"),
-        (390, 844, True, "light"),
-        (390, 844, True, "dark"),
-        (320, 256, False, "light"),  # 1280 x 1024 pixels at 400 %
-    ],
-)
-def test_axe_finds_nothing(page: Page, width: int, height: int, touch: bool, scheme: str) -> None:
-    script = Path(str(AXE and AXE.origin)).parent / "axe-core" / "axe.min.js"
-    axe, found = script.read_text(encoding="utf-8"), list[str]()
+@pytest.mark.parametrize(("width", "height", "touch", "scheme"), [(390, 844, True, "dark"), (320, 256, False, "light")])
+def test_every_screen_is_accessible(page: Page, width: int, height: int, touch: bool, scheme: str) -> None:
+    """A phone, and 1280 x 1024 pixels enlarged to 400 %."""
+    axe = (Path(str(AXE and AXE.origin)).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    faults = list[str]()
 
     def check(screen: str) -> None:
         page.run(axe)
         page.run("document.getAnimations().forEach((each) => each.finish())")
         violations = page.browser.execute_async_script("axe.run().then((it) => arguments[0](it.violations))")
-        found.extend(f"{screen}: {each['id']}: {node['html']}" for each in violations for node in each["nodes"])
+        faults.extend(f"{screen}: {each['id']}: {node['html']}" for each in violations for node in each["nodes"])
         if page.run("return document.documentElement.scrollWidth") > width:
-            found.append(f"{screen}: wider than the screen")
+            faults.append(f"{screen}: wider than the screen")
+        if touch:
+            faults.extend(f"{screen}: too small for a finger: {each}" for each in page.run(SMALL))
 
     with page.on(width, height, touch=touch, scheme=scheme):
-        screens(page, check)
-    assert found == []
-
-
-def test_a_finger_hits_every_target(page: Page) -> None:
-    small = list[str]()
-    with page.on(390, 844, touch=True):
-        screens(page, lambda screen: small.extend(f"{screen}: {each}" for each in page.run(SMALL)))
-    assert small == []
+        show_every_screen(page, check)
+    assert faults == []
 
 
 def test_a_notice_is_in_sight_on_a_small_screen(page: Page) -> None:
     with page.on(640, 400):  # 1280 x 800 pixels at 200 %
-        page.later("return new Response('{}', {status: 400});")
+        page.intercept("return new Response('{}', {status: 400});")
         page.fill("#source-text", "ka lo mi\n" * 30)
         page.wait(lambda: page.shows("#notice"))
         assert page.run("return document.querySelector('#notice').getBoundingClientRect().bottom <= innerHeight")
 
 
-def test_on_paper_stand_both_whole_texts_and_no_buttons(page: Page) -> None:
-    page.fill("#source-text", text := "ka lo mi\n" * 40)
-    page.translates(text)
+def test_print_shows_both_whole_texts_and_no_buttons(page: Page) -> None:
+    page.translate("ka lo mi\n" * 40)
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         for side in ("source", "target"):
@@ -129,31 +119,21 @@ def test_on_paper_stand_both_whole_texts_and_no_buttons(page: Page) -> None:
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_the_keyboard_reaches_everything_and_leaves_it_again(page: Page) -> None:
-    page.fill("#source-text", "ka lo mi")
-    page.translates("ka lo mi")
+def test_tab_reaches_every_control_in_order_and_shows_the_focus(page: Page) -> None:
+    page.translate("ka lo mi")
     for panel in ("glossary", "history", "attention"):
         page.click(f"#{panel} summary")
     page.click("#history-keep")
     page.wait(lambda: page.all("#attention-drawing canvas") and page.all(".entry"))
     page.run("document.querySelector('.skip').focus()")
-    wanted = page.run(
+    controls = page.run(
         "return [...document.querySelectorAll('button, a[href], select, summary, textarea, input, [tabindex=\"0\"]')]"
         ".filter((each) => each.checkVisibility() && each.tabIndex >= 0 && !each.disabled).length"
     )
-    seen = list[str]()
-    for _ in range(wanted - 1):
-        ActionChains(page.browser).send_keys(Keys.TAB).perform()
-        seen.append(
-            page.run(
-                "const each = document.activeElement, style = getComputedStyle(each);"
-                "const around = getComputedStyle(each.closest('.leaf') ?? each);"
-                "const inside = [...each.children].map((child) => getComputedStyle(child).strokeWidth);"
-                "const marked = style.outlineStyle !== 'none' || around.boxShadow !== 'none' || inside.includes('2px');"
-                "const order = [...document.querySelectorAll('*')].indexOf(each);"
-                "return `${order} ${marked ? '' : 'invisible '}${each.outerHTML.slice(0, 60)}`"
-            )
-        )
-    assert len(set(seen)) == wanted - 1 and not [each for each in seen if "invisible" in each or "<body" in each]
-    places = [int(each.split()[0]) for each in seen]
-    assert places == sorted(places)  # the order on the page is the order of the keyboard
+    places = []
+    for _ in range(controls - 1):
+        page.press(Keys.TAB)
+        place, marked, html = page.run(FOCUS)
+        assert marked and "<body" not in html, html
+        places.append(place)
+    assert len(set(places)) == controls - 1 and places == sorted(places)

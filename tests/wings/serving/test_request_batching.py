@@ -70,9 +70,7 @@ async def until(condition: Callable[[], object]) -> None:
         st.tuples(st.lists(st.sampled_from([*TEXTS[:8], "ti ti"]), max_size=30), st.integers(1, 2)), max_size=12
     )
 )
-def test_everybody_gets_their_own_and_nobody_suffers_for_another(
-    tokenizer: Tokenizer, requests: list[tuple[list[str], int]]
-) -> None:
+def test_each_request_gets_its_own_answer_or_error(tokenizer: Tokenizer, requests: list[tuple[list[str], int]]) -> None:
     engine = Echo()
     engine.gate.set()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
@@ -87,7 +85,7 @@ def test_everybody_gets_their_own_and_nobody_suffers_for_another(
         assert isinstance(answer, UserError) if "ti ti" in texts else answer == texts
 
 
-def test_what_fails_at_its_beginning_leaves_the_queue_with_all_of_it(tokenizer: Tokenizer) -> None:
+def test_failed_request_leaves_the_queue_completely(tokenizer: Tokenizer) -> None:
     engine = Echo()
     engine.gate.set()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
@@ -132,7 +130,7 @@ def test_a_long_document_does_not_hold_up_a_word(tokenizer: Tokenizer) -> None:
 
 @settings(max_examples=30)
 @given(requests=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 2)), max_size=20))
-def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, requests: list[tuple[int, int]]) -> None:
+def test_requests_take_turns(tokenizer: Tokenizer, requests: list[tuple[int, int]]) -> None:
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     texts = map(" ".join, itertools.product(WORDS, repeat=3))
@@ -156,7 +154,7 @@ def test_nobody_has_two_turns_before_another_had_one(tokenizer: Tokenizer, reque
                 assert had >= max(count for (each, _), count in zip(asked, turns, strict=True) if each == key) - 1
 
 
-def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> None:
+def test_requests_with_other_options_get_their_turn(tokenizer: Tokenizer) -> None:
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
@@ -173,7 +171,7 @@ def test_those_who_want_something_else_have_their_turn(tokenizer: Tokenizer) -> 
     run(body)
 
 
-def test_who_leaves_frees_the_place(tokenizer: Tokenizer) -> None:
+def test_cancelled_request_frees_its_place(tokenizer: Tokenizer) -> None:
     engine = Echo()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
@@ -196,7 +194,7 @@ def test_who_leaves_frees_the_place(tokenizer: Tokenizer) -> None:
     run(body, requests=2)
 
 
-def test_room_is_for_what_one_waits_for(tokenizer: Tokenizer) -> None:
+def test_queue_limit_counts_only_work_ahead_of_a_request(tokenizer: Tokenizer) -> None:
     engine = Echo()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
@@ -214,7 +212,7 @@ def test_room_is_for_what_one_waits_for(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("wait", [1e-9, 1e6])
-def test_nobody_is_accepted_who_would_wait_for_too_long(tokenizer: Tokenizer, wait: float) -> None:
+def test_request_that_would_wait_too_long_is_refused(tokenizer: Tokenizer, wait: float) -> None:
     engine = Echo()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
@@ -232,7 +230,7 @@ def test_nobody_is_accepted_who_would_wait_for_too_long(tokenizer: Tokenizer, wa
     run(body, wait=wait)
 
 
-def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
+def test_parts_of_a_request_count_as_one(tokenizer: Tokenizer) -> None:
     engine = Echo()
     engine.gate.set()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
@@ -250,7 +248,7 @@ def test_the_parts_of_a_request_are_one(tokenizer: Tokenizer) -> None:
     run(body, tokens=100)
 
 
-def test_what_runs_in_the_engines_thread_waits_for_it(tokenizer: Tokenizer) -> None:
+def test_calls_in_the_engine_thread_wait_for_the_running_batch(tokenizer: Tokenizer) -> None:
     engine = Echo()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
@@ -265,7 +263,7 @@ def test_what_runs_in_the_engines_thread_waits_for_it(tokenizer: Tokenizer) -> N
     run(body)
 
 
-def test_between_two_computations_a_batch_has_its_turn(tokenizer: Tokenizer) -> None:
+def test_batches_run_between_two_calls(tokenizer: Tokenizer) -> None:
     engine = Echo()
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 

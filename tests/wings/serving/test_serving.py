@@ -69,7 +69,7 @@ def test_libretranslates_client_works_as_it_is(server: Server, translator: trans
         client.translate("ka lo mi", "ka", "xx")
 
 
-def test_every_form_of_a_request_says_the_same(server: Server, translator: transduce.Translator) -> None:
+def test_json_form_and_query_requests_get_the_same_answer(server: Server, translator: transduce.Translator) -> None:
     fields = {"q": "ka lo é +&", "source": "ka", "target": "zu"}
     form = urlencode(fields).encode()
     raw = "q=ka lo é %2B%26&source=ka&target=zu".encode()  # as `curl -d` sends it
@@ -146,7 +146,7 @@ def test_markup_is_kept(server: Server) -> None:
     assert page == plain and len({plain["scores"], *plain["alternativeScores"]}) == 4
 
 
-def test_what_many_ask_for_at_once_is_answered_to_each(server: Server) -> None:
+def test_concurrent_requests_get_their_own_answers(server: Server) -> None:
     expected = {text: ask(server, text)["translatedText"] for text in SENTENCES}
     forms: list[dict[str, Any]] = [{}, {"alternatives": 2}, {"alignment": True}, {"beam_size": 1}]
     with ThreadPoolExecutor(16) as clients:
@@ -366,7 +366,7 @@ def test_requests_that_arrive_together_are_checked_one_by_one(server: Server) ->
 
 
 @pytest.mark.parametrize("content, status", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_hostile_is_answered(server: Server, content: bytes, status: int) -> None:
+def test_hostile_requests_are_answered(server: Server, content: bytes, status: int) -> None:
     answer = server.send(content)
     assert answer.status == status, answer
     assert status == 200 or answer.error
@@ -393,7 +393,7 @@ def test_any_text_is_translated(server: Server, text: str) -> None:
 # -- slow clients, impatient ones, the end
 
 
-def test_slow_clients_are_sent_away_and_nobody_waits_for_them(model: Path) -> None:
+def test_slow_clients_are_disconnected_without_delaying_others(model: Path) -> None:
     def headers_drip(connection: socket.socket) -> None:
         drip(connection, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
 
@@ -445,7 +445,7 @@ def test_slow_clients_are_sent_away_and_nobody_waits_for_them(model: Path) -> No
         assert all(other.result() for other in closed)
 
 
-def test_who_sends_a_body_too_slowly_is_told(model: Path) -> None:
+def test_slow_body_is_answered_with_408(model: Path) -> None:
     with serving(model, model.parent / "late.log", *DEADLINES) as server, server.connect() as connection:
         connection.sendall(FINE[:-10])
         answer = receive(connection)
@@ -453,7 +453,7 @@ def test_who_sends_a_body_too_slowly_is_told(model: Path) -> None:
         assert is_closed(connection)
 
 
-def test_who_leaves_frees_the_place(server: Server) -> None:
+def test_disconnected_client_frees_its_place_in_the_queue(server: Server) -> None:
     texts = ["\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)]  # seconds of work: no line twice
     long = request("POST", "/translate", json.dumps({"q": texts, "source": "ka", "target": "zu"}).encode())
     before = metric(server, "sentences_total")
@@ -503,7 +503,7 @@ def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
     assert key not in keys.read_text() + server.log.read_text()
 
 
-def test_who_sends_more_than_is_allowed_gets_the_answer(server: Server) -> None:
+def test_oversized_body_is_answered_with_413(server: Server) -> None:
     """Clients such as Python's urllib send everything, ask to close the connection, and read then."""
     asked = request("POST", "/translate", b"q" * (6 << 20), "application/json", Connection="close")
     for _ in range(5):
@@ -533,7 +533,7 @@ def is_accepting(server: Server) -> bool:
         return False
 
 
-def test_at_sigterm_everything_accepted_is_answered_and_nothing_more_accepted(model: Path) -> None:
+def test_sigterm_answers_accepted_requests_and_accepts_no_more(model: Path) -> None:
     unhurried = [f"--limit=limits.{name}_seconds={PATIENCE:.0f}" for name in ("header", "body", "answer", "drain")]
     with serving(model, model.parent / "ended.log", *unhurried) as server, contextlib.ExitStack() as open_ones:
         long = ["\n".join(f"ka lo {i} {j}" for j in range(100)) for i in range(10)]
@@ -581,7 +581,7 @@ def test_requests_that_arrive_with_sigterm_are_answered(model, tmp_path):
         server.process.kill()  # instead of the 60 seconds
 
 
-def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
+def test_requests_that_outlast_the_shutdown_are_given_up(model: Path) -> None:
     with (
         serving(model, model.parent / "given-up.log", "--limit=limits.drain_seconds=1") as server,
         server.connect() as slow,
@@ -595,10 +595,14 @@ def test_what_takes_too_long_at_the_end_is_given_up(model: Path) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
-BUSY = "import time; from transduce.wings.serving import batching; batching._translate = lambda _: time.sleep(9e5); "
+BUSY = """
+import time
+from transduce.decoding.torch_engine import TorchEngine
+TorchEngine.search = lambda *_: time.sleep(9e5)
+"""
 
 
-def test_the_end_does_not_wait_for_the_engine(model: Path) -> None:
+def test_shutdown_does_not_wait_for_the_engine(model: Path) -> None:
     with (
         serving(model, model.parent / "busy.log", "--limit=limits.drain_seconds=1", script=BUSY + COMMAND) as server,
         server.connect() as connection,
@@ -625,7 +629,7 @@ def test_too_many_connections(model: Path) -> None:
         wait_for(lambda: server.get("/health").status == 200)
 
 
-def test_connections_beyond_those_that_may_wait_are_refused_at_once(model: Path) -> None:
+def test_connections_beyond_the_queue_are_refused_at_once(model: Path) -> None:
     with (
         serving(model, model.parent / "beyond.log", "--limit=limits.connections=1") as server,
         contextlib.ExitStack() as held,
@@ -682,7 +686,7 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return " ".join(error.split())
 
 
-def test_mistakes_are_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
+def test_wrong_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
     assert "Name at least one model folder" in command(capsys)
     assert "nowhere" in command(capsys, tmp_path / "nowhere")
     for host in ("0.0.0.0", "::", "", "192.0.2.1"):

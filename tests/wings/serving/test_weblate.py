@@ -75,12 +75,12 @@ def translated(answer: Answer) -> list[str]:
     return found
 
 
-def test_its_settings_are_accepted_without_a_key(server: Server) -> None:
+def test_weblate_settings_work_without_a_key(server: Server) -> None:
     assert languages(server) == ["en", "de"]
     assert len(translated(ask(server, ["test"]))) == 1  # always English to German
 
 
-def test_its_settings_are_accepted_with_a_key(keyed: tuple[Server, str]) -> None:
+def test_weblate_settings_work_with_a_key(keyed: tuple[Server, str]) -> None:
     server, key = keyed
     assert languages(server) == ["en", "de"]
     assert len(translated(ask(server, ["test"], key))) == 1
@@ -110,7 +110,7 @@ def test_a_batch_in_another_script_fits_into_a_request_with_a_key(keyed: tuple[S
         slow("es-419", "Buenos días, ¿cómo está usted hoy?"),
     ],
 )
-def test_it_finds_languages_with_a_region_or_a_script(tmp_path: Path, code: str, text: str) -> None:
+def test_weblate_finds_languages_with_a_region_or_a_script(tmp_path: Path, code: str, text: str) -> None:
     model = make_model(tmp_path / "model", {"data.source": code, "data.target": f"en_{code[-2:]}"})
     with serving(model, tmp_path / "log") as server:
         source, target = code.replace("_", "-"), f"en-{code[-2:]}"  # as the connector writes Weblate's codes
@@ -124,7 +124,7 @@ def test_it_finds_languages_with_a_region_or_a_script(tmp_path: Path, code: str,
         assert found["detectedLanguage"]["language"] == source
 
 
-def test_a_wrong_key_makes_it_pause(keyed: tuple[Server, str]) -> None:
+def test_wrong_key_makes_weblate_pause(keyed: tuple[Server, str]) -> None:
     server, _ = keyed
     for key, status in (("", 401), ("wrong", 403)):
         answer = ask(server, SENTENCES, key)
@@ -132,7 +132,7 @@ def test_a_wrong_key_makes_it_pause(keyed: tuple[Server, str]) -> None:
         assert "API key" in answer.error
 
 
-def test_too_many_requests_make_it_pause(model: Path) -> None:
+def test_too_many_requests_make_weblate_pause(model: Path) -> None:
     keys = model.parent / "keys of few"
     key = add_key(keys, "weblate")
     with serving(model, model.parent / "few.log", f"--keys={keys}", "--limit=limits.per_key=1") as server:
@@ -142,7 +142,7 @@ def test_too_many_requests_make_it_pause(model: Path) -> None:
         assert answer.status == 429 in PAUSING and answer.error
 
 
-def test_a_full_queue_makes_it_pause(model: Path) -> None:
+def test_full_queue_makes_weblate_pause(model: Path) -> None:
     with (
         serving(model, model.parent / "full.log", "--limit=limits.queue=1") as server,
         contextlib.ExitStack() as held,
@@ -169,7 +169,7 @@ def test_a_full_queue_makes_it_pause(model: Path) -> None:
         (["test"] * 257, "en", "de", "256"),
     ],
 )
-def test_other_mistakes_do_not_make_it_pause(
+def test_other_errors_do_not_make_weblate_pause(
     server: Server, texts: list[str], source: str, target: str, reason: str
 ) -> None:
     answer = ask(server, texts, source=source, target=target)

@@ -124,7 +124,7 @@ def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_tha
 
 
 @pytest.mark.slow
-def test_killed_at_any_step_it_ends_with_the_same_bits(place, straight, tmp_path):
+def test_killed_at_any_step_back_translation_resumes_with_the_same_bits(place, straight, tmp_path):
     out = tmp_path / "killed"
     moments = [
         (f"{FOLDER}/reversed-0.jsonl", 1),
@@ -167,7 +167,7 @@ def test_damaged_translations_are_not_trained_on(file, damaged, place, straight,
     assert (out / FOLDER / "pairs.jsonl").read_text() == content
 
 
-def test_a_reverse_model_that_translates_all_alike_is_refused(place, straight, tmp_path, capsys, monkeypatch):
+def test_reverse_model_with_equal_translations_is_refused(place, straight, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     shutil.copytree(straight / FOLDER, out / FOLDER)
     for name in ("made.json", "pairs.jsonl"):  # as if only the reverse model were trained
@@ -209,7 +209,7 @@ def test_another_corpus_is_refused_where_a_reverse_model_was_trained(place, stra
     assert status and "reversed-0.jsonl was made from other pairs than" in said and not (out / "data").exists()
 
 
-def test_what_an_interrupted_start_needs_is_named(place, straight, tmp_path, capsys):
+def test_missing_files_of_an_interrupted_start_are_named(place, straight, tmp_path, capsys):
     out = tmp_path / "out"
     shutil.copytree(straight / FOLDER, out / FOLDER)
     whole = arguments(place, out)
@@ -288,7 +288,7 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
         ("", ["--test", "-"], "Standard input can't be read several times"),
     ],
 )
-def test_what_keeps_a_training_from_its_start_is_told_before_hours_are_spent(
+def test_errors_of_the_main_training_are_reported_before_back_translation(
     file, more, why, place, straight, tmp_path, capsys
 ):
     more = [str(straight) if each == "straight" else each for each in more]
@@ -314,7 +314,7 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))  # similar codes
 
 
-def test_the_reverse_model_learns_from_no_machine_translations_and_begins_from_nothing(place, straight, tmp_path):
+def test_reverse_model_is_trained_from_scratch_on_human_translations(place, straight, tmp_path):
     files = [str(place / f"train.{side}") for side in ("src", "tgt")]
     tables = [{"files": files}, {"files": files, "synthetic": True, "weight": 3.0}]
     own = {"train.steps": 4, "train.risk_steps": 4}
