@@ -18,12 +18,15 @@ from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTo
 
 from transduce.config.commands import GROUPS, commands
 from transduce.system.command_line import command_line
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import let_segments_grow, sleep_soon
 from transduce.system.registry import load
 from transduce.system.write_errors import is_full
 
-FILES_FOLLOW = {"train": "put --train before the corpus files", "input": "put --input before the file to read"}
+FILES_FOLLOW = {
+    "--train": "Put --train before the corpus files.",
+    "--input": "Put --input before the file to read.",
+}
 SEVERAL_FILES = ("--train", "--valid", "--test")  # --train=a would end the list of files after a
 FLAGS = {  # of the options whose flags have other names
     "data.corpora": "--train",
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         application(bare=not commands().keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
     except (UserError, CycloptsError) as error:
-        print(f"transduce: {_sentence(error)}", file=sys.stderr)
+        print(_message(error, arguments), file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit prints an error
@@ -158,28 +161,42 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(load(found.function)).parameters if found else {}
 
 
-def _sentence(error: UserError | CycloptsError) -> str:
-    """The error message on one line. For a usage error, the line ends with the command that shows help."""
+def _message(error: UserError | CycloptsError, arguments: Sequence[str]) -> str:
+    """What is printed for an error: what is wrong and, on a line of its own, what the user can do."""
     if isinstance(error, UserError):
-        return _with_flags(error)
-    command = " ".join(error.command_chain or ())
-    if isinstance(error, MissingArgumentError) and error.argument:
-        text = f"{error.keyword} needs a value." if error.keyword else f"{command} needs {error.argument.name}."
-    elif isinstance(error, UnusedCliTokensError):
-        hints = [hint for name, hint in FILES_FOLLOW.items() if name in _parameters(command)]
-        text = "; ".join([f"Unexpected argument {' '.join(error.unused_tokens or ())}", *hints]) + "."
+        cause, hint = error.cause, error.hint
+        if error.option:
+            cause = f"{cause.removesuffix('.')} ({_flags(error.option.split())})."
     else:
-        text = " ".join(str(error).split())
-    return f"{text} See 'transduce {command + ' ' if command else ''}--help'."
+        cause, hint = _usage(error, arguments)
+    lines = [f"transduce: {cause}"]
+    if hint and hint.options:
+        lines.append(f"hint: {hint.text.removesuffix('.')} ({_flags(hint.options)}).")
+    elif hint:
+        lines.append(f"hint: {hint.text}")
+    return "\n".join(lines)
 
 
-def _with_flags(error: UserError) -> str:
-    """The error message, followed by the command-line flags of `error.option` in brackets."""
-    if not error.option:
-        return str(error)
-    names = error.option.split()
-    flags = [FLAGS.get(name) or (name if "." in name else f"--{name.replace('_', '-')}") for name in names]
-    return f"{str(error).removesuffix('.')} ({', '.join(flags)})."
+def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
+    """What is wrong with a command line, and what to do."""
+    command = " ".join(error.command_chain or ())
+    see_help = f"See 'transduce {command + ' ' if command else ''}--help'."
+    if isinstance(error, MissingArgumentError) and error.argument:
+        missing = f"{error.keyword} needs a value" if error.keyword else f"{command} needs {error.argument.name}"
+        return f"{missing}.", Hint(see_help)
+    if not isinstance(error, UnusedCliTokensError):
+        return " ".join(str(error).split()), Hint(see_help)
+    unused = error.unused_tokens or []
+    parameters = _parameters(command)
+    remedies = [text for flag, text in FILES_FOLLOW.items() if flag[2:] in parameters and flag not in arguments]
+    if "--" in arguments and any(map(_is_assignment, unused)):
+        remedies = ["Leave out `--`: what follows it is not read as an option."]
+    return f"Unexpected argument {' '.join(unused)}.", Hint(" ".join([*remedies, see_help]))
+
+
+def _flags(options: Sequence[str]) -> str:
+    """The flags of configuration options and parameters on the command line."""
+    return ", ".join(FLAGS.get(name) or (name if "." in name else f"--{name.replace('_', '-')}") for name in options)
 
 
 def _shown_default(default: Any) -> str | None:

@@ -6,7 +6,7 @@ To add a command, write its function and add an entry to COMMANDS (see CONTRIBUT
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from transduce.system.errors import NotInstalledError
+from transduce.system.errors import Hint, NotInstalledError
 from transduce.system.registry import load, plugins
 
 TRAIN, TRANSLATE, PREPARE = "Train a model", "Translate", "Prepare corpora"
@@ -72,5 +72,5 @@ def option(name: str) -> Any:
     """What implements an option. Raises UserError if it is in a wing, or the lab, that is not installed."""
     registered = {**OPTIONS, **plugins("options")}
     if name not in registered:
-        raise NotInstalledError(f"`{name}` needs the lab. Install it with pip install 'transduce[lab]'.")
+        raise NotInstalledError(f"`{name}` needs the lab.", Hint.install("lab"))
     return load(registered[name])

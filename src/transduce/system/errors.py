@@ -1,15 +1,56 @@
-"""The exception for mistakes that a user can correct."""
+"""The exception for mistakes that a user can correct, and the hint that says how."""
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What the user can do about a mistake.
+
+    `text` consists of whole sentences. `options` are the configuration options that the text is about, such as
+    "data.valid"; the command line adds their flags.
+    """
+
+    text: str
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def about(cls, text: str, *options: str) -> Self:
+        """A hint about options."""
+        return cls(text, options)
+
+    @classmethod
+    def install(cls, extra: str) -> Self:
+        """The command that installs an extra of the package `transduce`."""
+        return cls(f"Install it: pip install 'transduce[{extra}]'.")
+
+    @classmethod
+    def run(cls, *command: object) -> Self:
+        """A command to run."""
+        return cls(f"Run `{shlex.join(map(str, command))}`.")
+
+    @classmethod
+    def choose(cls, wanted: str, known: Sequence[str]) -> Self:
+        """The value among `known` that looks like `wanted`, or else all of them."""
+        nearest = difflib.get_close_matches(wanted, known, 1)
+        return cls(f"Did you mean {nearest[0]}?" if nearest else f"Choose one of {', '.join(known)}.")
 
 
 class UserError(Exception):
-    """A mistake that the user can correct. The message says what is wrong and what to do.
+    """A mistake that the user can correct: what is wrong and where (`cause`), and what to do (`hint`).
 
-    The command line prints the message without a traceback and exits with status 2.
+    The command line prints both without a traceback, each on a line, and exits with status 2.
     """
 
-    def __init__(self, text: str, *, option: str = "") -> None:
+    def __init__(self, cause: str, hint: Hint | None = None, *, option: str = "") -> None:
         """`option` names the configuration option that the user should change, such as "data.valid"."""
-        super().__init__(text)
+        super().__init__(f"{cause} {hint.text}" if hint else cause)
+        self.cause = cause
+        self.hint = hint
         self.option = option
 
 

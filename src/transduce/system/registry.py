@@ -11,9 +11,9 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
-from transduce.system.errors import NotInstalledError
+from transduce.system.errors import Hint, NotInstalledError
 
-EXTRAS = {  # the extra of the package `transduce` that a wing needs
+EXTRAS = {  # the extra of the package `transduce` that brings what a wing needs
     "corpora": "doctor",
     "cluster": "scale",
     "ct2": "fast",
@@ -32,16 +32,15 @@ def load(name: str) -> Any:
         if missing.partition(".")[0] not in ("transduce", "transduce_lab"):
             raise
         extra = extra_of(name)
-        package = f"transduce[{extra}]" if extra else "transduce"
-        raise NotInstalledError(f"{missing} is not installed here. Install it with pip install '{package}'.") from None
+        raise NotInstalledError(f"{missing} is not installed here.", Hint.install(extra)) from None
 
 
 def extra_of(name: str) -> str:
-    """The extra that brings the packages of a registered name, or "" if it needs none."""
+    """The extra that brings the packages of a registered name, or one that brings all that usual work needs."""
     package, *folders = name.partition(":")[0].split(".")
     if package == "transduce_lab":
         return "lab"
-    return EXTRAS.get(folders[1], "") if folders[:1] == ["wings"] and folders[1:] else ""
+    return EXTRAS.get(folders[1], "serve") if folders[:1] == ["wings"] and folders[1:] else "serve"
 
 
 @cache
