@@ -39,7 +39,8 @@ ORDER = [*FLOORS, *WINGS]
 INTO_WINGS = set[tuple[str, str]]()
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
-    "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}
+    "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"},
+    "wings.corpora": {"httpx2"},
 }  # folders that are nothing without
 OPTIONAL = {
     "ctranslate2",
@@ -50,6 +51,7 @@ OPTIONAL = {
     "babel",
     "babel.messages.plurals",
     "fastapi",
+    "httpx2",
     "onnx",
     "onnxruntime",
     "prometheus_client",

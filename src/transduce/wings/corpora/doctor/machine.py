@@ -20,6 +20,7 @@ EXTRA_PURPOSES = {
     "documents": "PO, XLIFF, TMX and HTML; sentence splitting",
     "export": "export to other formats",
     "fast": "fast translation on CPUs",
+    "fetch": "download of known corpora",
     "paper": "the paper's tokenised BLEU",
     "scale": "preparation and translation on many machines",
     "serve": "the HTTP server",
