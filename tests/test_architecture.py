@@ -56,6 +56,7 @@ OPTIONAL = {
     "onnxruntime",
     "prometheus_client",
     "ray",
+    "scipy",
     "py3langid",
     "sentencex",
     "starlette",

@@ -27,6 +27,8 @@ from transduce.wings.comparing.runs import Experiment
 from transduce.wings.comparing.schedule import Standings, planned_runs
 from transduce.wings.comparing.statistics import Difference, Spread, holm
 
+pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
+
 COUNTS = {"train": 60, "valid": 10, "test": 12}
 TRAINED = {
     "data.vocab_size": 300,

@@ -35,6 +35,8 @@ from transduce.wings.comparing.runs import FILE_OPTIONS, Experiment, carry_out
 from transduce.wings.paper import figures, layers, reproduce_command, table1, table2, table3, table4
 from transduce.wings.phrasebook.examples import examples
 
+pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
+
 # -- table 1 ----------------------------------------------------------------------------------------------
 
 

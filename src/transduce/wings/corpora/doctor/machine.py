@@ -21,7 +21,7 @@ EXTRA_PURPOSES = {
     "export": "export to other formats",
     "fast": "fast translation on CPUs",
     "fetch": "download of known corpora",
-    "paper": "the paper's tokenised BLEU",
+    "lab": "comparison of options; the paper's tokenised BLEU",
     "scale": "preparation and translation on many machines",
     "serve": "the HTTP server",
     "tensorboard": "learning curves in TensorBoard",
