@@ -9,7 +9,7 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 WORKDIR /opt/transduce
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
-RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -c constraints.txt ".[fast,zstd,serve,documents]" \
+RUN pip install --no-cache-dir --extra-index-url "$TORCH_INDEX" -c constraints.txt ".[fast,fetch,zstd,serve,documents]" \
     && useradd --create-home transduce \
     && install -d -o transduce /data
 

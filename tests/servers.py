@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import re
 import socket
 import threading
@@ -99,10 +100,12 @@ class Server:
 
 
 def receive(connection: socket.socket) -> Answer:
-    """One answer."""
+    """One answer. Without a length (as uvicorn's to a malformed request), its body lasts until the connection ends."""
     content, length = b"", None
     while length is None or len(content) < length:
         some = connection.recv(65536)
+        if not some and length == math.inf:
+            break
         if not some:
             raise ConnectionError(f"the answer ends after {content[:200]!r}")
         content += some
@@ -110,7 +113,7 @@ def receive(connection: socket.socket) -> Answer:
             head, _, content = content.partition(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            length = int(headers["content-length"])
+            length = int(headers["content-length"]) if "content-length" in headers else math.inf
     return Answer(int(first.split()[1]), headers, content)
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 import transduce
 from command_line import run
@@ -94,11 +95,18 @@ def test_an_extended_vocabulary_has_pieces_and_tags_for_the_new_language(kind):
     assert scores[old.target.size] is None and all(score is not None for score in scores[old.target.size + 1 :])
 
 
-def test_added_pieces_that_are_long_are_written_correctly():
-    old, _ = extended("bpe")
-    word = "ü" * 100  # 200 bytes: its length takes two bytes in the file
-    model = extend_model(old.target.model, [word] * 50, 300, "bpe", [])
-    assert Vocabulary(model).encode([word]).lengths.tolist()[0] < 10
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_pieces_are_added_behind_those_of_the_model(kind):
+    old, _ = extended(kind)
+    model = extend_model(old.target.model, ["ü" * 100] * 50, 30, kind, [">>xx<<", ">>de<<"])
+    before, after = ModelProto.FromString(old.target.model), ModelProto.FromString(model)
+    assert after.pieces[: len(before.pieces)] == before.pieces and after.trainer_spec == before.trainer_spec
+    tag, *added = after.pieces[len(before.pieces) :]
+    assert (tag.piece, tag.type) == (">>xx<<", ModelProto.SentencePiece.CONTROL), ">>de<< was there"
+    assert 0 < len(added) <= 30 and all(each.type == ModelProto.SentencePiece.NORMAL for each in added)
+    scores = [each.score for each in added]
+    assert kind != "bpe" or scores == sorted(scores, reverse=True)
+    assert Vocabulary(model).encode(["ü" * 100]).lengths.tolist()[0] < 100
 
 
 def test_a_new_language_is_learnt_at_the_rate_of_a_training_from_scratch(added):

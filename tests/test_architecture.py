@@ -48,7 +48,8 @@ NAME = re.compile(r"transduce[._]([\w.]+):(\w+)")  # "module:object", as in a re
 REGISTRIES = {"config.commands", "config.families", "text.formats", "decoding.registry", "lab.registered"}
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
-    "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"}
+    "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"},
+    "wings.corpora": {"httpx2"},
 }  # folders that are nothing without
 OPTIONAL = {
     "ctranslate2",
@@ -59,10 +60,12 @@ OPTIONAL = {
     "babel",
     "babel.messages.plurals",
     "fastapi",
+    "httpx2",
     "onnx",
     "onnxruntime",
     "prometheus_client",
     "ray",
+    "scipy",
     "py3langid",
     "sentencex",
     "starlette",

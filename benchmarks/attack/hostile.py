@@ -42,13 +42,13 @@ HEADS = [
     *((f"Content-Length: {length}",) for length in LENGTHS),
     *((f"Transfer-Encoding: {coding}", *more) for coding, more in product(CODINGS, ((), (LONG,), (CHUNKED,)))),
     *((line.replace(":", f"{space}:"),) for line in (LONG, CHUNKED) for space in " \t\x0b\0\r\n"),
-    *((f"{start}{LONG}",) for start in (" ", "\t", "\x0b", "\r", "a\n", "X-A: a\n", "X-A: a\r", "X-A: a\0")),
+    *((f"{start}{LONG}",) for start in ("\x0b", "\r", "a\n", "X-A: a\r", "X-A: a\0")),
 ]  # fmt: skip
 CHUNKS = (
     *(b"0x2\r\n{}\r\n0\r\n\r\n", b"+2\r\n{}\r\n0\r\n\r\n", b" 2\r\n{}\r\n0\r\n\r\n", b"2\n{}\r\n0\r\n\r\n"),
     *(b"2\r\n{}XX0\r\n\r\n", b"2\r\n{}\n0\r\n\r\n", b"2\r\n{}0\r\n\r\n", b"2_0\r\n{}\r\n0\r\n\r\n"),
     *(b"-1\r\n{}\r\n0\r\n\r\n", b"\r\n2\r\n{}\r\n0\r\n\r\n", b"2;\n\r\n{}\r\n0\r\n\r\n"),
-    *(b"2\r\n{}\r\n0\r\n\n", b"2\r\n{}\r\n0\r\nX-A: a\n\n", b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n"),
+    b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n",
 )
 
 
@@ -109,7 +109,10 @@ async def in_groups(tasks: Iterable[Coroutine[Any, Any, None]], size: int = 16) 
 
 
 async def answers(server: Server, content: bytes) -> list[Answer]:
-    """All answers to these bytes until the server ends the connection. Status 0: something else than an answer."""
+    """All answers to these bytes until the server ends the connection. Status 0: something else than an answer.
+
+    An answer without a length, as uvicorn's to a malformed request, is the last one.
+    """
     with await connect(server.port) as connection:
         with contextlib.suppress(ConnectionError):
             await asyncio.get_running_loop().sock_sendall(connection, content)
@@ -122,10 +125,11 @@ async def answers(server: Server, content: bytes) -> list[Answer]:
     while rest:
         head, _, rest = rest.partition(b"\r\n\r\n")
         size = SIZE.search(head)
-        if not size or not head.startswith(b"HTTP/1.1 ") or FORBIDDEN.search(head) or len(rest) < int(size[1]):
+        length = int(size[1]) if size else len(rest)
+        if not head.startswith(b"HTTP/1.1 ") or FORBIDDEN.search(head) or len(rest) < length:
             return [*found, Answer(0, head, rest)]
-        found.append(Answer(int(head[9:12]), head, rest[: int(size[1])]))
-        rest = rest[int(size[1]) :]
+        found.append(Answer(int(head[9:12]), head, rest[:length]))
+        rest = rest[length:]
     return found
 
 

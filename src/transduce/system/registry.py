@@ -14,7 +14,8 @@ from typing import Any
 from transduce.system.errors import Hint, NotInstalledError
 
 EXTRAS = {  # the extra of the package `transduce` that brings what a wing needs
-    "corpora": "doctor",
+    "doctor": "doctor",
+    "fetch": "fetch",
     "cluster": "scale",
     "ct2": "fast",
     "documents": "documents",
@@ -40,7 +41,7 @@ def extra_of(name: str) -> str:
     package, *folders = name.partition(":")[0].split(".")
     if package == "transduce_lab":
         return "lab"
-    return EXTRAS.get(folders[1], "serve") if folders[:1] == ["wings"] and folders[1:] else "serve"
+    return next((EXTRAS[folder] for folder in folders if folder in EXTRAS), "serve")
 
 
 @cache

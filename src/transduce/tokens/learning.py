@@ -2,7 +2,6 @@
 
 import io
 import re
-import struct
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -19,7 +18,6 @@ CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces;
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
 MAX_LINE_CHARACTERS = 4000  # longer lines are split, since SentencePiece skips them or fails on them
 BYTES = 256
-NORMAL_PIECE, CONTROL_PIECE = 1, 3  # types of pieces in SentencePiece's models
 TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 
 
@@ -62,19 +60,15 @@ def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, ta
     if kind == "bpe":
         lowest = min(map(old.get_score, range(size)))
         scores = {piece: lowest - rank for rank, piece in enumerate(pieces, 1)}
-    added = [_piece_field(tag, 0.0, CONTROL_PIECE) for tag in tags if tag not in known]
-    return b"".join([model, *added, *(_piece_field(piece, scores[piece], NORMAL_PIECE) for piece in pieces)])
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
-
-def _piece_field(piece: str, score: float, kind: int) -> bytes:
-    """A piece as field 1 of SentencePiece's ModelProto. Appended to a model, it is a further piece."""
-    text = piece.encode()
-    inner = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
-    return b"\x0a" + _varint(len(inner)) + inner
-
-
-def _varint(number: int) -> bytes:
-    return bytes([number]) if number < 128 else bytes([number % 128 + 128]) + _varint(number // 128)
+    added = ModelProto()
+    for tag in tags:
+        if tag not in known:
+            added.pieces.add(piece=tag, score=0.0, type=ModelProto.SentencePiece.CONTROL)
+    for piece in pieces:
+        added.pieces.add(piece=piece, score=scores[piece], type=ModelProto.SentencePiece.NORMAL)
+    return model + added.SerializeToString()  # repeated fields of concatenated messages are joined
 
 
 def learn_symbols(texts: Collection[str]) -> bytes:

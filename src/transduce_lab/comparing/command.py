@@ -101,11 +101,13 @@ def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, An
 def train_rows(definition: "Definition", out: Path, budget: float, command: str) -> "Standings":
     """Train the models of a table for at most `budget` minutes, and return what is finished and what failed.
 
-    Raises UserError if the test text can't be used, or if runs in `out` have other options.
+    Raises UserError if scipy is missing, if the test text can't be used, or if runs in `out` have other options.
     """
     from transduce_lab.comparing import runs
     from transduce_lab.comparing.schedule import Standings, planned_runs
+    from transduce_lab.comparing.statistics import student
 
+    student(1)  # a missing package is told before the training
     standings = Standings(definition, out, _text(definition))
     if budget:
         planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.tuned_rows]

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transduce.system.errors import UserError
+
 LEVEL = 0.05  # of the tests, for a whole table
-POINTS = 20_000  # of the numerical integration
 MAX_DEGREES = 1_000.0  # of freedom; more make no difference
 MAX_SEEDS = 50  # the most for which `seeds_needed` looks
 
@@ -70,25 +71,23 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
     return Difference(value, math.sqrt(variance), degrees, p_value(value / math.sqrt(variance), degrees))
 
 
+def student(degrees: float) -> Any:
+    """Student's t distribution. Raises UserError if scipy is missing."""
+    try:
+        from scipy.stats import t
+    except ModuleNotFoundError:
+        raise UserError("Comparing rows needs the package scipy: pip install 'transduce[lab]'.") from None
+    return t(min(degrees, MAX_DEGREES))
+
+
 def p_value(t: float, degrees: float) -> float:
-    """The probability of a larger |t| under Student's distribution, by numerical integration."""
-    degrees = min(degrees, MAX_DEGREES)
-    low = math.atan(abs(t) / math.sqrt(degrees))
-    step = (math.pi / 2 - low) / POINTS
-    tail = float(np.sum(np.cos(low + step * (np.arange(POINTS) + 0.5)) ** (degrees - 1))) * step
-    whole = math.sqrt(math.pi) / 2 * math.exp(math.lgamma(degrees / 2) - math.lgamma((degrees + 1) / 2))
-    return min(1.0, tail / whole)
+    """The probability of a larger |t| under Student's distribution."""
+    return float(2 * student(degrees).sf(abs(t)))
 
 
 def quantile(degrees: float, level: float = LEVEL) -> float:
     """The |t| that Student's distribution exceeds with the probability `level`, or nan."""
-    if math.isnan(degrees):
-        return math.nan
-    low, high = 0.0, 1000.0
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (middle, high) if p_value(middle, degrees) > level else (low, middle)
-    return high
+    return float(student(degrees).isf(level / 2))
 
 
 def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:

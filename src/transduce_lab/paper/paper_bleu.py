@@ -53,6 +53,6 @@ def moses_tokenizer(language: str) -> Any:
     try:
         from sacremoses import MosesTokenizer
     except ImportError:
-        raise UserError("The BLEU of the paper needs sacremoses. Install it: pip install sacremoses.") from None
+        raise UserError("The BLEU of the paper needs the package sacremoses: pip install 'transduce[lab]'.") from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

@@ -27,6 +27,8 @@ from transduce_lab.comparing.runs import Experiment
 from transduce_lab.comparing.schedule import Standings, planned_runs
 from transduce_lab.comparing.statistics import Difference, Spread, holm
 
+pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
+
 COUNTS = {"train": 60, "valid": 10, "test": 12}
 TRAINED = {
     "data.vocab_size": 300,

@@ -35,6 +35,8 @@ from transduce_lab.comparing.runs import FILE_OPTIONS, Experiment, carry_out
 from transduce_lab.operations import per_target_token
 from transduce_lab.paper import figures, layers, reproduce_command, table1, table2, table3, table4
 
+pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
+
 # -- table 1 ----------------------------------------------------------------------------------------------
 
 

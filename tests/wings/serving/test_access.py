@@ -428,7 +428,7 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
 def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: Echo) -> None:
     urls = []
     for address in ("192.0.2.9", "192.0.2.3"):
-        app = network.config(guard(tokenizer, engine, proxied=True), Limits(), ["192.0.2.9"]).app
+        app = network.server(guard(tokenizer, engine, proxied=True), Limits(), ["192.0.2.9"]).config.app
         with client(app, address) as asking:
             headers = {"X-Forwarded-Prefix": "/tr/", "X-Forwarded-For": "192.0.2.1", "Host": "localhost"}
             answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", b"ka lo")}, headers=headers)
@@ -440,7 +440,7 @@ def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: E
 def test_forwarded_prefix_does_not_bypass_keys(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
     add_key(tmp_path / "keys", "alice")
     access = guard(tokenizer, engine, Keys(tmp_path / "keys"), proxied=True)
-    app = network.config(access, Limits(), ["192.0.2.9"]).app
+    app = network.server(access, Limits(), ["192.0.2.9"]).config.app
     with client(app, "192.0.2.9") as asking:
         for prefix, path in (("/download_file", "/download_file/translate"), ("/", "//translate"), ("", "/translate")):
             answer = asking.post(path, json=WORDED, headers={"X-Forwarded-Prefix": prefix})

@@ -37,7 +37,10 @@ def fetch(
         _print_entries(entries)
         return
     entry, request = find(entries, name)
-    from transduce.wings.corpora.fetch import corpus as fetching  # urllib, ssl: too slow for --help
+    try:
+        from transduce.wings.corpora.fetch import corpus as fetching  # httpx2, ssl: too slow for --help
+    except ModuleNotFoundError as error:
+        raise UserError(f"Downloads need the package {error.name}: pip install 'transduce[fetch]'.") from None
 
     if out and (fetched := fetching.already_fetched(name, out, downloads)):
         log(f"{out} already holds {name}.")

@@ -5,21 +5,18 @@ www.example.org_a_corpus.tgz.3f9c….part   the bytes received so far (3f9c… i
 """
 
 import hashlib
-import http.client
-import mimetypes
 import os
 import re
 import shutil
-import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
+
+import httpx2
 
 from transduce.system.console import Display, duration, log
 from transduce.system.errors import UserError
@@ -31,10 +28,8 @@ TIMEOUT_SECONDS = 30.0  # without receiving a byte
 MAX_FAILURES = 6  # consecutive attempts without progress
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
 QUIET_SECONDS = 1.0  # of a download, before progress is shown
-NETWORK_BLOCK_BYTES = 1 << 18
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
-MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
 MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
 UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
 STARTS_OVER = "the server sends another part or version of the file; the download starts over"
@@ -44,10 +39,12 @@ WEB_PAGE = re.compile(
     rb"(\xef\xbb\xbf)?(?>\s+|<\?xml.*?\?>|<!--.*?-->)*+<(!doctype\s+html|html)[\s>]",
     re.DOTALL | re.IGNORECASE,
 )
-CODINGS = ("gzip", "deflate", "br", "zstd", "compress")  # other names, such as aws-chunked, are servers' mistakes
+MAX_ANSWER_BYTES = 1 << 24  # of a catalogue
 HEADERS = {"User-Agent": "transduce", "Accept-Encoding": "identity"}
 
-Answer = TypeVar("Answer")
+PERMANENT_ERRORS = (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.TooManyRedirects)
+
+Result = TypeVar("Result")
 
 
 def download(wanted: Download, folder: Path) -> Path:
@@ -69,8 +66,9 @@ def read_address(url: str) -> bytes:
     """The first MAX_ANSWER_BYTES bytes at `url`. Raises UserError if the request fails."""
 
     def attempt() -> bytes:
-        with _open(urllib.request.Request(url, headers=HEADERS)) as answer:
-            return bytes(answer.read(MAX_ANSWER_BYTES))
+        with _open(url) as answer:
+            answer.raise_for_status()
+            return next(answer.iter_raw(MAX_ANSWER_BYTES), b"")
 
     return _retry(attempt, url, lambda: 0)
 
@@ -88,28 +86,28 @@ def file_name(url: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-MAX_NAME_LENGTH:].lstrip(".")
 
 
-def _retry(attempt: Callable[[], Answer], url: str, progress: Callable[[], int]) -> Answer:
+def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int]) -> Result:
     """Call `attempt` until it succeeds. Raises UserError after a permanent error or MAX_FAILURES failures in a row."""
     failures, reached = 0, progress()
     while True:
         wait = 0.0
         try:
             return attempt()
-        except urllib.error.HTTPError as error:
-            with error:
-                reason = _one_line(f"the server answers {error.code} {error.reason}")
-                seconds = error.headers.get("Retry-After", "") if error.headers else ""
-            if error.code not in TRANSIENT_STATUSES:
+        except httpx2.HTTPStatusError as error:
+            answer = error.response
+            reason = _one_line(f"the server answers {answer.status_code} {answer.reason_phrase}")
+            if answer.status_code not in TRANSIENT_STATUSES:
                 raise UserError(f"{url} can't be fetched: {reason}; is the table of corpora out of date?") from None
+            seconds = answer.headers.get("Retry-After", "")
             wait = float(seconds) if seconds.isdecimal() else 0.0
-        except (ValueError, http.client.InvalidURL) as error:  # this address is invalid, or one that it redirects to
+        except PERMANENT_ERRORS as error:  # of this address, or of one that it redirects to
             raise UserError(f"{url} can't be fetched: {_one_line(str(error))}; is the address right?") from None
-        except (OSError, http.client.HTTPException) as error:
-            cause = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                raise UserError(f"{url} can't be fetched: invalid certificate ({cause.verify_message}).") from None
-            silent = f"no data arrived for {TIMEOUT_SECONDS:.0f} s" if isinstance(cause, TimeoutError) else ""
-            reason = silent or _one_line(str(getattr(cause, "strerror", None) or cause)) or type(cause).__name__
+        except httpx2.TimeoutException:
+            reason = f"no data arrived for {TIMEOUT_SECONDS:.0f} s"
+        except httpx2.TransportError as error:
+            reason = _one_line(str(error)) or type(error).__name__
+            if "CERTIFICATE_VERIFY_FAILED" in reason:
+                raise UserError(f"{url} can't be fetched: {reason}.") from None
         failures = 0 if progress() > reached else failures + 1
         reached = max(reached, progress())  # a file that starts over makes no progress until it is larger than before
         if failures >= MAX_FAILURES:
@@ -128,24 +126,18 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
     """Request the missing bytes and append them to the partial file. Returns the path of that file."""
     part = _partial(path)
     size = 0 if part.name.endswith(UNKNOWN_VERSION) else _size(part)
-    request = urllib.request.Request(wanted.url, headers=HEADERS | ({"Range": f"bytes={size}-"} if size else {}))
-    try:
-        answer = _open(request)
-    except urllib.error.HTTPError as error:
-        if error.code != RANGE_NOT_SATISFIABLE or not size:
-            raise
-        with error:
-            is_same = not _mark(error) or part.name == path.name + _suffix(wanted, error, size)
-            if is_same and error.headers.get("Content-Range", "") == f"bytes */{size}":
+    with _open(wanted.url, {"Range": f"bytes={size}-"} if size else {}) as answer:
+        if size and answer.status_code == RANGE_NOT_SATISFIABLE:
+            is_same = not _mark(answer) or part.name == path.name + _suffix(wanted, answer, size)
+            if is_same and answer.headers.get("Content-Range", "") == f"bytes */{size}":
                 return part
-        part.unlink()
-        raise ConnectionError(STARTS_OVER) from None
-    with answer:
-        offset, total = _range(answer)
+            part.unlink()
+            raise httpx2.RemoteProtocolError(STARTS_OVER)
+        offset, total = _range(answer.raise_for_status())
         version = path.with_name(path.name + _suffix(wanted, answer, total))
         if offset and (offset, version) != (size, part):
             part.unlink(missing_ok=True)
-            raise ConnectionError(STARTS_OVER)
+            raise httpx2.RemoteProtocolError(STARTS_OVER)
         needed, free = total - _size(part), shutil.disk_usage(path.parent).free
         if needed > free:
             raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free. Make room.")
@@ -158,10 +150,10 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
     return version
 
 
-def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
-    """Append the server's answer to `file`. Raises ConnectionError if the size is then not `total` (0 if unknown)."""
+def _receive(answer: httpx2.Response, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
+    """Append the server's answer to `file`. Raises TransportError if its size is then not `total` (0 if unknown)."""
     began, done = time.monotonic(), offset
-    while block := answer.read1(NETWORK_BLOCK_BYTES):
+    for block in answer.iter_raw():
         with _disk(path):
             written = file.write(block)
             while written < len(block):  # a nearly full disk may take only part of a block
@@ -171,8 +163,8 @@ def _receive(answer: Any, file: FileIO, path: Path, offset: int, total: int, dis
             display.show(done, total, transfer_line(path.stem, done, total, (done - offset) / seconds))
     with _disk(path):
         os.fsync(file.fileno())
-    if total and done != total:
-        raise ConnectionError(f"the connection ended after {done:,} of {total:,} bytes")
+    if total and done != total:  # a server may send a smaller part than the one that was asked for
+        raise httpx2.RemoteProtocolError(f"the server sent {done:,} of {total:,} bytes")
 
 
 def transfer_line(name: str, done: int, total: int, rate: float) -> str:
@@ -197,7 +189,7 @@ def _partial(path: Path) -> Path:
     return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
 
 
-def _suffix(wanted: Download, answer: Any, total: int) -> str:
+def _suffix(wanted: Download, answer: httpx2.Response, total: int) -> str:
     """The suffix of the partial file, derived from the file's version or, without one, from its size."""
     mark = _mark(answer)
     if not mark and not wanted.checksum:
@@ -205,19 +197,19 @@ def _suffix(wanted: Download, answer: Any, total: int) -> str:
     return f".{hashlib.sha256(f'{wanted.url} {mark or total}'.encode()).hexdigest()[:16]}.part"
 
 
-def _mark(answer: Any) -> str:
+def _mark(answer: httpx2.Response) -> str:
     """The version of the file: the ETag, the date, or "" if the server sent neither."""
     tag = answer.headers.get("ETag", "")
-    return str(tag if tag.startswith('"') else answer.headers.get("Last-Modified", ""))
+    return tag if tag.startswith('"') else answer.headers.get("Last-Modified", "")
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _range(answer: Any) -> tuple[int, int]:
+def _range(answer: httpx2.Response) -> tuple[int, int]:
     """The offset of the answer's first byte (-1 if not stated) and the file size (0 if unknown), in bytes."""
-    if answer.status != PARTIAL_CONTENT:
+    if answer.status_code != PARTIAL_CONTENT:
         length = answer.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else 0
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
@@ -246,26 +238,18 @@ def _check(wanted: Download, path: Path) -> None:
     )
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, except those from https to http."""
+@contextmanager
+def _open(url: str, headers: dict[str, str] | None = None) -> Iterator[httpx2.Response]:
+    """Request a file, and follow redirects."""
+    hooks = {"response": [_refuse_insecure_redirect]}
+    client = httpx2.Client(follow_redirects=True, timeout=TIMEOUT_SECONDS, event_hooks=hooks)
+    with client, client.stream("GET", url, headers=HEADERS | (headers or {})) as answer:
+        yield answer
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("https", "http")
-        if urlsplit(newurl).scheme not in allowed:
-            raise urllib.error.HTTPError(req.full_url, code, f"and redirects to {newurl}", headers, fp)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
-
-def _open(request: urllib.request.Request) -> Any:
-    """Send a request and return the server's answer. Raises UserError if the server compresses the file."""
-    answer = urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_SECONDS)
-    encoding = answer.headers.get("Content-Encoding", "").strip().lower().removeprefix("x-")
-    url = request.full_url
-    own = {mimetypes.guess_type(each)[1] for each in (url, urlsplit(url).path)}  # the file's own, which it comes with
-    if encoding in CODINGS and encoding not in own:
-        with answer:
-            raise UserError(
-                f"{request.full_url} can't be fetched: the server compresses it (Content-Encoding: {encoding}), which "
-                "transduce did not ask for. Download it with a browser, and put it into the folder of the downloads."
-            )
-    return answer
+def _refuse_insecure_redirect(answer: httpx2.Response) -> None:
+    """Raise UnsupportedProtocol if an answer redirects from https to http."""
+    if answer.has_redirect_location and answer.url.scheme == "https":
+        target = answer.url.join(answer.headers["Location"])
+        if target.scheme != "https":
+            raise httpx2.UnsupportedProtocol(f"the server redirects to {target}")
