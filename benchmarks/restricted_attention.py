@@ -44,8 +44,9 @@ def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[l
 def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
     """The seconds of every repeat, and the increase of peak memory in megabytes."""
     import torch
+    from torch.nn.functional import scaled_dot_product_attention
 
-    from transduce.model.attention import attend, attend_with_scores, dot_products
+    from transduce.model.attention import attend_with_scores, dot_products
     from transduce.model.restricted import attend_nearby
 
     torch.set_num_threads(threads)
@@ -56,7 +57,7 @@ def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple
             case "blocks":
                 y = attend_nearby(q, k, v, window)
             case "fused":
-                y = attend(q, k, v)
+                y = scaled_dot_product_attention(q, k, v)
             case _:
                 y = attend_with_scores(dot_products(q, k), v)[0]
         y.sum().backward()
@@ -71,13 +72,13 @@ def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple
 
 def difference(window: int) -> float:
     import torch
+    from torch.nn.functional import scaled_dot_product_attention
 
-    from transduce.model.attention import attend
     from transduce.model.restricted import attend_nearby, window_mask
 
     q, k, v = (torch.randn(1, HEADS, COMPARED, WIDTH) for _ in range(3))
     mask = window_mask(COMPARED, COMPARED, window, causal=False)
-    return (attend_nearby(q, k, v, window) - attend(q, k, v, mask)).abs().max().item()
+    return (attend_nearby(q, k, v, window) - scaled_dot_product_attention(q, k, v, mask)).abs().max().item()
 
 
 if __name__ == "__main__":

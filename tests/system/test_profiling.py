@@ -1,13 +1,14 @@
 """The phases of a profile add up to the time that has passed, whatever is inside what."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.system.profiling import Profile, count, phase, profiling
+from transduce.system.profiling import Profile, count, map_in_threads, phase, profiling
 
 NAMES = ["a", "b", "other"]  # the last is not asked for
 Tree = tuple[str, bool, int, list["Tree"]]  # name, whole, time before each phase inside and at the end, these phases
@@ -73,6 +74,41 @@ def test_a_function_is_a_phase_even_if_it_raises():
         with phase("a"):
             time.sleep(0.01)
     assert profile.seconds["a"] >= 0.01
+
+
+def work(number: int) -> int:
+    with phase("a"):
+        count("calls", number)
+        time.sleep(0.001)
+    return number
+
+
+def test_the_time_of_threads_is_divided_as_they_spend_it():
+    clock = Clock()
+    with patch.object(time, "perf_counter", clock), profiling(["a", "b", "caller"]) as profile, phase("caller"):
+        parts = [Profile(profile.seconds), Profile(profile.seconds)]
+        parts[0].seconds |= {"a": 5.0, "b": 1.0}
+        parts[1].seconds |= {"a": 1.0}
+        parts[1].unaccounted = 1.0
+        clock.now = 4.0  # in which the threads spent 8 seconds
+        profile.divide(parts)
+        clock.now = 6.0
+    assert profile.seconds == {"a": 3.0, "b": 0.5, "caller": 0.5 + 2.0}
+    assert profile.total == 6.0
+
+
+def test_the_phases_and_counts_of_threads_are_in_the_profile():
+    with profiling(["a"]) as profile, ThreadPoolExecutor(2) as pool:
+        began = time.perf_counter()
+        assert map_in_threads(pool, work, [1, 2, 3]) == [1, 2, 3]
+        passed = time.perf_counter() - began
+    assert profile.counts["calls"] == 6
+    assert 0 < profile.seconds["a"] <= passed
+
+
+def test_threads_without_a_profile_only_work():
+    with ThreadPoolExecutor(2) as pool:
+        assert map_in_threads(pool, work, [1, 2]) == [1, 2]
 
 
 def test_the_table_by_hand():

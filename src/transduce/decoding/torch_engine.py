@@ -19,7 +19,7 @@ from transduce.model.device import choose_device, set_threads
 from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
 from transduce.model_folder import Bundle, load_network
 from transduce.system.machine import keep_memory
-from transduce.system.profiling import is_profiled
+from transduce.system.profiling import map_in_threads
 
 if TYPE_CHECKING:
     from transduce.decoding.types import Weights
@@ -77,8 +77,7 @@ class TorchEngine:
 
     def _workers(self) -> int:
         """The number of requests that run at the same time."""
-        one_at_a_time = self.device.type != "cpu" or is_profiled()
-        return 1 if one_at_a_time else min(torch.get_num_threads(), MAX_WORKERS)
+        return min(torch.get_num_threads(), MAX_WORKERS) if self.device.type == "cpu" else 1
 
     def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
         """Run the requests, on a CPU in parallel threads."""
@@ -92,7 +91,7 @@ class TorchEngine:
             torch.set_num_threads(max(1, threads // workers))  # per worker
             try:
                 with ThreadPoolExecutor(workers) as pool:
-                    n_best_lists = list(pool.map(find, requests))
+                    n_best_lists = map_in_threads(pool, find, requests)
             finally:
                 torch.set_num_threads(threads)
         yield from n_best_lists

@@ -24,38 +24,101 @@ VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
 OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"  # ։ ، ؛ ؟ ۔ । ॥ ። and so on
 NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
-PLACEHOLDER = rf"""
-      (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)(?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
-        |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`“”„‘’‚«»‹›\])}}{TOUCHING}{WIDE_SIGNS}] | ’(?=\w)
-          |(?:(?<=//)|(?<=www\.))[{TOUCHING}][\w{TOUCHING}-]*+(?:\.(?:(?:(?![{TOUCHING}])[\w-])++|[{TOUCHING}]++))++
-          |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+(?<![.,;:!?…{OTHER_STOPS}])  # a path in Chinese, not words behind it
-    | (?:(?<![\w.+-])|(?<=[{TOUCHING}]))(?:(?![{TOUCHING}])[\w.+-]){{1,64}}
-        @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+
-    | \{{\{{[^{{}}\n]*+\}}\}} | \{{%[^%{{}}\n]*+%\}}     # Symfony, Jinja, Django
-    | [$\#%]?\{{[^{{}}\s]*+\}}                       # str.format, shell, Ruby
-    | %%
-    | %\#@\w++@ | %[-+\#0]*+\d*+<PRI\w++> | (?<!\d)%'\d*+[diufF](?![A-Za-z])     # iOS, gettext, C
-    | (?<!\d)%<\w++>{PRINTF}(?![A-Za-z])             # Ruby
-    | %(?:\([^()\s]++\)|\d++\$){PRINTF} | %{PRINTF}(?![A-Za-z]) | (?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))
-    | %[A-Za-z_][\w.]*+%                             # Symfony
-    | (?<!\S)(?<!\d\s)%s(?=[A-Za-z])                # before a word, unless it is a per cent sign: "100 %sure"
-    | (?<![\d%])%(?:L?\d|n)(?!\w) | (?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])   # Qt (%50 is Turkish), strftime
-    | {ENTITIES}
-"""
-LIGHT_MARKUP = r"""
-      (?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`   # reStructuredText: a role, with or without a domain
-    | ``(?:[^`\n]|`(?!`))++``                          # code
-    | (?<!\w)`[^`\s](?:[^`<\n]*[^`<\s])?+`_{0,2}(?!\w)  # code in Markdown, or a reference; not `a' in GNU style
-    | \[\#?[\w*-]++\]_                               # a footnote
-    | (?<![^\s(])\|[\w.-]++\|(?!\w)                  # a substitution
-"""
-IN_CUES = r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>) | (?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)"  # in WebVTT
 TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"  # <0>text</0> is usual in JavaScript
-PLAIN_TAG = rf"""<(?P<slash>/?){TAG_NAME}(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>"""
-LINK = r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})"  # `text <address>`_
-STRESS = r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])"  # not \*
+
+
+class Syntax(NamedTuple):
+    """One kind of what is not text: a verbose regular expression, and examples for readers and for a test."""
+
+    name: str
+    pattern: str
+    examples: tuple[str, ...]  # the pattern matches each of them wholly
+    after: str = ""  # what follows an example, if the pattern depends on it
+
+
+PLACEHOLDERS = [  # an earlier pattern goes before a later one
+    Syntax(
+        "web address",  # with a path in Chinese, but without the Chinese words behind it
+        rf"""
+        (?:\b|(?<=[{TOUCHING}]))(?:(?:https?|ftp)://|www\.)
+        (?:\([^\s()<>"]*+\)|\[[^\s\[\]<>"]*+\]|\{{[^\s{{}}<>"]*+\}}
+          |(?!&(?:lt|gt|quot|apos|nbsp|\#\w+);)(?:[^\s<>"'`“”„‘’‚«»‹›\])}}{TOUCHING}{WIDE_SIGNS}] | ’(?=\w)
+            |(?:(?<=//)|(?<=www\.))[{TOUCHING}][\w{TOUCHING}-]*+(?:\.(?:(?:(?![{TOUCHING}])[\w-])++|[{TOUCHING}]++))++
+            |(?<=[/=_{TOUCHING}-])[{TOUCHING}]))+
+        (?<![.,;:!?…{OTHER_STOPS}])""",
+        ("https://a.b/c?d=e", "ftp://a.b/c_(d)", "www.例子.com", "http://a.b/{id}/中文"),
+    ),
+    Syntax(
+        "mail address",
+        rf"""
+        (?:(?<![\w.+-])|(?<=[{TOUCHING}]))(?:(?![{TOUCHING}])[\w.+-]){{1,64}}
+        @(?:(?![{TOUCHING}])[\w-]){{1,63}}(?:\.(?:(?![{TOUCHING}])[\w-]){{1,63}})+""",
+        ("a.b+c@mail.example.org",),
+    ),
+    Syntax("Symfony, Jinja: variable", r"\{\{[^{}\n]*+\}\}", ("{{ limit }}",)),
+    Syntax("Django: tag", r"\{%[^%{}\n]*+%\}", ("{% url %}",)),
+    Syntax("str.format, shell, Ruby", r"[$\#%]?\{[^{}\s]*+\}", ("{0}", "${HOME}", "#{name}", "%{count}")),
+    Syntax("escaped per cent sign", "%%", ("%%",)),
+    Syntax("iOS: plural", r"%\#@\w++@", ("%#@days@",)),
+    Syntax("gettext: macro of C", r"%[-+\#0]*+\d*+<PRI\w++>", ("%<PRIu64>", "%-5<PRId32>")),
+    Syntax("C: grouped digits", r"(?<!\d)%'\d*+[diufF](?![A-Za-z])", ("%'d", "%'9f")),
+    Syntax("Ruby: name", rf"(?<!\d)%<\w++>{PRINTF}(?![A-Za-z])", ("%<name>s", "%<rate>.2f")),
+    Syntax("Python: name, C: number", rf"%(?:\([^()\s]++\)|\d++\$){PRINTF}", ("%(name)s", "%1$d")),
+    Syntax("C: conversion", rf"%{PRINTF}(?![A-Za-z])", ("%s", "%-5.2f", "%lld", "%@")),
+    Syntax("C: before a unit", rf"(?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))", ("%d", "%.1f"), after="px"),
+    Syntax("Symfony: name", r"%[A-Za-z_][\w.]*+%", ("%name%", "%user.id%")),
+    Syntax("C: before a word, unlike in 100 %sure", r"(?<!\S)(?<!\d\s)%s(?=[A-Za-z])", ("%s",), after="files"),
+    Syntax("Qt, unlike %50 in Turkish", r"(?<![\d%])%(?:L?\d|n)(?!\w)", ("%1", "%L2", "%n")),
+    Syntax("strftime", r"(?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])", ("%Y", "%-H")),
+    Syntax("entity", ENTITIES, ("&nbsp;", "&#160;", "&#xA0;")),
+]
+LIGHT_MARKUP = [
+    Syntax(
+        "reStructuredText: role, with or without a domain",
+        r"(?::[A-Za-z][\w.+-]{0,40}+){1,4}+:`[^`\n]++`",
+        (":func:`x`", ":py:meth:`~a.b`"),
+    ),
+    Syntax("code", r"``(?:[^`\n]|`(?!`))++``", ("``code``", "``a`b``")),
+    Syntax(
+        "code in Markdown or a reference, but not `a' in GNU style",
+        r"(?<!\w)`[^`\s](?:[^`<\n]*[^`<\s])?+`_{0,2}(?!\w)",
+        ("`ls -l`", "`x`_", "`x`__"),
+    ),
+    Syntax("reStructuredText: footnote", r"\[\#?[\w*-]++\]_", ("[1]_", "[#note]_", "[*]_")),
+    Syntax("reStructuredText: substitution", r"(?<![^\s(])\|[\w.-]++\|(?!\w)", ("|version|",)),
+]
+INLINE_TAGS = [
+    Syntax("WebVTT: time", r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)", ("<00:01.000>", "<01:00:01.000>")),
+    Syntax("WebVTT: voice", r"(?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)", ("<v O'Neil>", "<v.loud Ann>")),
+    Syntax(
+        "tag",
+        rf"""<(?P<slash>/?){TAG_NAME}(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>""",
+        ("<b>", "</a>", "<a href='x' id=y>", "<br/>", "<0>"),
+    ),
+]
+PAIRED_SIGNS = [
+    Syntax(
+        "reStructuredText: link",
+        r"(?P<link>`)[^`<>\s]++(?:\s++[^`<>\s]++)*+(?P<address>\s++<[^`<>]++>`_{1,2})",
+        ("`text <https://a.b>`_",),
+    ),
+    Syntax(
+        "Markdown: stress, unless escaped",
+        r"(?<![\w*\\])(?P<stress>\*\*?)(?=[^\s*.])[^*]++(?<=[^\s*\\])(?P<stressed>(?P=stress))(?![\w*])",
+        ("*text*", "**a text**"),
+    ),
+]
+SYNTAXES = [*PAIRED_SIGNS, *INLINE_TAGS, *LIGHT_MARKUP, *PLACEHOLDERS]
+
+
+def any_of(syntaxes: Sequence[Syntax]) -> str:
+    """The verbose regular expression that matches whatever one of the syntaxes matches."""
+    return " | ".join(syntax.pattern for syntax in syntaxes)
+
+
+PLACEHOLDER = any_of(PLACEHOLDERS)
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
-IN_PLAIN_TEXT = re.compile(f"{LINK} | {STRESS} | {IN_CUES} | {PLAIN_TAG} | {LIGHT_MARKUP} | {PLACEHOLDER}", re.VERBOSE)
+IN_PLAIN_TEXT = re.compile(any_of(SYNTAXES), re.VERBOSE)
 IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]

@@ -1,7 +1,8 @@
 """Scaled dot-product attention and multi-head attention (section 3.2 of the paper).
 
 b = sentences, r = rows (hypotheses), h = heads, t = query positions, s = key positions, d = channels of a head.
-Masks are boolean: True where a query may attend to a key. Attention within a window is in `restricted.py`.
+Masks are boolean: True where a query may attend to a key. Attention within a window is in `restricted.py`, and faster
+ways to compute what this file describes are in `kernels.py`.
 """
 
 import math
@@ -12,32 +13,10 @@ from torch import Tensor, nn
 
 from transduce.config.schema import ModelConfig
 from transduce.model.embedding import RotaryPositions
-from transduce.model.recording import attention_record, record_attention
+from transduce.model.kernels import attend_by_sentence, prefers_fused_attention
+from transduce.model.recording import record_attention
 
 KeyValues = tuple[Tensor, Tensor]  # keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer
-SLOW_KEYS = 12  # with one query and at least this many keys, torch's kernel is slower than plain products
-
-
-def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None = None,
-    *,
-    causal: bool = False,
-    dropout: float = 0.0,
-    scale: float | None = None,
-) -> Tensor:
-    """Compute softmax(q k^T scale) v, with scale 1 / sqrt(d_k) by default (section 3.2.1).
-
-    q (b, h, t, d_k); k, v (b, h, s, d) -> (b, h, t, d). `mask`, only without `causal`, broadcasts to (b, h, t, s).
-    """
-    # On a CPU (torch 2.13) the fused kernel is slower than plain products: up to eight times for gradients in bfloat16,
-    # and up to three times for one query and many keys, as in a search.
-    slow = (q.requires_grad and q.dtype != torch.float32) or (q.size(-2) == 1 and k.size(-2) >= SLOW_KEYS)
-    if slow and q.device.type == "cpu" and not dropout:
-        return attend_with_scores(dot_products(q, k, scale), v, mask, causal=causal)[0]
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=scale)
 
 
 def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
@@ -46,11 +25,12 @@ def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
 
 
 def attend_with_scores(
-    scores: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, dropout: float = 0.0
+    scores: Tensor, v: Tensor, mask: Tensor | None = None, *, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """scores (b, h, t, s), values v (b, h, s, d) -> output (b, h, t, d), attention weights (b, h, t, s)."""
-    if causal:
-        mask = causal_mask(scores.size(-2), scores.size(-1), scores.device)
+    """Compute softmax(scores) v: scores (b, h, t, s), v (b, h, s, d) -> output (b, h, t, d), weights (b, h, t, s).
+
+    `mask` broadcasts to (b, h, t, s).
+    """
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     weights = scores.softmax(dim=-1)
@@ -97,27 +77,27 @@ class MultiHeadAttention(nn.Module):
         `mask` broadcasts to (b, h, t, s). If `causal` is true, a causal mask for the last t of s positions replaces it.
         """
         k, v = keys_values
-        rows, batch, t = x.size(0), k.size(0), x.size(1)
-        q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - t)  # (r, h, t, d_k)
+        q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - x.size(1))  # (r, h, t, d_k)
         if self.num_kv_heads != self.num_heads:
-            k, v = (each.repeat_interleave(self.num_heads // self.num_kv_heads, dim=1) for each in (k, v))
-        if rows != batch:  # the rows of a sentence share keys, so their queries are joined into one sequence
-            q = q.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)  # (b, h, r/b * t, d_k)
-        y = self.attend(q, k, v, mask, causal)
-        if rows != batch:
-            y = y.unflatten(2, (-1, t)).transpose(1, 2).flatten(0, 1)  # (r, h, t, d_v)
+            share = self.num_heads // self.num_kv_heads
+            k, v = k.repeat_interleave(share, dim=1), v.repeat_interleave(share, dim=1)
+        y = attend_by_sentence(self.attend, q, k, v, mask, causal)  # (r, h, t, d_v)
         return self.out(y.transpose(1, 2).flatten(2))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Attend in each head. q (b, h, t, d_k), k (b, h, s, d_k), v (b, h, s, d_v) -> (b, h, t, d_v)."""
-        t, s, dropout = q.size(2), k.size(2), self.dropout if self.training else 0.0
+        t, s = q.size(2), k.size(2)
+        dropout = self.dropout if self.training else 0.0
         if causal and t == 1:
             causal = False  # the last position may attend to every key
         elif causal and t < s:
-            mask, causal = causal_mask(t, s, q.device), False
-        if self.fused and attention_record.get() is None:
-            return attend(q, k, v, mask, causal=causal, dropout=dropout, scale=self.scale)
-        y, weights = attend_with_scores(self.scores(q, k), v, mask, causal=causal, dropout=dropout)
+            mask = causal_mask(t, s, q.device)
+            causal = False
+        if self.fused and prefers_fused_attention(q, k, dropout):
+            return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale=self.scale)
+        if causal:
+            mask = causal_mask(t, s, q.device)
+        y, weights = attend_with_scores(self.scores(q, k), v, mask, dropout=dropout)
         record_attention(self, weights)
         return y
 

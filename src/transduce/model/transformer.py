@@ -40,6 +40,12 @@ class Residual(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
+    def with_state(self, x: Tensor, sublayer: Callable[[Tensor], tuple[Tensor, KeyValues]]) -> tuple[Tensor, KeyValues]:
+        """The same for a sublayer that returns its output and a new state, which is returned, too."""
+        y, state = sublayer(self.norm(x) if self.pre else x)
+        x = x + self.dropout(y)
+        return x if self.pre else self.norm(x), state
+
 
 class FeedForward(nn.Module):
     """The position-wise feed-forward layer (section 3.3); with the activation swiglu, with a gate (Shazeer, 2020)."""
@@ -92,18 +98,18 @@ class DecoderLayer(nn.Module):
         self, x: Tensor, source: KeyValues, source_mask: Tensor, past: KeyValues | None
     ) -> tuple[Tensor, KeyValues]:
         """x (r, t, d_model) -> output (r, t, d_model), and keys and values of all tokens, including those in `past`."""
-        seen: KeyValues
-
-        def attend_to_self(x: Tensor) -> Tensor:
-            nonlocal seen
-            seen = self.attention.project(x, 0 if past is None else past[0].size(2))
-            if past is not None:
-                seen = torch.cat((past[0], seen[0]), 2), torch.cat((past[1], seen[1]), 2)
-            return self.attention(x, seen, causal=True)
-
-        x = self.residual[0](x, attend_to_self)
+        first = cast(Residual, self.residual[0])
+        x, keys_values = first.with_state(x, lambda x: self.attend_to_self(x, past))
         x = self.residual[1](x, lambda x: self.source_attention(x, source, source_mask))
-        return self.residual[2](x, self.feed_forward), seen
+        return self.residual[2](x, self.feed_forward), keys_values
+
+    def attend_to_self(self, x: Tensor, past: KeyValues | None) -> tuple[Tensor, KeyValues]:
+        """x (r, t, d_model) -> (r, t, d_model), and keys and values of all tokens, including those in `past`."""
+        start = 0 if past is None else past[0].size(2)
+        k, v = self.attention.project(x, start)
+        if past is not None:
+            k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+        return self.attention(x, (k, v), causal=True), (k, v)
 
 
 class Transformer(Seq2Seq):

@@ -9,9 +9,14 @@ The time of a phase excludes the phases nested in it. Only phases named in the c
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Profile:
@@ -40,6 +45,17 @@ class Profile:
         else:
             self.unaccounted += now - self._since
         self._since = now
+
+    def divide(self, parts: Sequence["Profile"]) -> None:
+        """Divide the time since the last charge among the phases as in `parts`, profiles of threads in this time."""
+        elapsed = time.perf_counter() - self._since
+        measured = sum(part.total for part in parts)
+        for part in parts:
+            self.counts.update(part.counts)
+            for name, seconds in part.seconds.items():
+                share = elapsed * seconds / measured
+                self.seconds[name] += share
+                self._since += share  # the rest belongs to the innermost open phase
 
     def table(self) -> list[str]:
         """A table with one line for each phase that took time, one for unaccounted time and one for the total."""
@@ -81,9 +97,24 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
         profile.open.pop()
 
 
-def is_profiled() -> bool:
-    """Whether a profile is active in this thread."""
-    return _active.get() is not None
+def map_in_threads(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Call `function` with each item in a pool of threads.
+
+    The active profile divides the time that passes among its phases, in proportion to the time that the threads spend.
+    """
+    profile = _active.get()
+    if profile is None:
+        return list(pool.map(function, items))
+
+    def measured(item: Item) -> tuple[Result, Profile]:
+        with profiling(list(profile.seconds)) as part:
+            result = function(item)
+        return result, part
+
+    profile.charge()
+    measurements = list(pool.map(measured, items))
+    profile.divide([part for _, part in measurements])
+    return [result for result, _ in measurements]
 
 
 def count(what: str, number: int) -> None:
