@@ -200,6 +200,8 @@ class Translator(Searcher):
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
         long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
+        if not long:
+            return {}
         lengths = self.lengths([texts[i] for i in long])
         return dict.fromkeys(i for i, length in zip(long, lengths, strict=True) if length > limit)
 
