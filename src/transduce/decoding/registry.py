@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 else:
     EngineName = Literal["auto", *ENGINES]  # the command line checks the name, and --help lists the choices
 
-PIVOT_TRANSLATOR = "transduce.decoding.pivot:PivotTranslator"  # here, because it is a Translator itself
 PLAN_TEXTS = "transduce.wings.inline.plan:Plan"  # splits texts into sentences
 EXPORT_FORMATS = "transduce.wings.formats:formats"  # folder, config -> formats to which the model can be exported
 READ_GLOSSARY = "transduce.wings.terms.glossary:read_glossary"  # file -> list[Term]

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from transduce.decoding.pivot import into_pivot, through
+from transduce.decoding.pivot import joined, with_options
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -131,12 +131,11 @@ class Service:
         """
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
-        if len(route) == 1:
-            return await self._translate(texts, route[0], order, kinds)
-        to_pivot, from_pivot = route
-        first = await self._translate(texts, to_pivot, order._replace(options=into_pivot(order.options)), kinds)
-        second = await self._translate([each.text for each in first], from_pivot, order, kinds)
-        return [through(*pair) for pair in zip(first, second, strict=True)]
+        translations = []
+        for served, options in with_options(route, order.options):
+            translations.append(await self._translate(texts, served, order._replace(options=options), kinds))
+            texts = [each.text for each in translations[-1]]
+        return joined(translations)
 
     async def _translate(
         self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None
