@@ -6,7 +6,7 @@ b = sentences, w = open hypotheses (those without EOS) per sentence, v = vocabul
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.system.errors import UserError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # --help imports this file, and should not wait for torch and
     from transduce.tokens.tokenizer import Tokenizer
 
     Weights = NDArray[np.float32]  # (target tokens, source tokens): attention, EOS left out
+
+T = TypeVar("T")
 
 # Flags of translations that need checking; wings/inline/plan.py has others.
 CUT = "cut"  # the translation was forced to end at the length limit
@@ -97,6 +99,10 @@ class Group(NamedTuple):
     places: list[int]  # indices in Plan.sentences
     texts: list[int]  # for each sentence, the index of its text
 
+    def select(self, values: Sequence[T]) -> list[T]:
+        """The values of these sentences. `values` holds one for each sentence of the plan."""
+        return [values[place] for place in self.places]
+
 
 class Plan(Protocol):
     """Texts split into sentences. `assemble` joins the sentences' translations into texts."""
@@ -111,6 +117,9 @@ class Plan(Protocol):
         self, translate: Callable[..., list[Translation]], numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
+
+    def placed(self, translated: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """The translations of `sentences`, from those of the sentences of each group."""
 
     def assemble(self, translations: Sequence[Translation]) -> list[Translation]:
         """Join the translations of `sentences` into texts. Raises ValueError unless each sentence has a translation."""

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from transduce.decoding.pivot import joined, with_options
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import BLANK_TRANSLATION, Group, Plan, Translation, TranslationOptions
+from transduce.decoding.types import BLANK_TRANSLATION, Plan, Translation, TranslationOptions
 from transduce.system.errors import UserError
 from transduce.text.formats import Document, TextKind, read_document, reader_of
 from transduce.text.plain import BYTE_ORDER_MARK
@@ -146,12 +146,9 @@ class Service:
         beam_size = max(order.beam_size or served.version.loaded.config.beam_size, order.options.n_best)
         translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
-        plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
-        translations = [BLANK_TRANSLATION] * len(plan.sentences)
-        for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
-            for place, translation in zip(group.places, translated, strict=True):
-                translations[place] = translation
-        return await self._run(size, lambda: plan.assemble(translations))
+        plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
+        translated = await self.batcher.translate(parts)
+        return await self._run(size, lambda: plan.assemble(plan.placed(translated)))
 
     async def translate_html(self, texts: Sequence[str], route: Opened, order: Order) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
@@ -205,17 +202,16 @@ def _page(text: str) -> bytes:
 
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
-) -> tuple[Plan, list[Group], list[Part]]:
-    """Split texts into sentences. Returns the plan, its groups of sentences, and one `Part` per group."""
+) -> tuple[Plan, list[Part]]:
+    """Split texts into sentences. Returns the plan, and one `Part` per group of its sentences."""
     plan = translator.plan(texts, options, kinds=kinds)
-    tokens, groups = translator.lengths(plan.sentences), plan.groups
-
-    def part(group: Group) -> Part:
-        sentences = [plan.sentences[i] for i in group.places]
-        lengths, numbers = [tokens[i] for i in group.places], [text + 1 for text in group.texts]
-        return Part(BatchKey(translator, group.options), sentences, lengths, numbers)
-
-    return plan, groups, list(map(part, groups))
+    tokens = translator.lengths(plan.sentences)
+    parts = []
+    for group in plan.groups:
+        key = BatchKey(translator, group.options)
+        numbers = [text + 1 for text in group.texts]
+        parts.append(Part(key, group.select(plan.sentences), group.select(tokens), numbers))
+    return plan, parts
 
 
 def _written(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:
