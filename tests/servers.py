@@ -150,7 +150,6 @@ def serving(model: Path, log: Path, *options: str, script: str = COMMAND) -> Ite
 
 def store_of(*translators: "Translator") -> "ModelStore":
     """A store with a model for each translator, in memory."""
-    from transduce.decoding.loading import Scores
     from transduce.wings.serving.models import Model, State
     from transduce.wings.serving.store import ModelStore
 
@@ -160,7 +159,7 @@ def store_of(*translators: "Translator") -> "ModelStore":
             folder.name,
             folder,
             each.directions,
-            Scores(each.quality, each.routes),
+            each.scores,
             each.weight_bytes,
             State(folder, ""),
         )

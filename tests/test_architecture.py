@@ -79,7 +79,6 @@ SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentence
 LATE = {  # a line is translated at once: without torch by a fast engine, and without what documents need
     ("cli", "config.parse"),
     ("decoding.loading", "model.device"),
-    ("decoding.translator", "decoding.pivot"),  # which is a translator itself
     ("decoding.translator", "decoding.plan"),
     ("decoding.translator", "inline.placeholder_tokens"),
     ("model_folder", "model.build"),
@@ -244,7 +243,7 @@ def cycle(root: Path) -> list[str]:
     """Modules that import each other in a circle, or none."""
     graph: dict[str, set[str]] = {}
     for each in imports(root):
-        if each.ours and (each.importer, each.target) != ("decoding.translator", "decoding.pivot"):
+        if each.ours:
             graph.setdefault(each.importer, set()).add(each.target)
     try:
         TopologicalSorter(graph).prepare()

@@ -607,8 +607,12 @@ WITHOUT = [Direction.parse(name) for name in DIRECTIONS if name not in ("de-fr",
 def without_german_french(model: Path, **options: object) -> transduce.Translator:
     """A translator that lacks two directions of its model, and has not measured them."""
     translator = transduce.load(model, engine="torch", **options)
-    translator.directions, translator.routes = WITHOUT, {}
-    return translator
+    return replace(with_routes(translator, {}), directions=WITHOUT)
+
+
+def with_routes(translator: transduce.Translator, routes: dict[str, dict[str, float]]) -> transduce.Translator:
+    """A copy of a translator that has measured other routes."""
+    return replace(translator, scores=translator.scores._replace(routes=routes))
 
 
 def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place):
@@ -631,8 +635,18 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
         assert links <= {(link.source, link.target) for link in each.links}
     pivoting = translator.toward("de", "fr")
     assert [each.text for each in pivoting.translate_sentences(german)] == [each.text for each in found]
-    assert pivoting.pivot == "en" and repr(pivoting) == "<PivotTranslator: de-fr, torch, beam 4>"
+    assert pivoting.pivot == "en" and repr(pivoting) == "<Translator: de-fr through en, torch, beam 4>"
     assert pivoting.translate(german, source="de", target="en", align=True) == english
+    greedy = pivoting.translate(german, beam_size=1)
+    assert [each.hops[0].text for each in greedy] == [
+        each.text for each in translator.translate(german, source="de", target="en", beam_size=1)
+    ]
+    assert [each.text for each in greedy] == [
+        each.text
+        for each in translator.direct(Direction("en", "fr")).translate(
+            [each.hops[0].text for each in greedy], beam_size=1
+        )
+    ]
     with pytest.raises(UserError, match="does not translate de-fr directly"):
         translator.toward("de", "fr").score(["zu"], ["zun"])
     lines = list(translator.toward("de", "fr").translate_lines(german))
@@ -661,20 +675,19 @@ def test_similar_codes_have_the_same_route(model):
     translator = without_german_french(model)
     routes = [translator.toward(*codes) for codes in (("de", "fr"), ("DE", "fr"), ("de-AT", "fr_CA"))]
     assert {(route.pivot, route.direction) for route in routes} == {("en", Direction("de", "fr"))}
-    translator.routes = {"en-de": {"direct": 30.0, "fr": 40.0}}
+    translator = with_routes(translator, {"en-de": {"direct": 30.0, "fr": 40.0}})
     assert translator.toward("en", "de").pivot == translator.toward("en-GB", "DE").pivot == "fr"
 
 
 def test_the_route_with_the_better_score_is_taken(model, place):
     german = (place / "test.de").read_text().splitlines()
     trained = transduce.load(model, engine="torch").direct(Direction("de", "fr")).translate(german)
-    translator = without_german_french(model)
-    translator.routes = {"de-fr": {"direct": 50.0, "en": 50.5}}
+    translator = with_routes(without_german_french(model), {"de-fr": {"direct": 50.0, "en": 50.5}})
     chosen = translator.toward("de", "fr")
     assert not chosen.pivot and [each.text for each in chosen.translate(german)] == [each.text for each in trained]
     whole = transduce.load(model, engine="torch")
     scored = whole.direct(Direction("de", "fr")).score(german, german)
-    whole.routes = {"de-fr": {"direct": 50.0, "en": 52.0}}
+    whole = with_routes(whole, {"de-fr": {"direct": 50.0, "en": 52.0}})
     chosen = whole.toward("de", "fr")
     assert chosen.pivot == "en" and chosen.score(german, german) == scored, "scores are of the trained direction"
     assert chosen.translate(["zu"])[0].hops and not whole.toward("de", "en").pivot
@@ -783,13 +796,14 @@ def test_a_server_lists_and_uses_pivots(model):
 
 
 def test_a_server_takes_the_better_route(model):
-    translator = without_german_french(model)
-    translator.routes = {
+    routes = {
         "de-fr": {"direct": 50.0, "en": 40.0},
         "fr-de": {"direct": 40.0, "en": 50.0},
         "en-de": {"direct": 40.0, "fr": 50.0},
     }
-    translator.directions = [*WITHOUT, Direction("fr", "de")]
+    translator = replace(
+        with_routes(without_german_french(model), routes), directions=[*WITHOUT, Direction("fr", "de")]
+    )
     app = application(store_of(translator), Keys(), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
         for source, target, route in (("de", "fr", None), ("fr", "de", ["fr", "en", "de"]), ("en", "fr", None)):
@@ -835,4 +849,4 @@ def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, caps
             )
             assert [each.text.strip() for each in found] == [each.text.strip() for each in expected]
     ours, theirs = transduce.load(model, engine="torch"), transduce.load(tmp_path / "onnx")
-    assert theirs.quality == ours.quality != {}, "pivots are chosen by it"
+    assert theirs.scores.quality == ours.scores.quality != {}, "pivots are chosen by it"

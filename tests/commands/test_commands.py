@@ -299,7 +299,7 @@ def test_interrupted_distillation_resumes(place, tmp_path, monkeypatch):
     assert not read_facts(tmp_path / "data").left_out.keys() & {"too-long"}
     distill(translator, [place / "one"], data, tmp_path / "again")
     assert texts_of(tmp_path / "data") == texts_of(tmp_path / "again")
-    translator.max_tokens = 7
+    translator.engine.max_positions = 8  # one for EOS
     distill(translator, [place / "one"], data, tmp_path / "short")
     assert read_facts(tmp_path / "short").left_out["too-long"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "data", "short"]

@@ -17,6 +17,7 @@ from transduce.config.schema import BOS, EOS, UNK, DecodeConfig, ModelConfig, Ru
 from transduce.decoding.beam import beam_search
 from transduce.decoding.loading import load
 from transduce.decoding.repetition import is_loop
+from transduce.decoding.searcher import Fallback
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import LOOP, TERM, Hypothesis, Link, Term, Translation, TranslationOptions, length_penalty
@@ -349,7 +350,7 @@ def test_a_loop_behind_a_term_is_flagged(tmp_path):
         loops += (loop := is_loop(translator.encode([text])[0], found.tokens))
         assert LOOP in found.flags or not loop
     assert loops
-    translator.config = replace(translator.config, retry_loops=False)
+    translator = replace(translator, config=replace(translator.config, retry_loops=False))
     assert not any(LOOP in found.flags for found in translator.translate(texts, glossary=terms))
 
 
@@ -438,7 +439,7 @@ def test_engine_without_constraints_falls_back_to_torch(model, config, tokenizer
     with pytest.raises(UserError, match="CTranslate2, float32 can't obey a glossary with this model"):
         alone.translate(TEXTS, glossary=TERMS)
     assert alone.translate(TEXTS, glossary=[Term("zebra", "Zebra")]) == alone.translate(TEXTS)
-    helped = Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model]))
+    helped = Translator(engine, tokenizer, CONFIG, fallback=Fallback(lambda: TorchEngine([model])))
     ours = Translator(TorchEngine([model]), tokenizer, CONFIG)
     asked = [text for text in TEXTS if Glossary(TERMS).matches(text)]
     both = [each.translate(asked, glossary=TERMS) for each in (helped, ours)]

@@ -20,6 +20,7 @@ from transduce.decoding.loading import check_directions, shared_tokenizer
 from transduce.decoding.minimum_bayes_risk import by_expected_chrf
 from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import is_loop
+from transduce.decoding.searcher import Fallback
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import (
@@ -162,10 +163,9 @@ def test_translator_translates_learned_sentences(translator):
 
 def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
     sources = [*phrases(5, seed=3), "zebra", "dog zebra cat", *(" ".join(SOURCES[i : i + 4]) for i in range(10))]
-    mbr, changed = copy.copy(translator), 0
-    mbr.config = replace(translator.config, mbr="chrf", retry_loops=False)
-    plain = copy.copy(translator)
-    plain.config = replace(translator.config, retry_loops=False)
+    mbr = replace(translator, config=replace(translator.config, mbr="chrf", retry_loops=False))
+    plain = replace(translator, config=replace(translator.config, retry_loops=False))
+    changed = 0
     for n_best in (1, 2, 4):
         found = mbr.translate(sources, n_best=n_best)
         for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
@@ -353,8 +353,9 @@ def test_error_suggests_torch_if_it_supports_longer_texts(positions, tokenizer, 
     model = build(config)
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
+    translator = Translator(engine, tokenizer, CONFIG, fallback=Fallback(lambda: TorchEngine([model])))
     with pytest.raises(UserError, match="Split the text") as refused:
-        Translator(engine, tokenizer, CONFIG, fallback=lambda: TorchEngine([model])).score(["red " * 5000], ["red"])
+        translator.score(["red " * 5000], ["red"])
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
 
 
@@ -433,7 +434,7 @@ def test_the_translation_that_minimum_risk_prefers_is_checked_for_loops(model, t
     translator = Translator(Looping([model]), tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=60))
     (found,) = translator.translate(["red dog"])
     assert found.text == "red" and LOOP in found.flags
-    translator.config = replace(translator.config, retry_loops=False)
+    translator = replace(translator, config=replace(translator.config, retry_loops=False))
     assert translator.translate(["red dog"])[0].text.startswith("big dog big dog"), "the loops resemble each other"
 
 

@@ -29,6 +29,8 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
     `language` is the code of the texts' language.
     """
     unusual = [i for i, text in enumerate(texts) if is_in_capitals(text) or _is_title(text)]
+    if not unusual:
+        return list(texts)
     words = [texts[i].split(" ") for i in unusual]
     forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, language, not place)]
     counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
@@ -60,6 +62,8 @@ def capitalised(translation: Translation, language: str = "") -> Translation:
 
 def _is_title(text: str) -> bool:
     """Whether all long words of a text begin with a capital."""
+    if sum(map(str.isupper, text)) < MIN_TITLE_WORDS:  # true of most sentences, and quickly told
+        return False
     long = [word for word in text.split(" ") if sum(map(str.isalpha, word)) >= MIN_LONG_WORD]
     return len(long) >= MIN_TITLE_WORDS and all(word.lstrip("\"'([„“«¿¡")[:1].isupper() for word in long)
 

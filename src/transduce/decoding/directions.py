@@ -1,6 +1,8 @@
 """The directions of multilingual models: names, choice, and the encoding of pairs with different directions."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
 from transduce.system.errors import UserError
@@ -10,6 +12,13 @@ from transduce.tokens.tokenizer import Tokenizer
 
 DIRECT = "direct"  # the name of a route without a pivot
 PIVOT_MARGIN = 1.0  # a pivot takes twice the time, so its chrF must be higher by this much
+
+
+class Scores(NamedTuple):
+    """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
+
+    quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
+    routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})  # direction -> DIRECT or pivot -> chrF
 
 
 def directions_of(data: DataConfig) -> list[Direction]:

@@ -1,18 +1,18 @@
 """Load models and translators from model folders."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, DecodeConfig, RunConfig, flatten
 from transduce.decoding.confidence import Confidence
-from transduce.decoding.directions import directions_of
+from transduce.decoding.directions import Scores, directions_of
 from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_FORMATS, EngineName, engines, open_engine
+from transduce.decoding.searcher import Fallback
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
@@ -82,18 +82,18 @@ def load(
         confidence=_confidence(paths[0]) if len(paths) == 1 else None,
         directions=directions_of(data),
         has_tags=bool(data.directions),
-        **(scores_of(paths[0])._asdict() if data.directions else {}),
+        scores=scores_of(paths[0]) if data.directions else Scores(),
     )
     has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
 
 
-def _fallback(model: ModelToOpen) -> Callable[[], Engine]:
-    """A function that opens the engine torch for a model of another engine, from any working directory."""
+def _fallback(model: ModelToOpen) -> Fallback:
+    """The engine torch for a model of another engine. It can be opened in any working directory."""
     descriptions = [each._replace(weights=each.weights.absolute()) for each in model.descriptions]
     folders = [folder.absolute() for folder in model.folders]
     model = model._replace(folders=folders, descriptions=descriptions)
-    return functools.partial(_open_fallback, model, digest(folders[0] / MANIFEST))
+    return Fallback(functools.partial(_open_fallback, model, digest(folders[0] / MANIFEST)))
 
 
 def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
@@ -107,13 +107,6 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
         raise UnusableModelError(str(error)) from None
     assert not isinstance(engine, Refusal), "the engine torch runs every model"
     return engine
-
-
-class Scores(NamedTuple):
-    """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
-
-    quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
-    routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})  # direction -> DIRECT or pivot -> chrF
 
 
 def scores_of(folder: Path) -> Scores:

@@ -1,56 +1,43 @@
-"""Translates through a third language, the pivot, if a model lacks a direction."""
+"""Translates through a third language, the pivot, if a model lacks a direction.
 
-from collections.abc import Sequence
+A route is one hop, or two: the second one translates the translations of the first one. A server waits between the
+hops, so it calls `with_options` and `joined` itself, as `relay` does.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from transduce.decoding.translator import Translator
-from transduce.decoding.types import PLAIN, Link, Scored, Term, Translation, TranslationOptions
-from transduce.system.errors import UserError
-from transduce.text.formats import TextKind
-from transduce.text.languages import Direction
+from transduce.decoding.types import Link, Term, Translation, TranslationOptions
+
+Hop = TypeVar("Hop")  # translates texts: a translator, or a model of a server
 
 
-class PivotTranslator(Translator):
-    """Translates texts with two translators, from the source into the pivot and from the pivot into the target."""
+def relay(
+    hops: Sequence[Hop],
+    texts: Sequence[str],
+    options: TranslationOptions,
+    translate: Callable[[Hop, Sequence[str], TranslationOptions], list[Translation]],
+) -> list[Translation]:
+    """Translate texts by each hop in turn, by calling `translate(hop, texts, its options)`."""
+    translations = []
+    for hop, its in with_options(hops, options):
+        translations.append(translate(hop, texts, its))
+        texts = [each.text for each in translations[-1]]
+    return joined(translations)
 
-    def __init__(self, first: Translator, second: Translator) -> None:
-        self.__dict__ |= second.__dict__  # its engine, options and tokenizer
-        self.first, self.second = first, second
-        source, target = first.require_direction().source, second.require_direction().target
-        self.direction, self.language = Direction(source, target), source
 
-    def with_beam_size(self, beam_size: int) -> "PivotTranslator":
-        return PivotTranslator(self.first.with_beam_size(beam_size), self.second.with_beam_size(beam_size))
+def with_options(hops: Sequence[Hop], options: TranslationOptions) -> list[tuple[Hop, TranslationOptions]]:
+    """The hops of a route, each with the options for its translations."""
+    *first, last = hops
+    return [*((hop, into_pivot(options)) for hop in first), (last, options)]
 
-    def toward(self, source: str = "", target: str = "") -> Translator:
-        return self.second.toward(source, target)
 
-    @property
-    def pivot(self) -> str:
-        return self.second.language
-
-    def _translate(
-        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
-    ) -> list[Translation]:
-        found = self.first._translate(texts, into_pivot(options), kinds, numbers)
-        last = self.second._translate([each.text for each in found], options, kinds, numbers)
-        return [through(*pair) for pair in zip(found, last, strict=True)]
-
-    def translate_sentences(
-        self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
-    ) -> list[Translation]:
-        found = self.first.translate_sentences(sentences, into_pivot(options), numbers)
-        last = self.second.translate_sentences([each.text for each in found], options, numbers)
-        return [through(*pair) for pair in zip(found, last, strict=True)]
-
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
-        """Score directly. Raises UserError if the model lacks the direction, because the probability is unknown."""
-        if self.direction in self.directions:
-            return self.second.direct(self.require_direction()).score(sources, targets, masked=masked)
-        raise UserError(
-            f"The model does not translate {self.direction} directly, so it can't score translations. "
-            f"Choose one of its directions: {', '.join(map(str, self.directions))}."
-        )
+def joined(translations: Sequence[list[Translation]]) -> list[Translation]:
+    """The translations by a route, from those by its one or two hops."""
+    if len(translations) == 1:
+        return translations[0]
+    return [through(*pair) for pair in zip(*translations, strict=True)]
 
 
 def into_pivot(options: TranslationOptions) -> TranslationOptions:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from transduce.config.commands import option
 from transduce.decoding.types import (
@@ -49,6 +49,7 @@ OTHER_NUMBERS = "numbers"  # the numbers differ from those of the source
 IN_PARTS = "split"  # a sentence was too long and was translated in parts
 LONG = "long"  # a part that can't be cut further was too long and wasn't translated
 
+T = TypeVar("T")
 Lengths = Callable[[Sequence[str]], Sequence[int]]  # measures texts in tokens
 
 
@@ -58,6 +59,10 @@ class Group(NamedTuple):
     options: TranslationOptions
     places: list[int]  # indices in Plan.sentences
     texts: list[int]  # for each sentence, the index of its text
+
+    def select(self, values: Sequence[T]) -> list[T]:
+        """The values of these sentences. `values` holds one for each sentence of the plan."""
+        return [values[place] for place in self.places]
 
 
 class _Part(NamedTuple):
@@ -122,7 +127,7 @@ class Plan:
         planned = zip(distinct, masked, spans, strict=True)
         self._texts = {text: self._text(*text, each, its, long) for text, each, its in planned}
 
-    @property
+    @cached_property
     def groups(self) -> list[Group]:
         """The sentences, grouped by their translation options."""
         groups: dict[TranslationOptions, Group] = {}
@@ -143,11 +148,17 @@ class Plan:
     ) -> list[Translation]:
         """Translate `sentences` by `translate(some, options, numbers)`. `numbers`: of the texts, for messages."""
         numbers = numbers or range(1, len(self._all) + 1)
-        translations = [BLANK_TRANSLATION] * len(self.sentences)
+        translated = []
         for group in self.groups:
-            sentences = [self.sentences[place] for place in group.places]
-            translated = translate(sentences, group.options, [numbers[text] for text in group.texts])
-            for place, translation in zip(group.places, translated, strict=True):
+            of_texts = [numbers[text] for text in group.texts]
+            translated.append(translate(group.select(self.sentences), group.options, of_texts))
+        return self.placed(translated)
+
+    def placed(self, translated: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """The translations of `sentences`, from those of the sentences of each group."""
+        translations = [BLANK_TRANSLATION] * len(self.sentences)
+        for group, its in zip(self.groups, translated, strict=True):
+            for place, translation in zip(group.places, its, strict=True):
                 translations[place] = translation
         return translations
 
@@ -290,6 +301,8 @@ class Plan:
 
 def _without_links(translation: Translation) -> Translation:
     """Remove the links from a translation and its alternatives."""
+    if not (translation.links or translation.alternatives):
+        return translation
     return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
 
 

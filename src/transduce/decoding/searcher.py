@@ -1,10 +1,9 @@
 """Runs an engine on encoded sentences, in batches of similar length."""
 
-import copy
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transduce.config.schema import DecodeConfig
@@ -28,24 +27,48 @@ Rows = list[list[int]]
 Compute = Callable[[Rows, Rows], list[Any]]  # Engine.log_probs or Engine.attention
 
 
+class Fallback:
+    """Another engine for the same model. It is opened when a feature is needed that the first engine lacks."""
+
+    def __init__(self, open_engine: Callable[[], Engine]) -> None:
+        self._open = open_engine
+        self._engine: Engine | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine. Raises UserError if it can't be opened."""
+        with self._opening:  # else each of several threads would open it
+            if self._engine is None:
+                self._engine = self._open()
+            return self._engine
+
+    @property
+    def weight_bytes(self) -> int:
+        """The memory for the weights if the engine is open, else 0."""
+        return self._engine.weight_bytes if self._engine else 0
+
+
+@dataclass(frozen=True, eq=False)
 class Searcher:
     """An engine with its tokenizer and search options."""
 
-    def __init__(
-        self, engine: Engine, tokenizer: Tokenizer, config: DecodeConfig, fallback: Callable[[], Engine] | None
-    ) -> None:
-        """`fallback` opens another engine for the same model, for features that `engine` does not support."""
-        self.engine, self.tokenizer, self.config = engine, tokenizer, config
-        self._fallback = functools.cache(fallback) if fallback else None
-        self._opening = threading.Lock()
-        # One position is for the EOS after a source or the BOS before a target.
-        self.max_tokens = None if engine.max_positions is None else engine.max_positions - 1
+    engine: Engine
+    tokenizer: Tokenizer
+    config: DecodeConfig = field(default_factory=DecodeConfig)
+    fallback: Fallback | None = None
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The maximum length of a source or a target, EOS not counted; None: no limit."""
+        if self.engine.max_positions is None:
+            return None
+        return self.engine.max_positions - 1  # for the EOS after a source or the BOS before a target
 
     @property
     def weight_bytes(self) -> int:
         """The memory for the weights of the engine, and of the fallback if it is open."""
-        is_open = self._fallback is not None and self._fallback.cache_info().currsize
-        return self.engine.weight_bytes + (self._fallback().weight_bytes if self._fallback and is_open else 0)
+        return self.engine.weight_bytes + (self.fallback.weight_bytes if self.fallback else 0)
 
     def search(
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
@@ -81,8 +104,7 @@ class Searcher:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
         flagged = loops = find_loops(sentences.sources, n_best_lists)
         for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
-            other = copy.copy(self)
-            other.config = replace(self.config, no_repeat_ngram=size)
+            other = replace(self, config=replace(self.config, no_repeat_ngram=size))
             for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
                 n_best_lists[i] = best or n_best_lists[i]
             loops = find_loops(sentences.sources, n_best_lists)
@@ -105,16 +127,15 @@ class Searcher:
     def engine_for(self, feature: Feature) -> Engine:
         """An engine that supports the feature, if need be the fallback. Raises UserError if there is none."""
         engine = self.engine
-        if feature not in engine.supports and self._fallback:
-            with self._opening:  # else each of several threads would open it
-                engine = self._fallback()
+        if feature not in engine.supports and self.fallback:
+            engine = self.fallback.engine
         if feature not in engine.supports:
             raise UserError(f"{engine.name} can't {FEATURE_PURPOSES[feature]} with this model.")
         return engine
 
     def check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         """Raise UserError if the engine does not support the length of a row. `numbers` holds the texts' numbers."""
-        other = ", or choose the engine torch" if self._fallback and "positions" not in self.engine.supports else ""
+        other = ", or choose the engine torch" if self.fallback and "positions" not in self.engine.supports else ""
         for row, number in zip(rows, numbers, strict=True):
             if self.max_tokens is not None and len(row) > self.max_tokens:
                 raise UserError(

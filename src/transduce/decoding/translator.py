@@ -4,29 +4,25 @@
 translations into texts (`Plan.assemble`). A server calls these three steps separately.
 """
 
-import copy
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import count, islice, repeat
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from transduce.config.commands import option
-from transduce.config.schema import DecodeConfig
 from transduce.decoding.alignment import align
 from transduce.decoding.capitals import capitalised, is_in_capitals, readable
 from transduce.decoding.confidence import Confidence, scored_translation
-from transduce.decoding.directions import choose_direction, choose_pivot, with_known_codes
+from transduce.decoding.directions import Scores, choose_direction, choose_pivot, with_known_codes
+from transduce.decoding.pivot import relay
 from transduce.decoding.ranking import rank
 from transduce.decoding.repetition import find_loops
 from transduce.decoding.searcher import Searcher
 from transduce.decoding.types import (
     BLANK_TRANSLATION,
     PLAIN,
-    Engine,
     NBestLists,
     Scored,
     Sentences,
@@ -41,7 +37,6 @@ from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair
-from transduce.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
@@ -68,51 +63,50 @@ class EnforceTerms(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Translator(Searcher):
     """Translates texts with the engine and the tokenizer of a model or an ensemble."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        tokenizer: Tokenizer,
-        config: DecodeConfig | None = None,
-        *,
-        fallback: Callable[[], Engine] | None = None,
-        max_length: int | None = None,
-        confidence: Confidence | None = None,
-        directions: Sequence[Direction] = (),
-        has_tags: bool = False,
-        quality: Mapping[str, float] = MappingProxyType({}),
-        routes: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
-    ):
-        """`fallback` opens another engine for the same model, for features that `engine` does not support.
-
-        `directions` are those of the model. If there are several, one must be chosen, by `toward` or in `translate`.
-        `quality` holds scores of directions, such as "en-de", and `routes` those of their routes, to choose pivots by.
-
-        Sentences of more than `max_length` source tokens are split. `confidence` rates each translation.
-        """
-        super().__init__(engine, tokenizer, config or DecodeConfig(), fallback)
-        self.max_length, self.confidence = max_length, confidence
-        self.language = directions[0].source if directions else "en"  # for capitals and the ends of sentences
-        self.directions, self._has_tags, self.quality, self.routes = directions, has_tags, quality, routes
-        self.direction = None if has_tags or not directions else directions[0]  # the chosen one
+    max_length: int | None = None  # in source tokens; longer sentences are split
+    confidence: Confidence | None = None  # rates each translation
+    directions: Sequence[Direction] = ()  # of the model; one of several must be chosen, by `toward` or in `translate`
+    has_tags: bool = False  # each source begins with a tag for its target language
+    scores: Scores = field(default_factory=Scores)  # of the directions, to choose pivots by
+    chosen: Direction | None = None  # see `direction`
+    hops: tuple["Translator", ...] = ()  # two translators, if this one translates through a pivot
 
     def __repr__(self) -> str:
         names = self.direction or ", ".join(map(str, self.directions)) or "texts"
-        return f"<{type(self).__name__}: {names}, {self.engine.name}, beam {self.config.beam_size}>"
+        way = f" through {self.pivot}" if self.pivot else ""
+        return f"<Translator: {names}{way}, {self.engine.name}, beam {self.config.beam_size}>"
+
+    @property
+    def direction(self) -> Direction | None:
+        """The chosen direction. A model without language tags has only one."""
+        if self.chosen or self.has_tags or not self.directions:
+            return self.chosen
+        return self.directions[0]
+
+    @property
+    def language(self) -> str:
+        """The source language, for capitals and the ends of sentences. While none is chosen, it is the first one."""
+        if self.chosen:
+            return self.chosen.source
+        return self.directions[0].source if self.directions else "en"
+
+    @property
+    def pivot(self) -> str:
+        """The language through which this translator translates, or ""."""
+        return self.hops[-1].language if self.hops else ""
 
     def with_beam_size(self, beam_size: int) -> "Translator":
         """A copy of this translator with another beam size."""
-        other = copy.copy(self)
-        other.config = replace(self.config, beam_size=beam_size)
-        return other
+        hops = tuple(hop.with_beam_size(beam_size) for hop in self.hops)
+        return replace(self, config=replace(self.config, beam_size=beam_size), hops=hops)
 
     def into(self, target: str) -> "Translator":
         """A copy of this translator for a target language of a multilingual model; "" for other models."""
-        other = copy.copy(self)
-        other.tokenizer = self.tokenizer.into(target)
-        return other
+        return replace(self, tokenizer=self.tokenizer.into(target))
 
     def toward(self, source: str = "", target: str = "") -> "Translator":
         """A copy of this translator for a direction.
@@ -120,25 +114,21 @@ class Translator(Searcher):
         It translates through a pivot if this was measured to be better, or if the model lacks the direction.
         Raises UserError as `choose_direction` does, if there is no pivot.
         """
-        source, target = wanted = with_known_codes(self.directions, source, target)
-        if pivot := choose_pivot(self.directions, wanted, self.quality, self.routes):
-            hops = self.direct(Direction(source, pivot)), self.direct(Direction(pivot, target))
-            from transduce.decoding.pivot import PivotTranslator
-
-            return cast(Translator, PivotTranslator(*hops))
-        is_measured = str(wanted) in self.routes  # then the model may translate well without having been trained
-        return self.direct(wanted if is_measured else choose_direction(self.directions, source, target))
+        wanted = with_known_codes(self.directions, source, target)
+        if pivot := choose_pivot(self.directions, wanted, *self.scores):
+            return self.through(pivot, wanted)
+        is_measured = str(wanted) in self.scores.routes  # then the model may translate well without having been trained
+        return self.direct(wanted if is_measured else choose_direction(self.directions, *wanted))
 
     def direct(self, direction: Direction) -> "Translator":
         """A copy of this translator for a direction, without a pivot."""
-        other = self.into(direction.target if self._has_tags else "")
-        other.direction, other.language = direction, direction.source
-        return other
+        return replace(self.into(direction.target if self.has_tags else ""), chosen=direction, hops=())
 
-    @property
-    def pivot(self) -> str:
-        """The language through which this translator translates, or ""."""
-        return ""
+    def through(self, pivot: str, direction: Direction) -> "Translator":
+        """A copy of this translator for a direction, which translates through a third language, the pivot."""
+        first = self.direct(Direction(direction.source, pivot))
+        second = self.direct(Direction(pivot, direction.target))
+        return replace(self.direct(direction), hops=(first, second))
 
     def require_direction(self) -> Direction:
         """The direction of this translator. Raises UserError if it has several and none is chosen."""
@@ -167,8 +157,10 @@ class Translator(Searcher):
         The translation of a blank text is empty. Raises UserError if n_best exceeds the beam size, if a text has a line
         break although `sentences` is false, or if no engine supports `align` or `glossary`.
         """
-        texts, translator = as_list(texts), self.toward(source, target) if source or target else self
-        translator = translator if beam_size is None else translator.with_beam_size(beam_size)
+        texts = as_list(texts)
+        translator = self.toward(source, target) if source or target else self
+        if beam_size is not None:
+            translator = translator.with_beam_size(beam_size)
         options = TranslationOptions(n_best, align, as_terms(glossary), sentences)
         return translator._translate(texts, options, None, range(1, len(texts) + 1))
 
@@ -196,32 +188,45 @@ class Translator(Searcher):
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
             texts, their_kinds, their_numbers = zip(*chunk, strict=True)
-            yield from self._translate(list(texts), options, their_kinds if kinds else None, their_numbers)
+            yield from self._translate(texts, options, their_kinds if kinds else None, their_numbers)
 
     def _translate(
-        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
     ) -> list[Translation]:
-        if not (options.sentences or kinds or self.tokenizer.has_placeholder_tokens):
-            if not (long := self._too_long(texts)):
-                return self.translate_sentences(texts, options, numbers)
-            short = [i for i in range(len(texts)) if i not in long]
-            others = iter(self.translate_sentences([texts[i] for i in short], options, [numbers[i] for i in short]))
-            options = options._replace(sentences=find_spec("sentencex") is not None)  # else the texts are cut anywhere
-            split = iter(self._split([texts[i] for i in long], options, None, [numbers[i] for i in long]))
-            return [next(split if i in long else others) for i in range(len(texts))]
-        return self._split(texts, options, kinds, numbers)
+        if self.hops:
+            return relay(self.hops, texts, options, lambda hop, some, its: hop._translate(some, its, kinds, numbers))
+        if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
+            return self._split(texts, options, kinds, numbers)
+        long = self._too_long(texts)
+        if not long:
+            return self.translate_sentences(texts, options, numbers)
+        short = [i for i in range(len(texts)) if i not in long]
+        others = iter(self.translate_sentences([texts[i] for i in short], options, [numbers[i] for i in short]))
+        options = options._replace(sentences=find_spec("sentencex") is not None)  # else the texts are cut anywhere
+        split = iter(self._split([texts[i] for i in long], options, None, [numbers[i] for i in long]))
+        return [next(split if i in long else others) for i in range(len(texts))]
 
     def _split(
-        self, texts: list[str], options: TranslationOptions, kinds: Sequence[TextKind] | None, numbers: Sequence[int]
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions,
+        kinds: Sequence[TextKind] | None,
+        numbers: Sequence[int],
     ) -> list[Translation]:
         plan = self.plan(texts, options, kinds=kinds)
         return plan.assemble(plan.translate(self.translate_sentences, numbers))
 
-    def _too_long(self, texts: list[str]) -> dict[int, None]:
+    def _too_long(self, texts: Sequence[str]) -> dict[int, None]:
         """The indices of the texts that have too many tokens for the engine, in order."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
         long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
+        if not long:
+            return {}
         lengths = self.lengths([texts[i] for i in long])
         return dict.fromkeys(i for i, length in zip(long, lengths, strict=True) if length > limit)
 
@@ -253,7 +258,7 @@ class Translator(Searcher):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each source text. Raises UserError if no direction of a multilingual model is chosen."""
-        if self._has_tags and self.tokenizer.tag is None:
+        if self.has_tags and self.tokenizer.tag is None:
             choose_direction(self.directions, "", "")
         return self.tokenizer.encode_source(texts)
 
@@ -263,8 +268,14 @@ class Translator(Searcher):
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
         the target from other pieces, or translated a sentence in capitals by way of lower case. A pair of blank texts
         has probability 1. If the model was trained on masked placeholders, `score` masks placeholders unless `masked`
-        is true. Raises UserError as `translate` does, and if there are more or fewer targets than sources.
+        is true. Raises UserError as `translate` does, if there are more or fewer targets than sources, and if the model
+        lacks the direction: the probability of a translation through a pivot is unknown.
         """
+        if self.hops and self.direction not in self.directions:
+            raise UserError(
+                f"The model does not translate {self.direction} directly, so it can't score translations. "
+                f"Choose one of its directions: {', '.join(map(str, self.directions))}."
+            )
         sources, targets = as_list(sources, count(1)), (given := as_list(targets, count(1)))
         if len(sources) != len(targets):
             raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
@@ -291,35 +302,55 @@ class Translator(Searcher):
         self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
     ) -> list[Translation]:
         """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
-        beam_size, numbers = self.config.beam_size, numbers or range(1, len(sentences) + 1)
-        options.check(beam_size)
-        n_best = options.n_best if self.config.mbr == "none" else beam_size
+        if self.hops:
+            return relay(
+                self.hops, sentences, options, lambda hop, some, its: hop.translate_sentences(some, its, numbers)
+            )
+        options.check(self.config.beam_size)
+        numbers = numbers or range(1, len(sentences) + 1)
         sentences = as_list(sentences, numbers)
         numbered: dict[str, int] = {}  # non-blank texts; repeated texts are searched once
         for number, text in zip(numbers, sentences, strict=True):
             if VISIBLE.search(text):
                 numbered.setdefault(text, number)
         texts = list(numbered)
-        target, read = self.direction.target if self.direction else "", self._readable(texts)
+        read = self._readable(texts)
         distinct = Sentences(read, self.encode(read), list(numbered.values()))
         self.check_lengths("Source", distinct.sources, distinct.numbers)
+        translations = self._translate_distinct(distinct, texts, options)
+        target = self.direction.target if self.direction else ""
+        translated = {
+            text: capitalised(translation, target) if form != text and is_in_capitals(text) else translation
+            for text, form, translation in zip(texts, read, translations, strict=True)
+        }
+        return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
+
+    def _translate_distinct(
+        self, distinct: Sentences, originals: Sequence[str], options: TranslationOptions
+    ) -> list[Translation]:
+        """Translate encoded sentences. `originals` are their texts before unusual capitals were rewritten."""
+        n_best = options.n_best if self.config.mbr == "none" else self.config.beam_size
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
         loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
         missed: set[int] = set()
         if terms := options.glossary:
             enforce: EnforceTerms = option("glossary search")
-            n_best_lists, missed = enforce(self, terms, distinct, texts, n_best_lists, n_best)
+            n_best_lists, missed = enforce(self, terms, distinct, originals, n_best_lists, n_best)
             loops |= {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
-        limits, model = list(map(self.limit, distinct.sources)), (self.tokenizer, self.config, self.confidence)
-        flagged = functools.partial(rank, loops=loops, missed=missed)
-        ranked = list(flagged(distinct, n_best_lists, *model, limits=limits, n_best=options.n_best))
-        translations = [translation for translation, _ in ranked]
-        if aligner:
-            attention = functools.partial(self.forced, aligner, aligner.attention)
-            translations = align(self.tokenizer, read, distinct.sources, ranked, attention)
-        translated = {
-            text: capitalised(translation, target) if form != text and is_in_capitals(text) else translation
-            for text, form, translation in zip(texts, read, translations, strict=True)
-        }
-        return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
+        found = rank(
+            distinct,
+            n_best_lists,
+            self.tokenizer,
+            self.config,
+            self.confidence,
+            limits=list(map(self.limit, distinct.sources)),
+            loops=loops,
+            missed=missed,
+            n_best=options.n_best,
+        )
+        ranked = list(found)
+        if not aligner:
+            return [translation for translation, _ in ranked]
+        attention = functools.partial(self.forced, aligner, aligner.attention)
+        return align(self.tokenizer, distinct.texts, distinct.sources, ranked, attention)

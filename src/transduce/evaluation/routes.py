@@ -7,7 +7,6 @@ from typing import NamedTuple
 from transduce.config.schema import DecodeConfig, RunConfig
 from transduce.decoding.directions import DIRECT, directions_of, find_pivot, pivots_of
 from transduce.decoding.loading import shared_tokenizer
-from transduce.decoding.pivot import PivotTranslator
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
@@ -67,8 +66,5 @@ def _translator(models: Sequence[Bundle], config: RunConfig, decode: DecodeConfi
 
 
 def _translate(translator: Translator, direction: Direction, route: str, pairs: Sequence[Pair]) -> list[str]:
-    chosen = translator.direct(direction)
-    if route != DIRECT:
-        hops = Direction(direction.source, route), Direction(route, direction.target)
-        chosen = PivotTranslator(*map(translator.direct, hops))
+    chosen = translator.direct(direction) if route == DIRECT else translator.through(route, direction)
     return [translation.text for translation in chosen.translate([pair.source for pair in pairs])]

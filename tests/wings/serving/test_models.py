@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -22,7 +22,8 @@ from forked import COMMAND
 from models import make_model
 from servers import Echo, Server, serving, store_of
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.loading import Scores, load
+from transduce.decoding.directions import Scores
+from transduce.decoding.loading import load
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Hypothesis, NBestLists, Request
 from transduce.system.errors import UnusableModelError, UserError
@@ -500,7 +501,7 @@ def test_the_pivot_is_chosen_by_the_scores_of_the_new_version():
     store = Store("lo", directions=("ka-zu", "ka-va", "va-zu"))
     routes = {"ka-zu": {"direct": 1.0, "va": 9.0}}
     translator = store._load(Path("/nowhere/lo"))
-    new = Translator(translator.engine, TOKENIZER, translator.config, directions=translator.directions, routes=routes)
+    new = replace(translator, scores=Scores({}, routes))
     with client(store) as asking:
         assert asking.post("/translate", json=ASKED).json()["translatedText"] == "ka lo lo"
         store._use(store.models[0], Version(State(Path("/nowhere/lo"), "new"), new))

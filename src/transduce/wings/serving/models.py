@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
-from transduce.decoding.directions import directions_of
-from transduce.decoding.loading import Scores, describe_models, export_engine, scores_of
+from transduce.decoding.directions import Scores, directions_of
+from transduce.decoding.loading import describe_models, export_engine, scores_of
 from transduce.decoding.translator import Translator
 from transduce.system.cache import remembered_digest
 from transduce.system.errors import UnusableModelError, UserError

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from transduce.decoding.pivot import into_pivot, through
-from transduce.decoding.plan import Group, Plan
+from transduce.decoding.pivot import joined, with_options
+from transduce.decoding.plan import Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
 from transduce.system.errors import UserError
@@ -132,12 +132,11 @@ class Service:
         """
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
-        if len(route) == 1:
-            return await self._translate(texts, route[0], order, kinds)
-        to_pivot, from_pivot = route
-        first = await self._translate(texts, to_pivot, order._replace(options=into_pivot(order.options)), kinds)
-        second = await self._translate([each.text for each in first], from_pivot, order, kinds)
-        return [through(*pair) for pair in zip(first, second, strict=True)]
+        translations = []
+        for served, options in with_options(route, order.options):
+            translations.append(await self._translate(texts, served, order._replace(options=options), kinds))
+            texts = [each.text for each in translations[-1]]
+        return joined(translations)
 
     async def _translate(
         self, texts: Sequence[str], served: Served, order: Order, kinds: Sequence[TextKind] | None
@@ -148,12 +147,9 @@ class Service:
         beam_size = max(order.beam_size or served.version.loaded.config.beam_size, order.options.n_best)
         translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
-        plan, groups, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
-        translations = [BLANK_TRANSLATION] * len(plan.sentences)
-        for group, translated in zip(groups, await self.batcher.translate(parts), strict=True):
-            for place, translation in zip(group.places, translated, strict=True):
-                translations[place] = translation
-        return await self._run(size, lambda: plan.assemble(translations))
+        plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
+        translated = await self.batcher.translate(parts)
+        return await self._run(size, lambda: plan.assemble(plan.placed(translated)))
 
     async def translate_html(self, texts: Sequence[str], route: Opened, order: Order) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
@@ -207,17 +203,16 @@ def _page(text: str) -> bytes:
 
 def _plan(
     translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
-) -> tuple[Plan, list[Group], list[Part]]:
-    """Split texts into sentences. Returns the plan, its groups of sentences, and one `Part` per group."""
+) -> tuple[Plan, list[Part]]:
+    """Split texts into sentences. Returns the plan, and one `Part` per group of its sentences."""
     plan = translator.plan(texts, options, kinds=kinds)
-    tokens, groups = translator.lengths(plan.sentences), plan.groups
-
-    def part(group: Group) -> Part:
-        sentences = [plan.sentences[i] for i in group.places]
-        lengths, numbers = [tokens[i] for i in group.places], [text + 1 for text in group.texts]
-        return Part(BatchKey(translator, group.options), sentences, lengths, numbers)
-
-    return plan, groups, list(map(part, groups))
+    tokens = translator.lengths(plan.sentences)
+    parts = []
+    for group in plan.groups:
+        key = BatchKey(translator, group.options)
+        numbers = [text + 1 for text in group.texts]
+        parts.append(Part(key, group.select(plan.sentences), group.select(tokens), numbers))
+    return plan, parts
 
 
 def _written(page: Document, translations: Sequence[Translation], n_best: int) -> Translation:

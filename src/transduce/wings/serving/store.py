@@ -18,7 +18,6 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 
-from transduce.decoding.loading import Scores
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
 from transduce.system.errors import UserError
@@ -187,7 +186,7 @@ class ModelStore:
         model.version, model.weight_bytes = version, version.weight_bytes
         if version.state != model.state:
             model.state, model.tried, model.refused = version.state, None, None
-            model.scores = Scores(version.loaded.quality, version.loaded.routes)
+            model.scores = version.loaded.scores
             self.catalogues = Catalogues(self.models)
 
     async def _load_again(self, model: Model) -> bool:

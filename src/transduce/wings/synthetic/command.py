@@ -44,7 +44,6 @@ def distill(
     """
     given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
     from transduce.decoding.loading import load
-    from transduce.decoding.pivot import PivotTranslator
     from transduce.wings.synthetic.distill import distill as run
 
     if directions := given.get("data.directions"):
@@ -59,8 +58,8 @@ def distill(
     translator = load(folders, search, engine=engine, source=source, target=target)
     log(f"Engine: {translator.engine.name}")
     direction = translator.require_direction()
-    if isinstance(translator, PivotTranslator) and direction in translator.directions:
-        translator = translator.second.direct(direction)  # also if the pivot is better
+    if direction in translator.directions:
+        translator = translator.direct(direction)  # also if the pivot is better
     if translator.pivot:
         raise UserError(f"{model} has no direction {direction}: a teacher must translate directly.")
     data = configure({"data.source": direction.source, "data.target": direction.target}, given, learnt).data
