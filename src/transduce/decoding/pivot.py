@@ -1,7 +1,7 @@
 """Translates through a third language, the pivot, if a model lacks a direction.
 
 A route is one hop, or two: the second one translates the translations of the first one. A server waits between the
-hops, so it calls `with_options` and `joined` itself, as `relay` does.
+hops, so it calls `hops_with_options` and `joined` itself, as `relay` does.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ def relay(
 ) -> list[Translation]:
     """Translate texts by each hop in turn, by calling `translate(hop, texts, its options)`."""
     translations = []
-    for hop, its in with_options(hops, options):
+    for hop, its in hops_with_options(hops, options):
         translations.append(translate(hop, texts, its))
         texts = [each.text for each in translations[-1]]
     return joined(translations)
 
 
-def with_options(hops: Sequence[Hop], options: TranslationOptions) -> list[tuple[Hop, TranslationOptions]]:
+def hops_with_options(hops: Sequence[Hop], options: TranslationOptions) -> list[tuple[Hop, TranslationOptions]]:
     """The hops of a route, each with the options for its translations."""
     *first, last = hops
     return [*((hop, into_pivot(options)) for hop in first), (last, options)]

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from transduce.decoding.pivot import joined, with_options
+from transduce.decoding.pivot import hops_with_options, joined
 from transduce.decoding.plan import Plan
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import BLANK_TRANSLATION, Translation, TranslationOptions
@@ -133,7 +133,7 @@ class Service:
         if not route:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         translations = []
-        for served, options in with_options(route, order.options):
+        for served, options in hops_with_options(route, order.options):
             translations.append(await self._translate(texts, served, order._replace(options=options), kinds))
             texts = [each.text for each in translations[-1]]
         return joined(translations)
