@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from itertools import count, islice, repeat
 from typing import TYPE_CHECKING, Protocol
 
+from transduce.config.commands import option
 from transduce.decoding.alignment import align
 from transduce.decoding.capitals import capitalised, is_in_capitals, readable
 from transduce.decoding.confidence import Confidence, scored_translation
