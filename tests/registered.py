@@ -1,0 +1,96 @@
+"""Everything that the registries name, with the types that the core expects; mypy checks this file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from transduce.commands.evaluate import Evaluation
+from transduce.commands.translate import Call
+from transduce.config.schema import ModelConfig, ModelOptions, RunConfig
+from transduce.config.settings import Settings
+from transduce.decoding import torch_engine
+from transduce.decoding.registry import OpenEngine
+from transduce.decoding.translator import EnforceTerms
+from transduce.decoding.types import Term, TermFinder
+from transduce.model.seq2seq import Seq2Seq
+from transduce.model.transformer import Transformer
+from transduce.system.profiling import Profile
+from transduce.text import jsonl, tsv
+from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
+from transduce.text.rules import MoreRules, Rules
+from transduce.wings import int8
+from transduce.wings.cluster import command as cluster
+from transduce.wings.ct2 import opening
+from transduce.wings.documents import html, lines, parallel_documents, po, subtitles, tmx, translate_command, xliff
+from transduce.wings.export import onnx_engine
+from transduce.wings.rules import more_rules
+from transduce.wings.synthetic import back_translation
+from transduce.wings.terms import enforce, glossary
+from transduce_lab import operations, options
+from transduce_lab.comparing import evaluate_command
+from transduce_lab.families import blockwise, bytenet, convolutional, recurrent
+from transduce_lab.paper import paper_bleu
+from transduce_lab.parsing import command as parsing
+from transduce_lab.parsing import trees
+
+ENGINES: list[OpenEngine] = [
+    torch_engine.open_engine,
+    int8.open_engine,
+    opening.open_engine,
+    blockwise.open_engine,
+]
+EXPORT_FORMATS: list[OpenEngine] = [onnx_engine.open_engine]
+FAMILIES: list[type[Seq2Seq]] = [Transformer, recurrent.Recurrent, convolutional.Convolutional, bytenet.ByteNet]
+MODEL_OPTIONS: list[type[ModelOptions]] = [
+    options.BlockwiseOptions,
+    options.ExpertOptions,
+    options.RecurrentOptions,
+    options.KernelOptions,
+    options.ConvolutionOptions,
+]
+READ_PAIRS: list[Callable[[CorpusFile], Iterator[TextPair]]] = [
+    tsv.read_tsv,
+    jsonl.read_jsonl,
+    tmx.read_tmx_pairs,
+    xliff.read_xliff_pairs,
+    po.read_po_pairs,
+    trees.read_tree_pairs,
+]
+READ_PARALLEL: list[Callable[[str, str], Iterator[TextPair]]] = [
+    parallel_documents.read_page_pairs,
+    parallel_documents.read_subtitle_pairs,
+]
+READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
+    lines.read_text,
+    tmx.read_tmx,
+    xliff.read_xliff,
+    po.read_po,
+    html.read_html,
+    subtitles.read_subtitles,
+]
+TRANSLATE: list[Callable[[Call], None]] = [cluster.translate_in_shards, translate_command.run]
+EVALUATE: list[Callable[[Evaluation], None]] = [evaluate_command.compare_translations, parsing.evaluate_trees]
+RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
+FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
+ENFORCE_TERMS: EnforceTerms = enforce.enforce
+READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
+PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
+INFO: Callable[[Path, RunConfig], list[tuple[str, str]]] = opening.facts
+TRAINING_SPEED: Callable[[Profile, RunConfig], None] = operations.print_training_speed
+SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.print_search_speed
+BACK_TRANSLATE: Callable[[Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings] = (
+    back_translation.with_back_translations
+)
+OPTIONS: list[object] = [
+    *TRANSLATE,
+    *EVALUATE,
+    RULES,
+    FIND_TERMS,
+    ENFORCE_TERMS,
+    READ_GLOSSARY,
+    PAPER_BLEU,
+    INFO,
+    TRAINING_SPEED,
+    SEARCH_SPEED,
+    BACK_TRANSLATE,
+    cluster.prepare_in_shards,
+]
