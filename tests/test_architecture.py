@@ -40,12 +40,19 @@ LAB = [  # above the core and the wings, of which it may use all
     {"lab.families", "lab.operations", "lab.parsing"},
     {"lab.comparing"},
     {"lab.paper"},
-    {"lab.registered"},
+    {"lab.commands", "lab.registered"},
 ]
 ORDER = [*FLOORS, *WINGS, *LAB]
 NAME = re.compile(r"transduce[._]([\w.]+):(\w+)")  # "module:object", as in a registry
 # Commands and their options, model families, file formats; engines and export formats.
-REGISTRIES = {"config.commands", "config.families", "text.formats", "decoding.registry", "lab.registered"}
+REGISTRIES = {
+    "config.commands",
+    "config.families",
+    "text.formats",
+    "decoding.registry",
+    "lab.commands",
+    "lab.registered",
+}
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
 WITH_EXTRA = {
     "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"},

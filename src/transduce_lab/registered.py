@@ -1,25 +1,8 @@
-"""What the lab adds to the registries of transduce, by the entry points in pyproject.toml."""
+"""What the lab adds to the registries of model families, engines and file formats, by entry points."""
 
-from transduce.config.commands import STUDY, Command
 from transduce.config.families import Family
 from transduce.text.formats import Format
 
-COMMANDS = {
-    "compare": Command(
-        "transduce_lab.comparing.command:compare", STUDY, "Train with different options, and compare them."
-    ),
-    "parse": Command("transduce_lab.parsing.command:parse", STUDY, "Parse sentences into constituency trees."),
-    "reproduce": Command(
-        "transduce_lab.paper.reproduce_command:reproduce", STUDY, "Compute the paper's tables, or check a training run."
-    ),
-}
-OPTIONS = {
-    "evaluate --against": "transduce_lab.comparing.evaluate_command:compare_translations",
-    "evaluate --evalb": "transduce_lab.parsing.command:evaluate_trees",
-    "evaluate --paper-bleu": "transduce_lab.paper.paper_bleu:paper_bleu",
-    "train --profile": "transduce_lab.operations:print_training_speed",
-    "translate --profile": "transduce_lab.operations:print_search_speed",
-}
 FAMILIES = {
     "recurrent": Family("transduce_lab.families.recurrent:Recurrent", ("attention",)),
     "convolutional": Family("transduce_lab.families.convolutional:Convolutional", ("positions",)),

@@ -1,12 +1,12 @@
 """Finds code that is registered by name, as "module:name", and imports it only when it is used.
 
 The core has five registries: commands, file formats, model families, engines and export formats. Their names may lie in
-the core, in a wing (`transduce.wings`) or in the lab (`transduce_lab`). Other packages add names by entry points.
+the core or in a wing (`transduce.wings`). The lab (`transduce_lab`) adds names by entry points.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, distribution
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
@@ -46,11 +46,12 @@ def extra_of(name: str) -> str:
 
 @cache
 def plugins(registry: str) -> Mapping[str, Any]:
-    """What installed packages add to a registry, by entry points of the group "transduce" with the registry's name."""
-    added: dict[str, Any] = {}
-    for point in entry_points(group="transduce", name=registry):
-        try:
-            added |= point.load()
-        except ModuleNotFoundError:  # the package has been removed without pip
-            continue
-    return MappingProxyType(added)
+    """What the lab adds to a registry, by the entry point of the group "transduce" with the registry's name.
+
+    Only the entry points of this distribution are read, since those of all packages would slow down each command.
+    """
+    try:
+        points = distribution("transduce").entry_points.select(group="transduce", name=registry)
+        return MappingProxyType({name: value for point in points for name, value in point.load().items()})
+    except (PackageNotFoundError, ModuleNotFoundError):  # removed, or run from a copy without the lab
+        return MappingProxyType({})
