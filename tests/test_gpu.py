@@ -60,8 +60,6 @@ def test_training_is_the_same_on_both_devices(kind):
     "options",
     [
         {"precision": "bfloat16"},
-        {"consistency": "rdrop"},
-        {"consistency": "simcut"},
         {"word_dropout": 0.2},
         {"risk_steps": 9},
         {"risk_steps": 9, "precision": "bfloat16"},

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transduce.config.parse import configure, read_recipe, to_toml
+from transduce.config.parse import TRAINED_WITH, configure, options_in, read_toml, to_toml
 from transduce.config.schema import RunConfig
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
@@ -98,7 +98,7 @@ def read_config(folder: Path) -> RunConfig:
     if is_finished := (folder / MANIFEST).exists():
         verify(folder, hashes=True, only=CONFIG)
     text, _, seal = path.read_bytes().decode("utf-8", "replace").rpartition(SEAL)
-    config = configure(read_recipe(text or seal, str(path)))
+    config = configure(options_in(read_toml(text or seal, str(path)), str(path), is_model=True))
     if not is_finished and seal != _seal(text):
         raise UserError(f"{path} is damaged, or was edited. Set options on the command line, or train in a new folder.")
     try:
@@ -111,6 +111,20 @@ def read_config(folder: Path) -> RunConfig:
         log(f"Warning: {folder / SOURCES} is damaged, so where the options came from is unknown.")
         return config
     return dataclasses.replace(config, sources=sources)
+
+
+def check_trainable(folder: Path) -> None:
+    """Raise UserError if the training of a model used an option that this version lacks, so that it can't go on."""
+    path = folder / CONFIG
+    tables = read_toml(path.read_text(encoding="utf-8"), str(path))
+    for name, expected in TRAINED_WITH.items():
+        section, key = name.split(".")
+        value = tables[section].get(key, expected)
+        if value != expected:
+            raise UserError(
+                f"{folder} was trained with {name} = {value}, which this version can't do. Use the earlier version of "
+                "transduce, or train in a new folder."
+            )
 
 
 def write_config(folder: Path, config: RunConfig) -> None:

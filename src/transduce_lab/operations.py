@@ -16,7 +16,6 @@ from transduce.model.device import choose_device
 from transduce.model.recording import recording
 from transduce.system.console import log
 from transduce.system.profiling import Profile
-from transduce.training.objectives import num_passes
 
 MATRIX_SIZE = {"cpu": 2048, "cuda": 8192}  # rows and columns of the matrices that `ceiling` multiplies
 MEASURING_SECONDS = 0.5
@@ -84,7 +83,7 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
     source_length, target_length = (
         round(counts[side] / counts["pairs"]) for side in ("source tokens", "target tokens")
     )
-    each = per_target_token(config.model, source_length, target_length) * num_passes(config.train)
+    each = per_target_token(config.model, source_length, target_length)
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
     log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")

@@ -20,8 +20,8 @@ class BlockwiseOptions(ModelOptions):
 
     def check(self, config: RunConfig) -> None:
         """Raise UserError for a loss that reads more than the next token."""
-        if self.block_size > 1 and (config.train.consistency != "none" or config.train.risk_steps):
-            raise UserError("model.block_size does not support train.consistency and train.risk_steps; leave them out.")
+        if self.block_size > 1 and config.train.risk_steps:
+            raise UserError("model.block_size does not support train.risk_steps; leave it out.")
 
 
 @dataclass(frozen=True)

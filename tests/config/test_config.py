@@ -90,7 +90,7 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     sections["train"]["sample_source"] *= not is_char
     sections["train"]["sample_target"] *= not (is_char or sections["data"]["symbols"])
     if sections["model"]["block_size"] > 1:
-        sections["train"] |= {"consistency": "none", "risk_steps": 0}
+        sections["train"]["risk_steps"] = 0
     return RunConfig(
         model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
     )

@@ -37,7 +37,7 @@ OPTIONS = {
     "train.average": 3,
 }
 RANDOM = {"data__augment": "default", "train__sample_source": 0.1, "train__sample_target": 0.1}
-RANDOM |= {"train__consistency": "simcut", "train__ema": 0.9, "train__select_by": "chrf"}
+RANDOM |= {"train__word_dropout": 0.1, "train__ema": 0.9, "train__select_by": "chrf"}
 LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
 
 

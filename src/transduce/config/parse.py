@@ -41,6 +41,12 @@ TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
 CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files contain it
 DIRECTION_FORM = re.compile(r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}")
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
+FORMER = {  # options of earlier versions, which the folders of their models have -> why they were removed
+    "train.consistency": "it gained nothing",
+    "train.consistency_weight": "it gained nothing",
+    "train.cutoff": "it gained nothing",
+}
+TRAINED_WITH = {"train.consistency": "none"}  # values of former options with which a training can still resume
 
 
 def configure(*layers: Options) -> RunConfig:
@@ -89,8 +95,11 @@ def read_toml(text: str, file: str) -> dict[str, Any]:
     return tables
 
 
-def options_in(tables: dict[str, Any], file: str) -> dict[str, Any]:
-    """The options in the tables of a recipe. Raises UserError for an unknown option, or a value of another type."""
+def options_in(tables: dict[str, Any], file: str, *, is_model: bool = False) -> dict[str, Any]:
+    """The options in the tables of a recipe, or of a model's config.toml, which may have options of earlier versions.
+
+    Raises UserError for an unknown option, or a value of another type.
+    """
     version = tables.pop("format", CONFIG_FORMAT)
     if version != CONFIG_FORMAT:
         raise UserError(
@@ -102,6 +111,8 @@ def options_in(tables: dict[str, Any], file: str) -> dict[str, Any]:
             raise UserError(f"{file}: '{section}' stands outside a section such as [model].")
         for key, value in table.items():
             name = f"{section}.{key}"
+            if is_model and name in FORMER:
+                continue
             values[name] = _convert(f"{file}: {name}", value, _kind(name, f"{file}: unknown"))
     return values
 
@@ -128,6 +139,8 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     kinds = _kinds()
     if name in kinds:
         return kinds[name]
+    if name in FORMER:
+        raise UserError(f"{name} was removed in this version: {FORMER[name]}; leave it out.")
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists all options."

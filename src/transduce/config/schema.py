@@ -209,11 +209,6 @@ class TrainConfig:
     sample_target: float = option(
         0.0, "draw target subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
     )
-    consistency: Literal["none", "simcut", "rdrop"] = option(
-        "none", "loss term for equal predictions in two passes; simcut: one of them with hidden tokens", paper="none"
-    )
-    consistency_weight: float = option(3.0, "weight of the consistency loss")
-    cutoff: float = option(0.05, "share of the tokens that simcut replaces by UNK", below=1)
     word_dropout: float = option(
         0.0, "share of the decoder's input tokens that training replaces by UNK", paper="0", below=1
     )

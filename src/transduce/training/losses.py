@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (section 5.4 of the paper) and the divergence of two predictions.
+"""Label-smoothed cross-entropy (section 5.4 of the paper).
 
 Losses are sums over tokens, not means, so that the losses of several batches can be added. One pass over the logits
 computes a loss and its gradient. PyTorch's own operations would need several more float32 tensors as large as these.
@@ -32,25 +32,12 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
     return Sums(*_SmoothedCrossEntropy.apply(logits.flatten(0, -2), targets.flatten(), smoothing))
 
 
-def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
-    """The sum of KL(first || second) over the target tokens without PAD, in float32, with gradients for both.
-
-    The logits (b, t, v) may have any precision.
-    """
-    return _Divergence.apply(first.flatten(0, -2), second.flatten(0, -2), targets.flatten())
-
-
-def rows_per_pass(logits: Tensor) -> int:
-    """The number of rows of logits that fit into a CPU's cache; all rows on a GPU."""
-    return max(1, CACHED_LOGITS // logits.size(-1)) if logits.device.type == "cpu" else logits.flatten(0, -2).size(0)
-
-
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         on_cpu = logits.device.type == "cpu"
-        chunk = rows_per_pass(logits)
+        chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)  # rows at a time
         sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
         for start in range(0, len(logits), chunk):
             x, target = logits[start : start + chunk].float(), targets[start : start + chunk]
@@ -75,27 +62,3 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, loss: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
         return ctx.gradient.mul_(loss), None, None
-
-
-class _Divergence(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
-        gradients = [torch.empty_like(logits) for logits in (first, second)]
-        chunk = rows_per_pass(first)
-        total = torch.zeros((), dtype=torch.float32, device=first.device)
-        for start in range(0, len(first), chunk):
-            rows = slice(start, start + chunk)
-            log_p, log_q = (logits[rows].float().log_softmax(dim=-1) for logits in (first, second))
-            real = (targets[rows] != PAD).float()[:, None]
-            p, log_ratio = log_p.exp(), log_p - log_q
-            each = (p * log_ratio).sum(dim=-1, keepdim=True)
-            total += (each * real).sum()
-            gradients[0][rows] = p * (log_ratio - each) * real
-            gradients[1][rows] = (log_q.exp() - p) * real
-        ctx.gradients = gradients
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
-        first, second = ctx.gradients
-        return first.mul_(weight), second.mul_(weight), None

@@ -1,8 +1,7 @@
 """The objectives of training: what an update lowers (sections 5.3 and 5.4 of the paper).
 
-The paper lowers label-smoothed cross-entropy. train.consistency adds that two passes over a batch should predict the
-same: SimCut (Gao et al., 2022) or R-Drop (Liang et al., 2021). Minimum-risk training (Shen et al., 2016) lowers the
-expected risk of sampled translations.
+The paper lowers label-smoothed cross-entropy. Minimum-risk training (Shen et al., 2016) lowers the expected risk of
+sampled translations.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from transduce.config.schema import EOS, PAD, UNK, TrainConfig
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq
 from transduce.system.profiling import phase
-from transduce.training.losses import Sums, divergence, smoothed_cross_entropy
+from transduce.training.losses import Sums, smoothed_cross_entropy
 from transduce.training.minimum_risk import expected_risk
 
 
@@ -43,39 +42,14 @@ class Objective:
 
 
 def objective(train: TrainConfig, *, is_risk: bool = False) -> Objective:
-    """The objective that train.consistency names or, if `is_risk` is true, that of minimum-risk training."""
-    consistency = {"none": cross_entropy, "simcut": simcut, "rdrop": rdrop}
-    return Objective(minimum_risk if is_risk else consistency[train.consistency], train)
+    """Cross-entropy or, if `is_risk` is true, the objective of minimum-risk training."""
+    return Objective(minimum_risk if is_risk else cross_entropy, train)
 
 
 def cross_entropy(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     """Label-smoothed cross-entropy (section 5.4 of the paper)."""
     logits = model(batch.src, omit(batch.tgt_in, train.word_dropout))
     return smoothed_cross_entropy(logits, batch.tgt_out, train.label_smoothing)
-
-
-def simcut(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
-    """Cross-entropy, and the divergence of a second pass with hidden tokens on both sides."""
-    tgt_in = omit(batch.tgt_in, train.word_dropout)
-    cut_src = omit(batch.src, train.cutoff)
-    cut_tgt_in = omit(batch.tgt_in, train.cutoff)
-    logits = model(torch.cat([batch.src, cut_src]), torch.cat([tgt_in, cut_tgt_in]))
-    first, second = logits.chunk(2)
-    sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
-    penalty = divergence(first, second, batch.tgt_out)
-    return sums._replace(loss=sums.loss + train.consistency_weight * penalty)
-
-
-def rdrop(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
-    """Cross-entropy of two passes with dropout of their own, and their mean divergence in both directions."""
-    tgt_in = omit(batch.tgt_in, train.word_dropout)
-    other_tgt_in = omit(batch.tgt_in, train.word_dropout)
-    logits = model(torch.cat([batch.src, batch.src]), torch.cat([tgt_in, other_tgt_in]))
-    first, second = logits.chunk(2)
-    sums = smoothed_cross_entropy(first, batch.tgt_out, train.label_smoothing)
-    penalty = (divergence(first, second, batch.tgt_out) + divergence(second, first, batch.tgt_out)) / 2
-    other = smoothed_cross_entropy(second, batch.tgt_out, train.label_smoothing)
-    return sums._replace(loss=sums.loss + other.loss + train.consistency_weight * penalty)
 
 
 def minimum_risk(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
@@ -87,11 +61,6 @@ def minimum_risk(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:
     if train.likelihood_weight:  # else its backward pass would be for nothing
         loss = loss + train.likelihood_weight * sums.loss
     return sums._replace(loss=loss)
-
-
-def num_passes(train: TrainConfig) -> int:
-    """The number of passes over a batch in an update."""
-    return 1 if train.consistency == "none" else 2
 
 
 def omit(tokens: Tensor, share: float) -> Tensor:

@@ -57,6 +57,7 @@ class Continued(NamedTuple):
 def continued(settings: Settings, out: Path) -> Continued:
     """Apply the user's settings to the training in `out`. Raises UserError for options that can't change."""
     old = model_folder.read_config(out)
+    model_folder.check_trainable(out)
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]

@@ -8,12 +8,11 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.system.errors import UserError
-from transduce.training.objectives import num_passes
 from transduce_lab.comparing.runs import Result
 from transduce_lab.operations import per_target_token
 
 SENTENCE_TOKENS = 17  # assumed length of a sentence
-RELEVANT = re.compile(r"model\.(?!\w*dropout)|train\.consistency$")
+RELEVANT = re.compile(r"model\.(?!\w*dropout)")
 SHAPE = ("data.vocab_size", "data.max_tokens", "model.d_model", "model.num_encoder_layers")
 
 
@@ -29,8 +28,7 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     # Dropout has no operations; without it, the points of a grid are counted once.
     relevant = {name: options[name] for name in filter(RELEVANT.match, options)}
     config = configure(relevant, {"model.vocab_size": options["data.vocab_size"]})
-    tokens = options["data.max_tokens"] * num_passes(config.train)
-    flops = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS) * tokens
+    flops = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS) * options["data.max_tokens"]
     if operations < flops:
         raise UserError(f"One update has {flops:.1e} operations, so the budget of {operations:.1e} is too small.")
     return max(1, round(operations / flops))
@@ -42,4 +40,4 @@ def flops(run: Result) -> float:
     if config.train.risk_steps:
         return math.nan  # samples are not counted
     each = per_target_token(config.model, SENTENCE_TOKENS, SENTENCE_TOKENS)
-    return run.target_tokens * num_passes(config.train) * each
+    return run.target_tokens * each

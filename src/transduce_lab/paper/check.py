@@ -36,6 +36,7 @@ def check(folder: Path, out: Path) -> bool:
     if not card or "training" not in metrics:
         reason = f"it has no intact {model_folder.RUN}" if description.finished else "its training is not finished"
         raise UserError(f"{folder} can't be checked: {reason}.")
+    model_folder.check_trainable(folder)
     own = folder / model_folder.DATA
     missing, problem = compare_inputs(card, has_copy=is_prepared([str(own)]) and not config.data.replay)
     if problem:

@@ -81,7 +81,7 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
 
 RANDOM = {"data__augment": "default", "train__sample_source": 0.1, "train__sample_target": 0.1, "model__dropout": 0.3}
 KINDS: dict[str, dict[str, Any]] = {
-    "random": {**RANDOM, "train__consistency": "simcut", "train__ema": 0.9, "train__select_by": "chrf"},
+    "random": {**RANDOM, "train__word_dropout": 0.1, "train__ema": 0.9, "train__select_by": "chrf"},
     "two vocabularies, larger than the corpus allows": {"data__joint": False, "data__vocab_size": 1500},
     "unigram, larger than the corpus allows": {"data__tokenizer": "unigram", "data__vocab_size": 1500},
     "patience": {"train__steps": 90, "train__patience": 1, "train__learning_rate": 40.0, "train__validate_every": 1},
