@@ -27,7 +27,7 @@ FLOORS = [  # of the core; a wing stands above all of them
     {"commands"},
 ]
 WINGS = [  # which wing may use which: one below it
-    {"wings.formats", "wings.phrasebook", "wings.ibm_model_1"},
+    {"wings.formats", "wings.phrasebook"},
     {
         *("wings.ct2", "wings.documents", "wings.inspection", "wings.int8", "wings.rules", "wings.terms"),
     },

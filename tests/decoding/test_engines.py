@@ -29,14 +29,14 @@ from transduce.decoding.types import Engine, Hypothesis, Request, Sentences, len
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model_folder import describe, load, read_config
-from transduce.preparation.prepared import open_prepared, read_valid
+from transduce.preparation.prepared import read_valid
 from transduce.system.errors import UserError
 from transduce.system.file_lock import file_lock
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.ct2 import build as building
 from transduce.wings.ct2 import convert as conversion
 from transduce.wings.ct2 import engine as ct2_engine
-from transduce.wings.ct2 import opening, shortlist
+from transduce.wings.ct2 import opening
 from transduce.wings.ct2.engine import Check, CTranslate2Engine, Loss
 from transduce.wings.ct2.opening import choice
 from transduce.wings.ct2.registers import AVX512, features
@@ -336,33 +336,6 @@ def test_held_out_pairs_come_from_the_prepared_corpus_if_it_is_unchanged(trained
     data = replace(model.config.data, source="de", directions=("de-en", "de-fr"))
     assert [pair.direction for pair in phrases(data, 3)] == ["de-en", "de-fr", "de-en"]
     assert phrases(data, 1)[0].source == phrases(model.config.data, 1)[0].target
-
-
-@pytest.mark.usefixtures("cache")
-def test_shortlist_restricts_the_output_and_has_its_own_cache(trained, cache, monkeypatch, capfd):
-    sources = reverse_texts(40, seed=3)[0]
-    free = transduce.load(trained, engine="ctranslate2")
-    monkeypatch.setattr(shortlist, "COMMON_PIECES", 20)
-    for _ in range(2):
-        bound = transduce.load(trained, {"decode.shortlist": True}, engine="ctranslate2")
-    assert bound.engine.name.endswith("shortlist") and not free.engine.name.endswith("shortlist")
-    assert len(list(cache.iterdir())) == 2 and capfd.readouterr().err.count("Learning from") == 1
-    learnt = shortlist.learn(open_prepared(trained / "data").mixture, free.tokenizer.source.size, joint=True)
-    for source in sources:
-        [row] = free.tokenizer.encode_source([source])
-        [[found]] = bound.engine.search([Request([source], [row], [9])], replace(bound.config, shortlist=True), 1)
-        assert set(found[0].tokens) <= set(learnt.common).union(*(learnt.pieces[piece] for piece in row))
-
-
-@pytest.mark.usefixtures("cache")
-def test_model_without_a_shortlist_uses_torch(trained, tmp_path, capfd):
-    shutil.copytree(trained, tmp_path / "model", ignore=shutil.ignore_patterns("data"))
-    options = {"decode.shortlist": True}
-    assert transduce.load(tmp_path / "model", options).engine.name == "torch"
-    said = capfd.readouterr().err
-    assert f"{tmp_path / 'model' / 'data'} is missing" in said and "decode.shortlist is ignored" in said
-    with pytest.raises(UserError, match="is learnt from the training data"):
-        transduce.load(tmp_path / "model", options, engine="ctranslate2")
 
 
 @pytest.mark.usefixtures("cache")

@@ -152,11 +152,11 @@ def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
 
 
 def test_fine_tuning_keeps_the_search(place, tmp_path):
-    search = {"decode.beam_size": 6, "decode.length_penalty": 0.3, "decode.shortlist": True}
+    search = {"decode.beam_size": 6, "decode.length_penalty": 0.3}
     train(options(place) | search | {"train.steps": 2}, tmp_path / "first")
     train(options(place) | {"decode.beam_size": 2, "train.steps": 2}, tmp_path / "second", init=tmp_path / "first")
     found = model_folder.read_config(tmp_path / "second").decode
-    assert (found.beam_size, found.length_penalty, found.shortlist) == (2, 0.3, False)
+    assert (found.beam_size, found.length_penalty) == (2, 0.3)
 
 
 def test_values_chosen_from_machine_speed_are_kept_on_resume(place, tmp_path):

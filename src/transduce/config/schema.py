@@ -272,7 +272,6 @@ class DecodeConfig:
     mbr: Literal["none", "chrf"] = option(
         "none", "choose the hypothesis of the beam with the highest expected chrF (minimum Bayes risk)", paper="none"
     )
-    shortlist: bool = option(False, "limit CTranslate2 to common tokens and likely translations of the source tokens")
 
 
 @dataclass(frozen=True)

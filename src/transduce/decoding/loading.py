@@ -71,8 +71,6 @@ def load(
     if isinstance(opened, Refusal):
         raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
     data, decode, is_converted = model.config.data, model.config.decode, not export and name == "ctranslate2"
-    if decode.shortlist and not is_converted:
-        log("decode.shortlist is ignored: only the engine ctranslate2 supports it.")
     translator = Translator(
         opened,
         model.tokenizer,

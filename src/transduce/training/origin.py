@@ -37,8 +37,8 @@ def with_origin(
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
     inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
-    values = {**flatten(origin.config), "decode.shortlist": False}  # it would lack the words of the first corpus
-    settings = settings.under(MODEL, {name: value for name, value in values.items() if name.startswith(inherited)})
+    values = {name: value for name, value in flatten(origin.config).items() if name.startswith(inherited)}
+    settings = settings.under(MODEL, values)
     risk = settings.get("train.risk_steps")
     if risk and not settings.get("data.replay"):  # minimum-risk training alone
         settings = settings.under(FROM_SIZES, {"train.steps": risk})

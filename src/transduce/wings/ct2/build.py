@@ -16,17 +16,14 @@ from transduce.decoding.repetition import find_loops
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import ModelToOpen, NBestLists, Refusal, Sentences, length_penalty
-from transduce.model_folder import Bundle
-from transduce.preparation.prepared import open_prepared
 from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.text.pairs import Pair
-from transduce.wings.ct2.convert import convert, write_shortlist
+from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CHECK_FILE, WORSE, Check, CTranslate2Engine, EngineError, Loss, read_compute_type
-from transduce.wings.ct2.shortlist import Shortlist, learn
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
-from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, training_data
+from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out
 
 CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
@@ -73,12 +70,9 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
     chosen, comparison, layer = "", "", alignment_layer(model)
-    shortlist = _shortlist(model) if config.decode.shortlist else None
     for compute_type in COMPUTE_TYPES:
         try:
             convert(model.model, config.model, out, compute_type, layer)
-            if shortlist:
-                write_shortlist(shortlist, out)
             engine = CTranslate2Engine(out, compute_type, config.model, threads)
             found = own.search(engine, sentences, 1)
         except (RuntimeError, ValueError, EngineError) as error:  # this processor can't compute in this type
@@ -96,15 +90,6 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             file.unlink()
     facts = {"compute_type": chosen, "comparison": comparison}
     (out / CHECK_FILE).write_text(to_json(facts), encoding="utf-8")
-
-
-def _shortlist(model: Bundle) -> Shortlist:
-    """Learn a shortlist of target pieces from the training data; raises UserError if the data is missing."""
-    tokenizer, data = model.tokenizer, model.folder / model_folder.DATA
-    if place := training_data(data, model.config.data, tokenizer):
-        log(f"Learning from {place} which target pieces translate each source piece")
-        return learn(open_prepared(place).mixture, tokenizer.source.size, joint=tokenizer.joint)
-    raise UserError(f"decode.shortlist is learnt from the training data, but {data} is missing")
 
 
 def _sentences(translator: Translator, pairs: Sequence[Pair]) -> Sentences:

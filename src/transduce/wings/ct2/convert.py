@@ -10,8 +10,6 @@ from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.seq2seq import Seq2Seq
 from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
-from transduce.wings.ct2.engine import SHORTLIST_FILE
-from transduce.wings.ct2.shortlist import Shortlist
 from transduce.wings.formats import max_positions
 
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}  # names in CTranslate2
@@ -81,16 +79,6 @@ def convert(
     spec.validate()
     spec.optimize(quantization=None if compute_type == "float32" else compute_type)
     spec.save(str(folder))
-
-
-def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
-    """Write a shortlist to the folder of a converted model.
-
-    PAD is added, because CTranslate2 can forbid a piece only if the shortlist contains the piece.
-    """
-    rows = {"": [PAD, *shortlist.common]} | {str(piece): each for piece, each in enumerate(shortlist.pieces) if each}
-    lines = (f"{piece}\t{' '.join(map(str, row))}\n" for piece, row in rows.items())
-    (folder / SHORTLIST_FILE).write_text("".join(lines), encoding="ascii")
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:

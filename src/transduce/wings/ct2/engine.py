@@ -35,7 +35,6 @@ MAX_LOOPS = 0.02  # share of the sentences; the search is repeated for a loop
 # What an engine may certainly lose, and how much of its loss may be chance (so that a few sentences excuse little):
 MAX_CHRF_LOSS, MAX_CHRF_ERROR = 0.3, 1.0  # chrF points
 MAX_SCORE_LOSS, MAX_SCORE_ERROR = 0.05, 0.1  # length-penalised nats
-SHORTLIST_FILE = "vmap.txt"  # CTranslate2's file name for a shortlist
 WORSE = Refusal("its translations are worse than those of our own search")
 Pieces = tuple[str, ...]  # ids as text
 
@@ -104,8 +103,7 @@ class CTranslate2Engine:
         import ctranslate2
 
         use_wide_registers()
-        has_shortlist = (folder / SHORTLIST_FILE).exists()
-        self.name = f"CTranslate2, {compute_type}{', shortlist' if has_shortlist else ''}"
+        self.name = f"CTranslate2, {compute_type}"
         self.max_positions: int | None = max_positions(config)
         features: set[Feature] = {"attention", "positions"} if config.positions == "learned" else {"attention"}
         self.supports = frozenset(features)
@@ -153,7 +151,6 @@ class CTranslate2Engine:
             min_decoding_length=0,
             suppress_sequences=[[str(PAD)], [str(BOS)], [str(UNK)]],
             no_repeat_ngram_size=config.no_repeat_ngram,
-            use_vmap=config.shortlist,
             asynchronous=True,
         )
         return jobs

@@ -33,7 +33,7 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
     try:
         if model.device is None and not model.required and has_gpu():
             return Refusal("our own search uses the GPU")
-        place = cached(folder, shortlist=model.config.decode.shortlist)
+        place = cached(folder)
         compute_type, threads = read_compute_type(place), model.threads or cores()
         if compute_type:
             remove_leftovers(place.parent, place.name)
@@ -66,7 +66,7 @@ def choice(folder: Path, config: RunConfig) -> str:
     if has_gpu():
         return "torch, on the GPU"
     try:
-        found = json.loads((cached(folder, shortlist=config.decode.shortlist) / CHECK_FILE).read_bytes())
+        found = json.loads((cached(folder) / CHECK_FILE).read_bytes())
         compute_type, comparison = found["compute_type"], found["comparison"]
     except (OSError, UserError, ValueError, LookupError, TypeError):
         return "chosen at the first translation"
@@ -75,9 +75,9 @@ def choice(folder: Path, config: RunConfig) -> str:
     return f"{f'CTranslate2, {compute_type}' if compute_type else 'torch, since CTranslate2 is worse'}: {comparison}"
 
 
-def cached(folder: Path, *, shortlist: bool) -> Path:
+def cached(folder: Path) -> Path:
     """The folder of a model's engine in the cache; raises UserError if the user's home folder is unknown."""
-    parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)] + ["shortlist"] * shortlist
+    parts = [str(CACHE_FORMAT), version("ctranslate2"), digest(folder / MANIFEST)]
     return cache_folder() / "engines" / hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
 

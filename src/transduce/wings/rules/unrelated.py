@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from transduce.text.hashes import hash_texts
 from transduce.text.pair_batch import Ints
-from transduce.wings import ibm_model_1
-from transduce.wings.ibm_model_1 import Row, meet
+from transduce.wings.rules import ibm_model_1
+from transduce.wings.rules.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
 MIN_SAMPLE_PAIRS = 2_000  # fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms
@@ -43,7 +43,7 @@ class Lexicon(NamedTuple):
     @classmethod
     def learn(cls, pairs: Sequence[tuple[Row, Row]], size: int) -> "Lexicon":
         """Learn from pairs of word numbers; `size` is the number of target words."""
-        source, target, _, counts = ibm_model_1.learn(meet(pairs), ROUNDS_OF_LEXICON)
+        source, target, counts = ibm_model_1.learn(meet(pairs), ROUNDS_OF_LEXICON)
         probabilities = counts / (np.bincount(source, counts)[source] + SMOOTHING)
         words = np.bincount(np.concatenate([words for _, words in pairs]), minlength=size)
         return cls(source * size + target, probabilities, words / max(1, words.sum()))

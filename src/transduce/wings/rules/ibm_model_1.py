@@ -15,7 +15,6 @@ class Table(NamedTuple):
 
     source: Row
     target: Row
-    probability: Row  # of the target word, given the source word
     occurrences: Row  # expected occurrences of the target word as a translation of the source word
 
 
@@ -31,7 +30,7 @@ def learn(meetings: Sequence[Row], rounds: int) -> Table:
         shares /= np.bincount(words, shares)[words]
         count = np.bincount(kind, shares)
         probability = count / np.bincount(source, count)[source]
-    return Table(source, target, probability, count)
+    return Table(source, target, count)
 
 
 def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
