@@ -123,7 +123,7 @@ def check_trainable(folder: Path) -> None:
         if value != expected:
             raise UserError(
                 f"{folder} was trained with {name} = {value}, which this version can't do. Use the earlier version of "
-                "transduce, or train in a new folder."
+                "transduce, or start a new training."
             )
 
 

@@ -18,7 +18,7 @@ from transduce.training.run import train
 
 OPTIONS = changed(TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2)
 OLD = {  # lines of config.toml that earlier versions wrote
-    "train": 'consistency = "none"\nconsistency_weight = 3.0\ncutoff = 0.05\n',
+    "train": 'consistency = "none"\nconsistency_weight = 3.0\ncutoff = 0.05\noptimizer = "adam"\n',
     "decode": "shortlist = false\n",
 }
 
@@ -56,7 +56,8 @@ def aged(model: Path, out: Path, *, finished: bool = True, **values: str) -> Pat
 
 
 def test_an_old_folder_is_the_same_model(finished, tmp_path, capsys):
-    old = aged(finished, tmp_path / "old", consistency='"simcut"', shortlist="true")
+    values = {"consistency": '"simcut"', "optimizer": '"sgd"', "shortlist": "true"}
+    old = aged(finished, tmp_path / "old", **values)
     texts = ["a b c", "d e"]
     found = [transduce.load(each, engine="torch").translate(texts) for each in (finished, old)]
     assert found[0] == found[1]
@@ -91,6 +92,9 @@ def test_a_training_with_a_former_option_is_not_silently_another(name, finished,
         status, _, said = run(capsys, *command)
         assert status == 2 and expected in said, said
     assert digest(old / "config.toml") == before
+    corpora = [{"files": write_texts(tmp_path, "other", 60, 2)}]
+    with pytest.raises(UserError, match=f"was trained with {name} = other"):
+        train(changed(OPTIONS, data__corpora=corpora), tmp_path / "new", init=old, keep_optimizer=True)
 
 
 @pytest.mark.parametrize("name", FORMER)

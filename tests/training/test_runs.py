@@ -309,12 +309,11 @@ def test_long_training_suggests_a_time_limit(seconds, minutes, offered):
 
 
 def test_options_without_effect_are_named(place, tmp_path, capfd):
-    nothing = {"data.valid": (), "data.holdout": 0, "train.optimizer": "sgd", "train.weight_decay": 0.1}
+    nothing = {"data.valid": (), "data.holdout": 0}
     train(options(place, train__patience=2, train__select_by="bleu", **nothing), tmp_path / "out")
     said = capfd.readouterr().err
     assert "Warning     There is no validation set, so train.patience (2) has no effect." in said
     assert "There is no validation set, so train.select_by (bleu) has no effect." in said
-    assert "There is no weight decay with train.optimizer=sgd, so train.weight_decay (0.1) has no effect." in said
 
 
 def test_precision_is_chosen_once(place, tmp_path):
@@ -449,11 +448,6 @@ def test_without_train_ema_an_old_moving_average_is_forgotten(place, tmp_path):
         assert state and not any(key.endswith(AVERAGE) for key in state), "validations would measure it"
 
 
-def test_sgd_without_momentum_has_no_moving_average(place, tmp_path):
-    given = {"train__optimizer": "sgd", "train__beta1": 0, "train__ema": 0.9, "train__steps": 4}
-    assert train(options(place, **given), tmp_path / "out").reason == "steps"
-
-
 def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(model, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(model, out)
@@ -543,9 +537,6 @@ def test_continuing_from_a_model_of_another_shape_is_refused(model, place, tmp_p
         given = {"model__d_model": 32, "model__d_ff": 64} | change
         with pytest.raises(UserError, match=f"finished has {name} = {was}, which can't change to {value}"):
             train(options(place, **given), tmp_path / "out", init=model)
-    given = {name: value for name, value in options(place).items() if not name.startswith("model.")}
-    with pytest.raises(UserError, match=r"finished has train\.optimizer = adam, which can't change"):
-        train(given | {"train.optimizer": "adagrad"}, tmp_path / "out", init=model, keep_optimizer=True)
 
 
 def test_a_training_that_diverges_says_so(place, tmp_path, capsys):
@@ -559,12 +550,6 @@ def test_a_training_that_diverges_says_so(place, tmp_path, capsys):
     assert re.search(r"validation perplexity \d\.\d\de\+\d+, BLEU", said), said
     assert "validation perplexity inf – the best" not in said
     assert "The training diverged: train again with a lower train.learning_rate." in said
-
-
-def test_kept_optimizer_need_not_be_named(place, tmp_path):
-    train(options(place, **{"train.optimizer": "sgd", "train.steps": 2}), tmp_path / "first")
-    train(options(place, **{"train.steps": 2}), tmp_path / "second", init=tmp_path / "first", keep_optimizer=True)
-    assert model_folder.read_config(tmp_path / "second").train.optimizer == "sgd"
 
 
 def test_a_prepared_corpus_gives_the_same_model(place, tmp_path, capsys):
@@ -714,7 +699,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
     [
         ("train.learing_rate=1", r"Unknown option 'train\.learing_rate'; did you mean 'train\.learning_rate'\?"),
         ("train.steps=many", r"train\.steps must be a whole number, not 'many'"),
-        ("train.optimizer=adamw", r"train\.optimizer must be one of adam, adagrad, rmsprop, sgd, not 'adamw'"),
+        ("train.precision=half", r"train\.precision must be one of float32, bfloat16, auto, not 'half'"),
         ("data.bleu_tokenize=foo", "There is no tokenisation 'foo'"),
         ("model.num_heads=3", r"model\.d_model \(16\) must be a multiple of model\.num_heads \(3\)"),
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),

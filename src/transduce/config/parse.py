@@ -45,9 +45,13 @@ FORMER = {  # options of earlier versions, which the folders of their models hav
     "train.consistency": "it gained nothing",
     "train.consistency_weight": "it gained nothing",
     "train.cutoff": "it gained nothing",
+    "train.optimizer": "the optimizer is always Adam",
     "decode.shortlist": "it saved a tenth of the time at most",
 }
-TRAINED_WITH = {"train.consistency": "none"}  # values of former options with which a training can still resume
+TRAINED_WITH = {  # values of former options with which a training can still resume
+    "train.consistency": "none",
+    "train.optimizer": "adam",
+}
 
 
 def configure(*layers: Options) -> RunConfig:

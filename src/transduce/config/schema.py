@@ -224,13 +224,10 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16", "auto"] = option(
         "auto", "precision of matrix products; auto: bfloat16 if it is faster than float32", paper="float32"
     )
-    optimizer: Literal["adam", "adagrad", "rmsprop", "sgd"] = option("adam", "optimizer", paper="adam")
-    beta1: float = option(0.9, "decay rate of Adam's mean gradient; momentum of SGD", paper="0.9", below=1)
-    beta2: float = option(0.98, "decay rate of the mean squared gradient (Adam, RMSprop)", paper="0.98", below=1)
+    beta1: float = option(0.9, "decay rate of Adam's mean gradient", paper="0.9", below=1)
+    beta2: float = option(0.98, "decay rate of Adam's mean squared gradient", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
-    weight_decay: float = option(
-        0.0, "an update removes this share of each weight, times the learning rate (Adam)", paper="0"
-    )
+    weight_decay: float = option(0.0, "an update removes this share of each weight, times the learning rate", paper="0")
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: at most one epoch", unit="updates")
     validate_every: int = option(0, "updates between validations; 0: by the length of an epoch", unit="updates")

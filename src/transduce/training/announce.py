@@ -135,8 +135,6 @@ def _warnings(
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
     inert = {} if prepared.facts.held_out else {"train.patience": "validation set", "train.select_by": "validation set"}
-    if train.optimizer != "adam":
-        inert["train.weight_decay"] = f"weight decay with train.optimizer={train.optimizer}"
     for name, missing in inert.items():
         if settings.is_chosen(name) and settings[name]:
             yield f"There is no {missing}, so {name} ({settings[name]}) has no effect."

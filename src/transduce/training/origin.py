@@ -36,8 +36,7 @@ def with_origin(
         return settings, None
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
-    inherited = (*INHERITED, "train.optimizer") if keep_optimizer else INHERITED
-    values = {name: value for name, value in flatten(origin.config).items() if name.startswith(inherited)}
+    values = {name: value for name, value in flatten(origin.config).items() if name.startswith(INHERITED)}
     settings = settings.under(MODEL, values)
     risk = settings.get("train.risk_steps")
     if risk and not settings.get("data.replay"):  # minimum-risk training alone
@@ -46,16 +45,18 @@ def with_origin(
 
 
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
-    """Raise UserError if `settings` conflict with the vocabulary, the shape or the optimizer of the model `origin`."""
+    """Raise UserError if `settings` conflict with the vocabulary, shape or optimizer state of the model `origin`."""
     if keep_optimizer and settings.get("data.replay"):
         raise UserError("A model with a new language needs a new optimizer state.", option="keep_optimizer")
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         reason = "has no checkpoints, so its optimizer state is gone: train with a new optimizer."
         raise UserError(f"{origin.folder} {reason}", option="keep_optimizer")
+    if keep_optimizer:
+        model_folder.check_trainable(origin.folder)
     check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
-        if is_shape or name in VOCABULARY_OPTIONS or (keep_optimizer and name == "train.optimizer"):
+        if is_shape or name in VOCABULARY_OPTIONS:
             raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
 
 

@@ -41,7 +41,7 @@ LEFT_OPEN = (
     "data.placeholders",
 )
 # Options (or prefixes) that a training run can't change, exceptions, and options that don't affect what it learns.
-FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.optimizer", "train.sample_", "train.select_by")
+FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.sample_", "train.select_by")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
 HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,17 +20,15 @@ AVERAGE = "average"  # key of the moving average in the optimizer state
 
 
 def make_optimizer(weights: Iterable[nn.Parameter], train: TrainConfig) -> torch.optim.Optimizer:
-    """Make the optimizer that train.optimizer names. Each call of `update` sets the learning rate."""
-    decay: dict[str, Any] = {"weight_decay": train.weight_decay, "decoupled_weight_decay": True}
-    match train.optimizer:
-        case "adam":
-            return torch.optim.Adam(weights, betas=(train.beta1, train.beta2), eps=train.epsilon, **decay, fused=True)
-        case "adagrad":
-            return torch.optim.Adagrad(weights)
-        case "rmsprop":
-            return torch.optim.RMSprop(weights, alpha=train.beta2, eps=1e-6)
-        case "sgd":
-            return torch.optim.SGD(weights, lr=0.0, momentum=train.beta1)
+    """Make the optimizer Adam. Each call of `update` sets the learning rate."""
+    return torch.optim.Adam(
+        weights,
+        betas=(train.beta1, train.beta2),
+        eps=train.epsilon,
+        weight_decay=train.weight_decay,
+        decoupled_weight_decay=True,
+        fused=True,
+    )
 
 
 class Outcome(NamedTuple):
@@ -112,8 +110,7 @@ def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
         if AVERAGE not in optimizer.state[weight]:
             optimizer.state[weight][AVERAGE] = weight.detach().clone()
     averages = [optimizer.state[weight][AVERAGE] for weight in weights]
-    if weights:  # SGD without momentum has no state
-        torch._foreach_lerp_(averages, weights, 1 - decay)
+    torch._foreach_lerp_(averages, weights, 1 - decay)
 
 
 def forget_average(optimizer: torch.optim.Optimizer) -> None:
