@@ -353,7 +353,7 @@ def test_sentences_of_the_test_set_are_left_out_of_all_directions(place, tmp_pat
 
 def test_a_table_tests_multilingual_models_in_one_direction(place):
     table = place / "table.toml"
-    table.write_text('updates = 2\n[rows]\nbase = ""\nfast = "train.warmup=10"\n')
+    table.write_text('[rows]\nbase = ""\nfast = "train.warmup=10"\n')
     own = {"data.directions": tuple(DIRECTIONS), "data.source": "en", "data.target": "de"}
     text = _text(read(table, own | {"data.test": tuple(files(place, "test", ("fr", "de")))}))
     assert str(text.direction) == "fr-de" and {pair.direction for pair in text.pairs} == {"fr-de"}

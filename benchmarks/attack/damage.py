@@ -80,7 +80,7 @@ def prepare_cases(place: Path) -> list[Case]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     table, compared = place / "table.toml", place / "compared"
     rows = 'one = "model.dropout=0.1"\ntwo = "model.dropout=0.2"\n'
-    table.write_text(f"seeds = 1\nupdates = 3\n[rows]\n{rows}", encoding="utf-8")
+    table.write_text(f"seeds = 1\noptions.train.steps = 3\n[rows]\n{rows}", encoding="utf-8")
     comparison = ("compare", table, *corpus[:7], "--valid", source, target, "--test", source, target, *TINY, "--out")
     command(*comparison, compared, "--budget", "30")
 

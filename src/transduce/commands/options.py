@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from transduce.config import schema as config
 from transduce.config.parse import parse_assignments
+from transduce.system.console import markdown_table
 
 # A parameter `assignments: Assignments = ()` of a command receives its section.key=value arguments.
 Assignments = Annotated[
@@ -63,10 +64,8 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
         ]
         sections.setdefault(row["name"].partition(".")[0], []).append(cells)
     if markdown:
-        heading = "| name | type | default | paper | unit | meaning |\n" + "| --- " * 6 + "|"
         for section, table in sections.items():
-            lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in table]
-            print(f"\n## [{section}]\n", heading, *lines, sep="\n")
+            print(f"\n## [{section}]\n\n{markdown_table(list(rows[0]), table)}")
         return
     columns = [Column(name, overflow="fold") for name in list(rows[0])[:-1]]
     whole = Table(

@@ -1,4 +1,4 @@
-"""Prints messages and progress on standard error, and tables on standard output."""
+"""Prints messages and progress on standard error, and tables on standard output; writes tables as Markdown."""
 
 import math
 import sys
@@ -102,3 +102,9 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, without a line break at its end."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)

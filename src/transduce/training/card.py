@@ -5,9 +5,7 @@ from typing import Any
 
 from transduce.config.schema import RunConfig
 from transduce.evaluation.perplexity import shown
-from transduce.system.console import duration
-
-BAR = "\\|"  # | in a cell of a Markdown table
+from transduce.system.console import duration, markdown_table
 
 
 def card(config: RunConfig, *paragraphs: str, purpose: str = "") -> str:
@@ -42,12 +40,11 @@ def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:
         python = f"import transduce; print(transduce.load('.').translate(['…']{target})[0].text)"
         usage = [translate_command(config), f'python -c "{python}"']
     rows = [("vocabulary", vocabulary(config)), *figures(metrics)]
-    table = "".join(f"\n| {name} | {value.replace('|', BAR)} |" for name, value in rows)
     return card(
         config,
         f"Trained with transduce: {config.model.shape}; {metrics['parameters']:,} parameters.",
         code(usage),
-        "| | |\n| --- | --- |" + table,
+        markdown_table(("", ""), rows),
         "The model suits texts like those that it was trained on. Evaluate it on your own texts before you rely on it.",
     )
 

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,18 +12,31 @@ from typing import Any, NamedTuple
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, options_in, parse_assignments, read_recipe, read_toml
 from transduce.system.errors import UserError
-from transduce_lab.comparing.operations import updates_for
 from transduce_lab.comparing.outcomes import PERPLEXITY, measures_of
 from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
-from transduce_lab.comparing.statistics import LEVEL
 
 TUNING = "tuning"  # the folder of a row's grid
 STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
     *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize", "data.max_tokens"),
     *("train.threads", "train.precision", "train.clip_norm", "decode."),
 )
-BUDGETS = {"updates": "train.steps", "minutes": "train.minutes", "operations": "train.steps"}
-KEYS = {"title", "recipe", "rows", "options", "grid", "seeds", "max_seeds", "base", "judge", "notes", *BUDGETS}
+KEYS: dict[str, type] = {  # object: any type
+    "title": object,
+    "recipe": str,
+    "rows": object,
+    "options": dict,
+    "grid": dict,
+    "seeds": int,
+    "base": object,
+    "judge": object,
+    "notes": list,
+}
+REMOVED_KEYS = {  # of earlier versions -> what to write instead
+    "updates": "set steps in [options.train]",
+    "minutes": "set minutes in [options.train]",
+    "operations": "set train.steps in each row",
+    "max_seeds": "set seeds to the number of runs of each row",
+}
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
 RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
 MAX_NAME_BYTES = 150
@@ -37,6 +50,11 @@ class RowDefinition(NamedTuple):
     options: Mapping[str, Any]
     ensemble: tuple[str, ...] = ()  # names of rows; of one row: the models of all its seeds
     init: str = ""  # the row whose models are trained further, seed by seed
+
+    @property
+    def is_of_seeds(self) -> bool:
+        """Whether the row is one ensemble of all seeds of another row."""
+        return len(self.ensemble) == 1
 
     @property
     def folder(self) -> str:
@@ -53,10 +71,8 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)  # of all rows
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # tried for every row
     seeds: int = 3
-    max_seeds: int = 0  # runs of a row while its verdict is open; 0: as many as `seeds`
     base: str = ""  # the row that the others are compared with; "": the first
     judge: str = PERPLEXITY  # the measure of the verdicts
-    budget: tuple[str, float] | None = None  # of each run
     parent: str = ""  # the folder of the rows' folders
     notes: Sequence[str] = ()
 
@@ -68,27 +84,21 @@ class Definition:
     @property
     def base_row(self) -> RowDefinition:
         """The row that the others are compared with."""
-        return next(row for row in self.rows if row.name == (self.base or self.rows[0].name))
+        return self.row(self.base) if self.base else self.rows[0]
 
     @property
     def measures(self) -> tuple[str, ...]:
         """The measures of the table; other ones for trees than for translations."""
         return measures_of(self.options.get("data.test", ()))
 
-    @property
-    def looks(self) -> int:
-        """How often a difference may be tested, because rows without a verdict get more seeds, and the base, too."""
-        return 2 * max(0, self.max_seeds - self.seeds) + 1
-
-    @property
-    def level(self) -> float:
-        """The level of one test if all others of the table are made, too (Bonferroni)."""
-        return LEVEL / max(1, len(self.rows) - 1) / self.looks
+    def row(self, name: str) -> RowDefinition:
+        """The row with this name."""
+        return next(row for row in self.rows if row.name == name)
 
     def vocabulary(self, row: RowDefinition) -> dict[str, Any]:
         """The options of a row that may change its vocabulary. Rows with the same ones have the same vocabulary."""
         if row.init:
-            return self.vocabulary(next(each for each in self.rows if each.name == row.init))
+            return self.vocabulary(self.row(row.init))
         options = row.options.items()
         return {name: value for name, value in options if name.startswith("data.") and name not in SAME_VOCABULARY}
 
@@ -141,15 +151,11 @@ class Definition:
 
     def _experiment(self, row: RowDefinition, name: str, point: Mapping[str, Any]) -> Experiment:
         if row.init:
-            first = next(each for each in self.rows if each.name == row.init)
+            first = self.row(row.init)
             both = {**self.options, **first.options}
             kept = {name: value for name, value in both.items() if name.startswith(STAGE_OPTIONS)}
             return Experiment(name, {**kept, **row.options}, row.name, init=self._folder(first))
-        options = {**self.options, **row.options, **point}
-        if self.budget:
-            kind, amount = self.budget
-            options[BUDGETS[kind]] = updates_for(amount, options) if kind == "operations" else amount
-        return Experiment(name, options, row.name)
+        return Experiment(name, {**self.options, **row.options, **point}, row.name)
 
 
 def read(path: Path, own: Mapping[str, Any]) -> Definition:
@@ -157,22 +163,7 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
 
     Raises UserError if the file is invalid.
     """
-    try:
-        table = read_toml(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}.") from None
-    kinds = {"options": dict, "grid": dict, "seeds": int, "max_seeds": int, "title": str, "recipe": str, "notes": list}
-    if isinstance(table.get("notes"), str):
-        table["notes"] = [table["notes"]]
-    for key, value in table.items():
-        if key in kinds and type(value) is not kinds[key]:  # true is an int, too
-            raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
-        if key in BUDGETS and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise UserError(f"{path}: {key} must be a number.")
-    for key in table.keys() - KEYS:
-        raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
+    table = _read_keys(path)
     rows = table.get("rows")
     if not isinstance(rows, dict) or len(rows) < 2:
         raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
@@ -180,22 +171,37 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     options |= options_in(table.get("options", {}), f"{path}: [options]")
     if "data.corpora" in options:
         options["data.corpora"] = [dataclasses.asdict(corpus) for corpus in options["data.corpora"]]
-    budgets = [(name, table[name]) for name in BUDGETS if name in table]
-    if len(budgets) > 1:
-        raise UserError(f"{path}: give one of {', '.join(BUDGETS)}, the budget of each run.")
     definition = Definition(
         title=str(table.get("title", path.stem)),
         rows=[_row(path, name, value) for name, value in rows.items()],
-        options=options,
+        options={**options, **own},
         grid=_grid(path, table.get("grid", {})),
         seeds=table.get("seeds", 3),
-        max_seeds=table.get("max_seeds", 0),
         base=str(table.get("base", "")),
         judge=table.get("judge", PERPLEXITY),
-        budget=budgets[0] if budgets else None,
         notes=[*map(str, table.get("notes", ()))],
     )
-    return checked(dataclasses.replace(definition, options={**options, **own}), own, str(path))
+    return checked(definition, own, str(path))
+
+
+def _read_keys(path: Path) -> dict[str, Any]:
+    """Read the keys of a TOML file; raises UserError for unknown keys and wrong types."""
+    try:
+        table = read_toml(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}.") from None
+    if isinstance(table.get("notes"), str):
+        table["notes"] = [table["notes"]]
+    for key, value in table.items():
+        if key in REMOVED_KEYS:
+            raise UserError(f"{path}: '{key}' is no longer a key of a table; {REMOVED_KEYS[key]} instead.")
+        if key not in KEYS:
+            raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
+        if KEYS[key] not in (object, type(value)):  # isinstance would take true for an int
+            raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
+    return table
 
 
 def _row(path: Path, name: str, value: Any) -> RowDefinition:
@@ -227,64 +233,70 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
 
 def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Definition:
     """The same definition; raises UserError if it contradicts itself or the options `own` of the command line."""
-    rows, names = definition.rows, [row.name for row in definition.rows]
-    if (definition.base and definition.base not in names) or definition.base_row.ensemble:
-        raise UserError(f"{file}: the base '{definition.base}' must be a row that is trained.")
-    if definition.options.get("data.test") and definition.judge not in definition.measures:
-        raise UserError(f"{file}: judge must be one of {', '.join(definition.measures)}.")
-    if definition.seeds < 1:
-        raise UserError(f"{file}: seeds must be a whole number from 1.")
-    if definition.seeds == 1 < definition.max_seeds:
-        raise UserError(f"{file}: max_seeds needs seeds = 2 or more, because nothing can be tested with one run.")
-    if definition.max_seeds and definition.max_seeds < definition.seeds:
-        raise UserError(f"{file}: max_seeds must not be smaller than seeds ({definition.seeds}).")
-    if definition.budget and not 0 < definition.budget[1] < math.inf:
-        raise UserError(f"{file}: {definition.budget[0]} must be above 0 and finite.")
-    differing = {name for row in rows for name in row.options}
-    for name in [*differing, *definition.grid]:
+    fault = next(_faults(definition), "")
+    if fault:
+        raise UserError(f"{file}: {fault}")
+    for name in [*_differing(definition), *definition.grid]:
         if name in own:
             raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
-    _check_options(definition, differing, file)
-    for row in rows:
-        if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
-            raise UserError(
-                f"{file}: a row can't be named '{row.name[:100]}', because its folder could not. Rename it."
-            )
-        trained_above = [each.name for each in rows[: rows.index(row)] if not each.ensemble]
-        if row.init and row.init not in trained_above:
-            raise UserError(f"{file}: the row '{row.name}' continues '{row.init}', which is no trained row above it.")
-        if len({*row.ensemble}) < len(row.ensemble):
-            raise UserError(f"{file}: the ensemble '{row.name}' names a row twice. Name each row once.")
-        for member in row.ensemble:
-            if member not in [each.name for each in definition.trained]:
-                raise UserError(f"{file}: the ensemble '{row.name}' names '{member}', which is not a row with options.")
-    seen = dict[str, str]()
-    for row in rows:
-        members = [each for each in definition.trained if each.name in row.ensemble]
-        if any(definition.vocabulary(each) != definition.vocabulary(members[0]) for each in members):
-            raise UserError(f"{file}: the models of the ensemble '{row.name}' have different vocabularies.")
-        for name in row.options.keys() & definition.grid.keys() if not row.init else ():
-            raise UserError(f"{file}: the row '{row.name}' sets {name}, which the grid tries for every row.")
-        changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
-        key = repr((sorted(changes.items()), row.ensemble, row.init))
-        if (other := seen.setdefault(key, row.name)) != row.name:
-            raise UserError(f"{file}: the rows '{other}' and '{row.name}' are equal. Leave out one of them.")
-        if sum(each.folder == row.folder for each in rows) > 1:
-            raise UserError(f"{file}: two rows have names that differ only in punctuation: '{row.name}'. Rename one.")
     for row in definition.trained:
         for point in definition.points() if row in definition.tuned_rows else [{}]:
             configure(definition.tuning(row, point).options)
     return definition
 
 
-def _check_options(definition: Definition, differing: Set[str], file: str) -> None:
-    """Raise UserError for options that `seeds`, the budget or the grid set, or that a grid can't choose."""
-    if "train.seed" in {*differing, *definition.grid, *definition.options}:
-        raise UserError(f"{file}: leave out train.seed; `seeds` is the number of seeds of each row.")
-    scratch = {name for row in definition.trained if not row.init for name in row.options}
-    limit = BUDGETS[definition.budget[0]] if definition.budget else ""
-    if definition.budget and limit in {*scratch, *definition.grid, *definition.options}:
-        raise UserError(f"{file}: {definition.budget[0]} sets {limit}, the budget of each run. Leave out one of them.")
+def _differing(definition: Definition) -> set[str]:
+    """The options that rows set."""
+    return {name for row in definition.rows for name in row.options}
+
+
+def _faults(definition: Definition) -> Iterator[str]:
+    """Yield a sentence for each contradiction. Later checks rely on earlier ones."""
+    names = [row.name for row in definition.rows]
+    if (definition.base and definition.base not in names) or definition.base_row.ensemble:
+        yield f"the base '{definition.base}' must be a row that is trained."
+    if definition.options.get("data.test") and definition.judge not in definition.measures:
+        yield f"judge must be one of {', '.join(definition.measures)}."
+    if definition.seeds < 1:
+        yield "seeds must be a whole number from 1."
+    if "train.seed" in {*_differing(definition), *definition.grid, *definition.options}:
+        yield "leave out train.seed; `seeds` is the number of seeds of each row."
     for name in definition.grid:
         if name.startswith("data.") and name not in SAME_VOCABULARY:
-            raise UserError(f"{file}: the grid can't have {name}, since perplexity does not compare vocabularies.")
+            yield f"the grid can't have {name}, since perplexity does not compare vocabularies."
+    for row in definition.rows:
+        yield from _faults_of_row(definition, row)
+    yield from _faults_between_rows(definition)
+
+
+def _faults_of_row(definition: Definition, row: RowDefinition) -> Iterator[str]:
+    """Yield the contradictions in a row's name, its options and the rows that it names."""
+    if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
+        yield f"a row can't be named '{row.name[:100]}', because its folder could not. Rename it."
+    rows_above = definition.rows[: definition.rows.index(row)]
+    if row.init and row.init not in [each.name for each in rows_above if not each.ensemble]:
+        yield f"the row '{row.name}' continues '{row.init}', which is no trained row above it."
+    if len({*row.ensemble}) < len(row.ensemble):
+        yield f"the ensemble '{row.name}' names a row twice. Name each row once."
+    for member in row.ensemble:
+        if member not in [each.name for each in definition.trained]:
+            yield f"the ensemble '{row.name}' names '{member}', which is not a row with options."
+    if not row.init:
+        for name in row.options.keys() & definition.grid.keys():
+            yield f"the row '{row.name}' sets {name}, which the grid tries for every row."
+
+
+def _faults_between_rows(definition: Definition) -> Iterator[str]:
+    """Yield the contradictions between rows: equal rows, equal folders, ensembles of different vocabularies."""
+    seen = dict[str, str]()
+    folders = [row.folder for row in definition.rows]
+    for row in definition.rows:
+        vocabularies = [definition.vocabulary(definition.row(name)) for name in row.ensemble]
+        if any(each != vocabularies[0] for each in vocabularies):
+            yield f"the models of the ensemble '{row.name}' have different vocabularies."
+        changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
+        other = seen.setdefault(repr((sorted(changes.items()), row.ensemble, row.init)), row.name)
+        if other != row.name:
+            yield f"the rows '{other}' and '{row.name}' are equal. Leave out one of them."
+        if folders.count(row.folder) > 1:
+            yield f"two rows have names that differ only in punctuation: '{row.name}'. Rename one."

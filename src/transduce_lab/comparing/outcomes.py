@@ -142,8 +142,8 @@ class Judge:
         compute = metric._compute_score_from_stats
         return np.array(statistics, dtype=np.float64), lambda sums: float(compute([*map(int, sums)]).score)
 
-    def difference(self, measure: str, row: Row, base: Row, *, is_ensemble: bool) -> tuple[Difference, float]:
-        """The difference `row` - `base` (perplexity: of its logarithm), and its standard error over the sentences."""
+    def difference(self, measure: str, row: Row, base: Row, *, is_ensemble: bool) -> Difference:
+        """The difference `row` - `base`; of perplexity, that of its logarithm."""
         error = float(np.std(row.resampled[measure] - base.resampled[measure]))
-        spreads = row.spread(measure, is_ensemble=is_ensemble), base.spread(measure)
-        return difference(*spreads, error, self.sentences), error
+        spread = row.spread(measure, is_ensemble=is_ensemble)
+        return difference(spread, base.spread(measure), error, self.sentences)

@@ -1,7 +1,7 @@
 """Presents a table of training runs: rows for Markdown, data for JSON, and pictures."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from transduce_lab.comparing.operations import flops
 from transduce_lab.comparing.outcomes import F1, PERPLEXITY
 from transduce_lab.comparing.runs import FAILURE, LAST_ERROR
 from transduce_lab.comparing.schedule import Standing, Standings, failures
-from transduce_lab.comparing.statistics import LEVEL, MAX_SEEDS, Difference, spread
+from transduce_lab.comparing.statistics import LEVEL, Difference, spread
 from transduce_lab.comparing.tables import Part, Table
 
 FEW_SENTENCES = 100  # with fewer, the bootstrap underestimates the variance
@@ -24,9 +24,9 @@ NOTE = (
     "± : standard deviation over seeds. Differences are from the row '{base}', with their 95 % confidence intervals, "
     "which cover other seeds and other test sentences (of an ensemble of all seeds: only other seeds of '{base}', and "
     "other sentences). Verdict: whether {judge} is better or worse by a t test at a level of 5 % for the whole table "
-    "(after Holm{looks}); otherwise, how many more seeds would resolve a difference of this size. Perplexity: per "
-    "{unit} of the test text. Length: {lengths}. Operations: floating-point operations of the matrix products in a run."
-    " Minutes: of the run (of a second stage, without the first). Compare them only if the machine was equally busy."
+    "(after Holm). Perplexity: per {unit} of the test text. Length: {lengths}. Operations: floating-point operations "
+    "of the matrix products in a run. Minutes: of the run (of a second stage, without the first). Compare them only "
+    "if the machine was equally busy."
 )
 
 
@@ -81,9 +81,7 @@ def _tested(row: Standing, definition: Definition) -> str:
     if row.p_value < LEVEL:
         is_better = (difference.value < 0) == (definition.judge == PERPLEXITY)
         return f"{'better' if is_better else 'worse'} (p {_p_value(row.p_value)})"
-    if row.more_seeds is not None:
-        return f"not resolved; {row.more_seeds} more seed{'s' * (row.more_seeds > 1)}"
-    return "not resolved" + f"; more than {MAX_SEEDS} seeds, or a longer test text" * (not row.definition.ensemble)
+    return "not resolved"
 
 
 def _printed(row: Standing, measure: str) -> str:
@@ -162,8 +160,7 @@ def note(definition: Definition, standings: Standings) -> str:
     if F1 in definition.measures:
         lengths = "brackets of the parses divided by brackets of the gold trees. F1: of the brackets of all test trees"
     unit = "word" if standings.per_word else "token"
-    looks = f", and for {definition.looks} looks at growing numbers of seeds" if definition.looks > 1 else ""
-    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, looks=looks, lengths=lengths)
+    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, lengths=lengths)
     few = f" The test text has only {standings.sentences} sentences." if 0 < standings.sentences < FEW_SENTENCES else ""
     return text + few
 
@@ -190,33 +187,43 @@ def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
 
 def draw(rows: Sequence[Standing], name: str, folder: Path) -> list[str]:
     """Draw the differences of the rows and the learning curves; returns the names of the files."""
-    compared = [row for row in rows if row.differences]
-    measures = tuple(compared[0].differences) if compared else ()
     names = list[str]()
+    compared = [row for row in rows if row.differences]
     if compared:
         names.append(f"{name}.png")
-        with chart(folder / names[-1], (11, 1.2 + 0.3 * len(compared)), columns=len(measures), sharey=True) as panels:
-            for axes, measure in zip(panels, measures, strict=True):
-                unit = "perplexity, change in %" if measure == PERPLEXITY else f"{measure}, difference"
-                axes.axvline(0, color="0.7", linewidth=1)
-                for place, row in enumerate(compared):
-                    low, high = (_unit(measure, each) for each in row.differences[measure].interval)
-                    value = _unit(measure, row.differences[measure].value)
-                    axes.plot([low, high], [place, place], color="C0")  # nan draws nothing
-                    axes.plot(value, place, "o", color="C0", markersize=5)
-                axes.set(xlabel=unit)
-            panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
-            panels[0].set_ylim(len(compared) - 0.5, -0.5)
+        _draw_differences(compared, folder / names[-1])
     trained = [row for row in rows if row.runs and row.experiment and not row.runs[0].diverged]
-    curves = {row.definition.name: points for row in trained if len(points := _curve(row.runs[0].folder)) > 1}
+    curves = {row.definition.name: _curve(row.runs[0].folder) for row in trained}
+    curves = {label: points for label, points in curves.items() if len(points) > 1}
     if curves:
         names.append(f"{name}-curves.png")
-        with chart(folder / names[-1], (8, 4.5)) as (axes,):
-            for place, (label, points) in enumerate(curves.items()):
-                style = "-" if place < 10 else "--"  # the colours repeat
-                axes.semilogy(*zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2)
-            axes.set(xlabel="target tokens (10^6)", ylabel="perplexity on the validation text", title="first seed")
+        _draw_curves(curves, folder / names[-1])
     return names
+
+
+def _draw_differences(compared: Sequence[Standing], path: Path) -> None:
+    """Draw the differences from the base with their intervals, in one panel per measure."""
+    measures = tuple(compared[0].differences)
+    with chart(path, (11, 1.2 + 0.3 * len(compared)), columns=len(measures), sharey=True) as panels:
+        for axes, measure in zip(panels, measures, strict=True):
+            axes.axvline(0, color="0.7", linewidth=1)
+            for place, row in enumerate(compared):
+                difference = row.differences[measure]
+                ends = [_unit(measure, end) for end in difference.interval]
+                axes.plot(ends, [place, place], color="C0")  # nan draws nothing
+                axes.plot(_unit(measure, difference.value), place, "o", color="C0", markersize=5)
+            axes.set(xlabel="perplexity, change in %" if measure == PERPLEXITY else f"{measure}, difference")
+        panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
+        panels[0].set_ylim(len(compared) - 0.5, -0.5)
+
+
+def _draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
+    """Draw the points of each row's learning curve."""
+    with chart(path, (8, 4.5)) as (axes,):
+        for place, (label, points) in enumerate(curves.items()):
+            style = "-" if place < 10 else "--"  # the colours repeat
+            axes.semilogy(*zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2)
+        axes.set(xlabel="target tokens (10^6)", ylabel="perplexity on the validation text", title="first seed")
 
 
 def _unit(measure: str, value: float) -> float:

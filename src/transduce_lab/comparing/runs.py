@@ -96,42 +96,29 @@ def carry_out(
     interrupts the training.
     """
     check_single_process(command)
-    until, failures, passed_over = clock() + 60 * minutes, list[Path](), False
+    until = clock() + 60 * minutes
+    failures = list[Path]()
+    passed_over = False
     unstartable = dict[str, str]()  # name of an experiment that can't begin -> reason
     for experiment, seed in runs:
         out = experiment.folder(folder, seed)
         if experiment.name in unstartable or is_finished(experiment, out):
-            failures += [out] if seed != TUNING_SEED and (out / FAILURE).exists() else []
+            if seed != TUNING_SEED and (out / FAILURE).exists():
+                failures.append(out)
             continue
         if clock() >= until:
             return False
-        with ExitStack() as held:
-            try:
-                held.enter_context(file_lock(out / RUN_LOCK, f"Another process trains {out}."))
-            except UserError as error:
-                log(str(error))
-                passed_over = True
-                continue
-            if is_finished(experiment, out):
-                continue
-            init = folder / experiment.init / out.name if experiment.init else None
-            if init and not (init / MANIFEST).exists():
-                passed_over = True  # another process trains it
-                continue
-            options = _begin(experiment, seed, out)
-            try:
-                result = train(options, out, init=init, stop=lambda: clock() >= until)
-            except UserError as error:
-                if str(error) not in unstartable.values():
-                    log(str(error))
-                if not (out / model_folder.CONFIG).exists():
-                    unstartable[experiment.name] = str(error)
-                with suppress(UserError):  # the disk may be full
-                    write_text(out / (FAILURE if isinstance(error, DivergedError) else LAST_ERROR), f"{error}\n")
-                if seed != TUNING_SEED or not (out / FAILURE).exists():  # else other values of the grid are left
-                    failures.append(out)
-                continue
-        if result.reason == "interrupted":
+        ending = _train(experiment, seed, folder, stop=lambda: clock() >= until)
+        if ending is None:
+            passed_over = True
+        elif isinstance(ending, UserError):
+            if str(ending) not in unstartable.values():
+                log(str(ending))
+            if not (out / model_folder.CONFIG).exists():
+                unstartable[experiment.name] = str(ending)
+            if seed != TUNING_SEED or not (out / FAILURE).exists():  # else other values of the grid are left
+                failures.append(out)
+        elif ending == "interrupted":
             if clock() < until:
                 raise KeyboardInterrupt
             return False
@@ -140,6 +127,33 @@ def carry_out(
             f"Training failed in {', '.join(map(str, dict.fromkeys(failures)))}. The reasons are above."
         )
     return not passed_over
+
+
+def _train(experiment: Experiment, seed: int, folder: Path, stop: Callable[[], bool]) -> str | UserError | None:
+    """Train one run; returns why the training ended, or the error, also written to the folder, with which it failed.
+
+    Returns None if another process trains the run, or the model that it continues.
+    """
+    out = experiment.folder(folder, seed)
+    init = folder / experiment.init / out.name if experiment.init else None
+    with ExitStack() as held:
+        try:
+            held.enter_context(file_lock(out / RUN_LOCK, f"Another process trains {out}."))
+        except UserError as error:
+            log(str(error))
+            return None
+        if is_finished(experiment, out):
+            return "finished by another process"
+        if init and not (init / MANIFEST).exists():
+            return None
+        options = _begin(experiment, seed, out)
+        try:
+            return train(options, out, init=init, stop=stop).reason
+        except UserError as error:
+            name = FAILURE if isinstance(error, DivergedError) else LAST_ERROR
+            with suppress(UserError):  # the disk may be full
+                write_text(out / name, f"{error}\n")
+            return error
 
 
 def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from transduce.system.errors import UserError
 
 LEVEL = 0.05  # of the tests, for a whole table
 MAX_DEGREES = 1_000.0  # of freedom; more make no difference
-MAX_SEEDS = 50  # the most for which `seeds_needed` looks
 
 
 class Spread(NamedTuple):
@@ -100,18 +99,6 @@ def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:
     for rank, (p, i) in enumerate(order):
         largest = corrected[i] = max(largest, min(1.0, (max(tests, len(order)) - rank) * p))
     return corrected
-
-
-def seeds_needed(row: Spread, base: Spread, sentence_error: float, sentences: int, level: float) -> int | None:
-    """How many more seeds of the row would make the difference significant at `level`, if mean and deviation stay.
-
-    The base is assumed to get as many seeds. None: no number up to MAX_SEEDS would.
-    """
-    for runs in range(row.runs + 1, MAX_SEEDS + 1):
-        more, more_of_base = (each._replace(runs=max(runs, each.runs)) for each in (row, base))
-        if difference(more, more_of_base, sentence_error, sentences).p_value < level:
-            return runs - row.runs
-    return None
 
 
 def resamples(sentences: int, number: int = 1000, seed: int = 1) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from transduce.system.console import markdown_table
 from transduce.system.files import to_json, write_text
 from transduce.system.revision import revision
 
@@ -36,9 +37,9 @@ class Table(NamedTuple):
 
     def markdown(self) -> str:
         """The table as Markdown, with the date and the versions of the software."""
-        lines = [f"# {self.title}", "", *_table(self.headings, self.rows)]
+        lines = [f"# {self.title}", "", markdown_table(self.headings, self.rows)]
         for part in self.parts:
-            lines += ["", f"**{part.title}**", "", *_table(part.headings, part.rows)]
+            lines += ["", f"**{part.title}**", "", markdown_table(part.headings, part.rows)]
         for note in self.notes:
             lines += ["", note]
         for picture in self.pictures:
@@ -55,11 +56,3 @@ class Table(NamedTuple):
         write_text(paths[0], self.markdown())
         write_text(paths[1], to_json(self.data))
         return [*paths, *(folder / picture for picture in self.pictures)]
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [_line(headings), _line(["---"] * len(headings)), *map(_line, rows)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -7,9 +7,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -148,29 +148,7 @@ def table(folder: Path) -> Table:
         log(f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}")
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
-    rows, data = [], []
-    for name, claim in CLAIMS.items():
-        longest = costs[name][-NUM_FITTED:]
-        sizes = [cost.n for cost in longest]
-        time_exponent = exponent(sizes, [cost.seconds for cost in longest])
-        memory_exponent = exponent(sizes, [cost.megabytes for cost in longest])
-        operations = [sequential_operations(name, n) for n in COUNTED_LENGTHS]
-        paths = [path_length(name, n) for n in COUNTED_LENGTHS]
-        times = f"n^{time_exponent:.2f}", f"{1000 * longest[-1].seconds:,.0f} ms"
-        memory = f"n^{memory_exponent:.2f}", f"{longest[-1].megabytes:,.0f} MB"
-        rows.append([name, *claim.values(), *times, *memory, _listed(operations), _listed(paths)])
-        data.append(
-            {
-                "layer": name,
-                **claim,
-                "measured": [cost._asdict() for cost in costs[name]],
-                "time_exponent": time_exponent,
-                "memory_exponent": memory_exponent,
-                "lengths_counted": COUNTED_LENGTHS,
-                "sequential_operations": operations,
-                "path_lengths": paths,
-            }
-        )
+    layers = [_facts(name, costs[name]) for name in CLAIMS]
     values = {
         "width": TIMED_WIDTH,
         "kernel": KERNEL,
@@ -181,8 +159,40 @@ def table(folder: Path) -> Table:
         "crossings": "; ".join(f"d = {d}: n = {n:,.0f}" for d, n in crossings.items()),
     }
     headings, notes = ([text.format(**values) for text in TABLE1[key]] for key in ("headings", "notes"))
-    found = {"layers": data, "crossings": crossings}
-    return Table("table1", TABLE1["title"], headings, rows, notes, found, pictures=("table1.png",))
+    rows = [_cells(each) for each in layers]
+    data = {"layers": layers, "crossings": crossings}
+    return Table("table1", TABLE1["title"], headings, rows, notes, data, pictures=("table1.png",))
+
+
+def _facts(name: str, costs: Sequence[Cost]) -> dict[str, Any]:
+    """The paper's claims about a layer, its costs and the exponents of their growth, for the JSON file."""
+    longest = costs[-NUM_FITTED:]
+    sizes = [cost.n for cost in longest]
+    return {
+        "layer": name,
+        **CLAIMS[name],
+        "measured": [cost._asdict() for cost in costs],
+        "time_exponent": exponent(sizes, [cost.seconds for cost in longest]),
+        "memory_exponent": exponent(sizes, [cost.megabytes for cost in longest]),
+        "lengths_counted": COUNTED_LENGTHS,
+        "sequential_operations": [sequential_operations(name, n) for n in COUNTED_LENGTHS],
+        "path_lengths": [path_length(name, n) for n in COUNTED_LENGTHS],
+    }
+
+
+def _cells(facts: Mapping[str, Any]) -> list[str]:
+    """A layer's row of the table."""
+    longest = Cost(**facts["measured"][-1])
+    return [
+        facts["layer"],
+        *CLAIMS[facts["layer"]].values(),
+        f"n^{facts['time_exponent']:.2f}",
+        f"{1000 * longest.seconds:,.0f} ms",
+        f"n^{facts['memory_exponent']:.2f}",
+        f"{longest.megabytes:,.0f} MB",
+        _listed(facts["sequential_operations"]),
+        _listed(facts["path_lengths"]),
+    ]
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from transduce.config.schema import ModelConfig
 from transduce_lab.comparing import report
 from transduce_lab.comparing.definition import Definition, RowDefinition, checked
+from transduce_lab.comparing.operations import updates_for
 from transduce_lab.comparing.schedule import Standings
 from transduce_lab.comparing.tables import Table
 from transduce_lab.operations import per_target_token
@@ -59,19 +60,15 @@ def of_the_model(training: Training, length: int = 25) -> float:
 
 def comparison(own: Mapping[str, Any]) -> Definition:
     """The training runs of each model family, with equal FLOPs; raises UserError if `own` sets what rows differ in."""
-    rows = [RowDefinition(name, options) for name, options in COMPARED_FAMILIES.items()]
+    shared = SHARED_OPTIONS | dict(own)
+    rows = list[RowDefinition]()
+    for name, options in COMPARED_FAMILIES.items():
+        steps = updates_for(TABLE2["training_flops"], {**shared, **options})
+        rows.append(RowDefinition(name, {**options, "train.steps": steps}))
     stage = flat(TABLE2["reinforcement"])
     rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
     rows += [RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()]
-    table = Definition(
-        TABLE2["title"],
-        rows,
-        SHARED_OPTIONS | dict(own),
-        TABLE2["grid"],
-        budget=("operations", TABLE2["training_flops"]),
-        parent="table2",
-    )
-    return checked(table, own, "table2")
+    return checked(Definition(TABLE2["title"], rows, shared, TABLE2["grid"], parent="table2"), own, "table2")
 
 
 def table(compared: Definition, standings: Standings, folder: Path) -> Table:

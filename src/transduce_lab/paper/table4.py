@@ -34,6 +34,24 @@ def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
     In the user's options `own`, the n-th files of data.corpora, data.valid and data.test form one corpus. Raises
     UserError if the numbers of files differ, if a file holds no trees, or if two corpora have the same name.
     """
+    corpora, valid, tests = _files(own)
+    sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
+    for file, count in sizes.items():
+        if not count:
+            raise UserError(f"{file} holds no trees.")
+    make_folder(folder)
+    others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
+    book = _phrasebook(folder)
+    options = read_recipe(*read_text("phrasebook-parsing")) | others
+    tables = [_comparison({"phrasebook": book["train"]}, book["valid"], book["test"], options)]
+    options = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"]) | others
+    for corpus, validation, test in zip(corpora, valid, tests, strict=True):
+        tables.append(_comparison(_parts(corpus, sizes[corpus], folder), validation, test, options))
+    return tables
+
+
+def _files(own: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
+    """The training, validation and test files in the user's options; raises UserError if they do not match."""
     corpora = [file for corpus in own.get("data.corpora", ()) for file in corpus["files"]]
     valid = own.get("data.valid", ())
     tests = own.get("data.test") or valid
@@ -42,30 +60,29 @@ def comparisons(own: Mapping[str, Any], folder: Path) -> list[Definition]:
             "Give one validation file for each training file, in the same order, and no test files or equally many.",
             option="data.corpora data.valid data.test",
         )
-    sizes = {file: sum(1 for _ in read_trees(file)) for file in (*corpora, *valid, *tests)}
-    for file, count in sizes.items():
-        if not count:
-            raise UserError(f"{file} holds no trees.")
-    names = [RowDefinition(Path(file).name.split(".")[0], {}).folder for file in corpora]
-    for name, count in Counter(names).items():
+    for name, count in Counter(map(_name, corpora)).items():
         if count > 1:
             raise UserError(f"{count} training files are named '{name}', like their runs. Rename one of these files.")
-    make_folder(folder)
-    others = {name: value for name, value in own.items() if name not in FILE_OPTIONS}
-    book = _phrasebook(folder)
-    options = read_recipe(*read_text("phrasebook-parsing")) | others
-    tables = [_comparison({"phrasebook": book["train"]}, book["valid"], book["test"], options)]
-    options = read_recipe(*read_text("craft-parsing")) | flat(TABLE4["options"]) | others
-    for name, corpus, validation, test in zip(names, corpora, valid, tests, strict=True):
-        files = dict[str, str]()
-        for count, share in {len(range(0, sizes[corpus], share)): share for share in SHARES}.items():
-            row = f"{name}-{count}"
-            # Every share-th tree: the first trees of a corpus come from only a few documents.
-            trees = islice(read_trees(corpus), 0, None, share)
-            files[row] = str(folder / f"{row}.mrg")
-            write_text(Path(files[row]), "".join(f"{tree}\n" for tree, _ in trees))
-        tables.append(_comparison(files, validation, test, options))
-    return tables
+    return corpora, valid, tests
+
+
+def _name(corpus: str) -> str:
+    """The first part of the names of a corpus's rows."""
+    return RowDefinition(Path(corpus).name.split(".")[0], {}).folder
+
+
+def _parts(corpus: str, size: int, folder: Path) -> dict[str, str]:
+    """Write every n-th of a corpus's `size` trees to a file, for the n of SHARES; returns the files by row.
+
+    The first trees of a corpus would come from only a few documents.
+    """
+    files = dict[str, str]()
+    for count, share in {len(range(0, size, share)): share for share in SHARES}.items():
+        row = f"{_name(corpus)}-{count}"
+        files[row] = str(folder / f"{row}.mrg")
+        trees = islice(read_trees(corpus), 0, None, share)
+        write_text(Path(files[row]), "".join(f"{tree}\n" for tree, _ in trees))
+    return files
 
 
 def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mapping[str, Any]) -> Definition:
@@ -76,21 +93,15 @@ def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mappin
 
 def table(compared: Sequence[Standings], folder: Path) -> Table:
     """Make table 4 from the paper's rows and the finished runs in `folder`."""
-    cells = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
-    made, notes = list[Table](), list(TABLE4["notes"])
-    for standings in compared:
-        rows = standings.rows()
-        name = f"parsing-{rows[0].definition.name}"
-        made.append(ours := report.table(standings.definition, standings, rows, name, folder))
-        base = f"the row '{standings.definition.base_row.name}'"
-        notes += [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
-        for row, found in zip(rows, ours.rows, strict=True):
-            cells.append(["here", found[0], "", *found[1:], *_evalb(row, standings)])
+    made = [_of_a_corpus(standings, folder) for standings in compared]
     headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
+    rows: list[Sequence[str]] = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
+    rows += [row for each in made for row in each.rows]
+    notes = [*TABLE4["notes"], *(note for each in made for note in each.notes)]
     return made[0]._replace(
         name="parsing",
         headings=headings,
-        rows=[row + [""] * (len(headings) - len(row)) for row in cells],
+        rows=[[*row, *[""] * (len(headings) - len(row))] for row in rows],
         notes=list(dict.fromkeys(notes)),
         data={"published": TABLE4["printed"], "rows": [row for each in made for row in each.data]},
         runs=[run for each in made for run in each.runs],
@@ -98,6 +109,18 @@ def table(compared: Sequence[Standings], folder: Path) -> Table:
         command="transduce reproduce parsing",
         parts=[Part("Costs", made[0].parts[0].headings, [row for each in made for row in each.parts[0].rows])],
     )
+
+
+def _of_a_corpus(standings: Standings, folder: Path) -> Table:
+    """The table of the parsers of one corpus, with EVALB's scores."""
+    rows = standings.rows()
+    ours = report.table(standings.definition, standings, rows, f"parsing-{rows[0].definition.name}", folder)
+    cells = [
+        ["here", found[0], "", *found[1:], *_evalb(row, standings)] for row, found in zip(rows, ours.rows, strict=True)
+    ]
+    base = f"the row '{standings.definition.base_row.name}'"
+    notes = [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
+    return ours._replace(rows=cells, notes=notes)
 
 
 def _evalb(row: Standing, standings: Standings) -> list[str]:

@@ -45,26 +45,43 @@ class WellFormed:
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
         """Set log_probs (b, w, v) to -inf for each next token after which `tokens` (b, w, n) can't become a tree."""
         kinds = self.kinds[tokens]
-        places = torch.arange(kinds.size(-1), device=kinds.device)
-        known = torch.where(kinds >= CLOSES_TO, places, 0).amax(-1, keepdim=True)  # last place with a known depth
-        change = ((kinds == OPENS).int() - (kinds == CLOSES).int()).masked_fill(places <= known, 0)
-        depth = (kinds.gather(-1, known)[..., 0] - CLOSES_TO).clamp(min=0) + change.sum(-1)  # (b, w)
+        depth = _num_open(kinds)
+        last = kinds[..., -1]
         tagged = (kinds == TAGS).sum(-1)
-        left, last = self.words[:, None] - tagged, kinds[..., -1]
+        left = self.words[:, None] - tagged
         room = self.limits[:, None] - (tokens.size(-1) - 1)  # - 1: BOS does not count
-        complete, closes = (depth == 0) & (tagged > 0), (depth > 0) & (last != OPENS)
-        remaining = torch.arange(max(0, int(self.kinds.max()) + 1 - CLOSES_TO), device=depth.device)
-        allowed = torch.zeros(*depth.shape, CLOSES_TO + len(remaining), dtype=torch.bool, device=depth.device)
+        complete = (depth == 0) & (tagged > 0)
+        closes, closes_to = self._may_close(depth, left, last)
+        allowed = torch.zeros(*depth.shape, CLOSES_TO + closes_to.size(-1), dtype=torch.bool, device=depth.device)
         allowed[..., OPENS] = ~complete & (left > 0) & (room >= 2 * left + depth + 2)  # + 2: its own brackets
-        allowed[..., CLOSES] = closes & ((depth > 1) | (left == 0))
-        can_remain = (remaining < depth[..., None]) & ((remaining > 0) | (left[..., None] == 0))
-        allowed[..., CLOSES_TO:] = closes[..., None] & can_remain
+        allowed[..., CLOSES] = closes
+        allowed[..., CLOSES_TO:] = closes_to
         allowed.scatter_(-1, MARK + tagged[..., None] % self.marks, ((depth > 0) & (left > 0))[..., None])
         allowed[(last >= MARK) & (last < CLOSES_TO)] = torch.arange(allowed.size(-1), device=depth.device) == TAGS
         permitted = allowed[..., self.kinds]  # (b, w, v)
         permitted[..., EOS] = complete
         log_probs.masked_fill_(~permitted, -torch.inf)
 
+    def _may_close(self, depth: Tensor, left: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+        """Whether one bracket may be closed (b, w), and all but i of them, for each i (b, w, i).
+
+        `depth` brackets are open, and `left` words are missing, each of shape (b, w). The outermost bracket stays open
+        until no word is missing.
+        """
+        remaining = torch.arange(max(0, int(self.kinds.max()) + 1 - CLOSES_TO), device=depth.device)
+        may_close = (depth > 0) & (last != OPENS)
+        can_remain = (remaining < depth[..., None]) & ((remaining > 0) | (left[..., None] == 0))
+        return may_close & ((depth > 1) | (left == 0)), may_close[..., None] & can_remain
+
     def select(self, sentences: Tensor) -> None:
         """Keep only the sentences with these indices."""
         self.words, self.limits = self.words[sentences], self.limits[sentences]
+
+
+def _num_open(kinds: Tensor) -> Tensor:
+    """The number of open brackets (b, w) after tokens of these kinds (b, w, n)."""
+    places = torch.arange(kinds.size(-1), device=kinds.device)
+    known = torch.where(kinds >= CLOSES_TO, places, 0).amax(-1, keepdim=True)  # last place with a known depth
+    change = (kinds == OPENS).int() - (kinds == CLOSES).int()
+    since = change.masked_fill(places <= known, 0).sum(-1)
+    return (kinds.gather(-1, known)[..., 0] - CLOSES_TO).clamp(min=0) + since

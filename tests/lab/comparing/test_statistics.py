@@ -14,7 +14,6 @@ from transduce_lab.comparing.statistics import (
     p_value,
     quantile,
     resamples,
-    seeds_needed,
     spread,
 )
 
@@ -83,16 +82,6 @@ def test_holm_is_at_most_bonferroni_and_keeps_the_order():
     assert corrected == [pytest.approx(0.08), 0.004, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.06), 0.5]
     assert holm([0.6, 0.9]) == [1.0, 1.0], "a probability"
     assert holm([0.01, math.nan, math.nan], 3)[0] == pytest.approx(0.03), "two tests are still to come"
-
-
-def test_more_seeds_resolve_what_the_seeds_left_open():
-    rows = spread([1.0, 1.6, 1.3]), spread([0.6, 1.2, 0.9])
-    assert difference(*rows, 0.01, 1000).p_value > 0.05
-    more = seeds_needed(*rows, 0.01, 1000, 0.05)
-    assert more and more > 1
-    enough, one_less = ([each._replace(runs=3 + runs) for each in rows] for runs in (more, more - 1))
-    assert difference(*enough, 0.01, 1000).p_value < 0.05 <= difference(*one_less, 0.01, 1000).p_value
-    assert seeds_needed(*rows, 0.5, 1000, 0.05) is None, "the sentences are too few"
 
 
 def test_resamples_draw_as_many_sentences_as_there_are():

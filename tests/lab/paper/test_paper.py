@@ -414,6 +414,14 @@ def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
     assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
 
 
+@pytest.mark.parametrize(
+    ("own", "message"), [({"train.risk_steps": 9}, "minimum-risk"), ({"data.max_tokens": 10**7}, "One update has")]
+)
+def test_uncountable_trainings_of_table_2_are_refused(own, message):
+    with pytest.raises(UserError, match=message):
+        table2.comparison(own)
+
+
 def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
     one = Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
     assert carry_out([(one, 1)], tmp_path, minutes=math.inf)

@@ -1,0 +1,21 @@
+"""What is printed and written for people: tables."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce.system.console import markdown_table
+
+CELLS = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), min_size=1)
+ROWS = st.integers(1, 4).flatmap(lambda count: st.lists(st.lists(CELLS, min_size=count, max_size=count), min_size=1))
+
+
+@given(ROWS)
+def test_each_cell_of_a_markdown_table_can_be_read_back(rows):
+    headings, rule, *lines = (
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in markdown_table(rows[0], rows[1:]).split("\n")
+    )
+    assert [headings, *lines] == rows
+    assert rule == ["---"] * len(headings)
