@@ -165,8 +165,6 @@ def _message(error: UserError | CycloptsError, arguments: Sequence[str]) -> str:
     """What is printed for an error: what is wrong and, on a line of its own, what the user can do."""
     if isinstance(error, UserError):
         cause, hint = error.cause, error.hint
-        if error.option:
-            cause = f"{cause.removesuffix('.')} ({_flags(error.option.split())})."
     else:
         cause, hint = _usage(error, arguments)
     lines = [f"transduce: {cause}"]

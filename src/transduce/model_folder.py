@@ -21,7 +21,7 @@ from transduce.config.parse import TRAINED_WITH, configure, options_in, read_tom
 from transduce.config.schema import RunConfig
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, digest, read_manifest, to_json, verify, write_text
 from transduce.tokens.tokenizer import FILES, Tokenizer
 
@@ -73,7 +73,9 @@ def describe(folder: Path | str) -> Description:
     if finished:
         verify(folder, hashes=True, but=(*NOT_NEEDED, WEIGHTS))
         if WEIGHTS not in read_manifest(folder):
-            raise UserError(f"{folder} is an export without {WEIGHTS}. Give the model folder that was exported.")
+            raise UserError(
+                f"{folder} is an export without {WEIGHTS}.", Hint("Give the model folder that was exported.")
+            )
         verify(folder, only=WEIGHTS)
         weights, metrics = folder / WEIGHTS, read_metrics(folder)
     else:
@@ -87,7 +89,9 @@ def _check_vocabulary(folder: Path) -> None:
     files = read_manifest(folder / DATA) if (folder / DATA / MANIFEST).is_file() else {}
     for name in files.keys() & FILES:
         if not (folder / name).is_file() or digest(folder / name) != files[name].sha256:
-            raise UserError(f"{folder / name} is missing or damaged. Copy {folder / DATA / name} to this place.")
+            raise UserError(
+                f"{folder / name} is missing or damaged.", Hint(f"Copy {folder / DATA / name} to this place.")
+            )
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -100,7 +104,9 @@ def read_config(folder: Path) -> RunConfig:
     text, _, seal = path.read_bytes().decode("utf-8", "replace").rpartition(SEAL)
     config = configure(options_in(read_toml(text or seal, str(path)), str(path), is_model=True))
     if not is_finished and seal != _seal(text):
-        raise UserError(f"{path} is damaged, or was edited. Set options on the command line, or train in a new folder.")
+        raise UserError(
+            f"{path} is damaged, or was edited.", Hint("Set options on the command line, or train in a new folder.")
+        )
     try:
         if is_finished:
             verify(folder, hashes=True, only=SOURCES)
@@ -122,8 +128,8 @@ def check_trainable(folder: Path) -> None:
         value = tables[section].get(key, expected)
         if value != expected:
             raise UserError(
-                f"{folder} was trained with {name} = {value}, which this version can't do. Use the earlier version of "
-                "transduce, or start a new training."
+                f"{folder} was trained with {name} = {value}, which this version can't do.",
+                Hint("Use the earlier version of transduce, or start a new training."),
             )
 
 

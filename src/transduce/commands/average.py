@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import write_folder
 
 
@@ -29,9 +29,9 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
     checkpoints = [path for path in paths if model_folder.step_of(path)]
     if not checkpoints:
-        raise UserError(f"{model} holds no checkpoints to average. Name the folder of a training run.")
+        raise UserError(f"{model} holds no checkpoints to average.", Hint("Name the folder of a training run."))
     if len(checkpoints) < last:
-        raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}. Lower --last.")
+        raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}.", Hint("Lower --last."))
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)

@@ -11,7 +11,7 @@ from transduce.commands.test_sets import read_routes, read_test_set, read_transl
 from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
 from transduce.system.console import print_table
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.text.languages import language_of, target_of
 from transduce.text.multilingual import is_multilingual
@@ -127,7 +127,9 @@ class Evaluation:
         excluded = [name for name in names if getattr(self, name)]
         flags = {"assignments": "section.key=value", "paper_bleu": "--paper-bleu"}
         if excluded:
-            raise UserError(f"{reason}: leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.")
+            raise UserError(
+                f"{reason}.", Hint(f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.")
+            )
 
 
 def _mode(call: Evaluation) -> None:
@@ -142,9 +144,11 @@ def _mode(call: Evaluation) -> None:
         if len(call.arguments) != 1:
             raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(call.arguments)}.")
     elif len(call.arguments) not in (2, 3) and not is_multilingual(call.files):
-        raise UserError("Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE. See --help.")
+        raise UserError(
+            "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE.", Hint("See --help.")
+        )
     if (call.slices or call.training) and not call.against:
-        raise UserError("--slices and --training are for the comparison of two translations: add --against.")
+        raise UserError("--slices and --training are for the comparison of two translations.", Hint("Add --against."))
     if call.against:
         call.exclude("--against compares two translations", "output", "paper_bleu", "routes")
         option("evaluate --against")(call)
@@ -183,7 +187,7 @@ def _evaluate_model(call: Evaluation) -> None:
     config = decode_config(models[0].config, options)
     if len(directions := by_direction(pairs)) > 1:
         if call.output or call.paper_bleu:
-            raise UserError("--output and --paper-bleu are for one direction. Choose it with --from and --to.")
+            raise UserError("--output and --paper-bleu are for one direction.", Hint("Choose it with --from and --to."))
         results, codes = {}, {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
             found, target = measure(models, its, config, tokenize=tokenize), target_of(name)

@@ -10,7 +10,7 @@ from transduce.config.commands import option
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
 from transduce.system.console import count, log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def prepare(
     if workers is not None and not on:
         raise UserError("--workers can only be used with --on.")
     if shard and on:
-        raise UserError("--on runs all shards: leave out --shard.")
+        raise UserError("--on runs all shards.", Hint("Leave out --shard."))
     size, threads = settings.get("data.vocab_size", 0), settings.get("train.threads") or cores()
     data = configure(settings, learned).data
     if shard or on:
@@ -108,6 +108,6 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     learned = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name, value in learned.items():
         if chosen.get(name, value) != value:
-            raise UserError(f"The vocabulary of {folder} is already learned: leave {name} out.")
+            raise UserError(f"The vocabulary of {folder} is already learned.", Hint(f"Leave {name} out."))
     check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

@@ -13,7 +13,7 @@ from transduce.config.parse import parse_assignments, read_recipe
 from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.config.settings import CALLER, COMMAND_LINE, FILE_NAMES, RECIPE, Settings
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, languages_of, nearest_code
 from transduce.text.multilingual import bilingual_corpora, directions_in, is_multilingual
 
@@ -40,7 +40,7 @@ def gather(
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
-            raise UserError(f"{file} is a recipe, not a corpus file. Name the recipe before all options.")
+            raise UserError(f"{file} is a recipe, not a corpus file.", Hint("Name the recipe before all options."))
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     sources, targets = (tuple(code for code in codes.split(",") if code) for codes in languages)
     if is_multilingual(train) or max(len(sources), len(targets)) > 1:
@@ -58,7 +58,9 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     For one direction, they are those of an ordinary model, if the files can be read in this direction.
     """
     if not named["data.train"]:
-        raise UserError("Several languages need corpus files. For a recipe, set data.directions.", option="train")
+        raise UserError(
+            "Several languages need corpus files.", Hint.about("For a recipe, set data.directions.", "train")
+        )
     corpora = bilingual_corpora(named["data.train"])
     directions = directions_in(corpora, sources, targets)
     first = directions[0]
@@ -69,7 +71,7 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
         for name, its in sets.items():
             if named[name] and not its:
                 text = f"no text from {first.source} to {first.target}"
-                raise UserError(f"{' '.join(named[name])}: there is {text}.", option=name)
+                raise UserError(f"{' '.join(named[name])}: there is {text}.", Hint.about("Name other files.", name))
         tables = [{"files": list(files)} for files in readable]
         return options | {name: its[0] for name, its in sets.items() if its} | {"data.corpora": tables}
     tables = [
@@ -129,7 +131,7 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
         return settings
     if not direction:
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
-        raise UserError(f"{cause} Name them.", option="data.source data.target")
+        raise UserError(f"{cause}", Hint.about("Name them.", "data.source", "data.target"))
     tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
     options |= {"data.corpora": tables, "data.directions": (str(direction),)}
@@ -165,9 +167,10 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
     places = prepared_corpora(init / model_folder.DATA, trained)
     if not places:
         raise UserError(
-            f"The prepared corpus of {init} is missing. It is repeated when a language is added "
-            f"({', '.join(sorted(new))}), so that the model keeps its directions. Choose a model that has its corpus.",
-            option="init",
+            f"The prepared corpus of {init} is missing. It is repeated when a "
+            f"language is added ({', '.join(sorted(new))}), so that the model keeps "
+            "its directions.",
+            Hint.about("Choose a model that has its corpus.", "init"),
         )
     log(f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}.")
     directions = tuple(dict.fromkeys([*map(str, known), *named]))
@@ -201,7 +204,7 @@ def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":
 
     pairs = list(read_directed(valid, data)) if valid else []
     if valid and not pairs:
-        raise UserError(f"No sentences in --valid {' '.join(valid)}. Name other files, or leave out --valid.")
+        raise UserError(f"No sentences in --valid {' '.join(valid)}.", Hint("Name other files, or leave out --valid."))
     return pairs
 
 
@@ -210,11 +213,11 @@ def read_text(recipe: str) -> tuple[str, str]:
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
-            raise UserError(f"{recipe} is not a recipe (NAME.toml). Name corpus files after --train.")
+            raise UserError(f"{recipe} is not a recipe (NAME.toml).", Hint("Name corpus files after --train."))
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
-            raise UserError(f"{recipe} is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
+            raise UserError(f"{recipe} is not UTF-8 at byte {error.start}.", Hint("Save it as UTF-8.")) from None
         except OSError as error:
             raise UserError(f"{recipe} can't be read: {error.strerror}.") from None
     packaged = {entry.name.removesuffix(".toml"): entry for entry in (files("transduce") / "recipes").iterdir()}

@@ -31,7 +31,7 @@ from transduce.config.schema import (
     value_of,
     with_options,
 )
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.registry import plugins
 
 MAX_FLOAT = sys.float_info.max
@@ -91,7 +91,9 @@ def read_recipe(text: str, file: str) -> dict[str, Any]:
 def read_toml(text: str, file: str) -> dict[str, Any]:
     """The values in the text of the TOML file `file`; raises UserError if the text is invalid."""
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
-        raise UserError(f"{file}: a line has more than {MAX_DOTS} dots outside strings. Give each option its own line.")
+        raise UserError(
+            f"{file}: a line has more than {MAX_DOTS} dots outside strings.", Hint("Give each option its own line.")
+        )
     try:
         tables = tomllib.loads(text)
         str(tables)  # ValueError: a number is too long to be printed
@@ -108,7 +110,8 @@ def options_in(tables: dict[str, Any], file: str, *, is_model: bool = False) -> 
     version = tables.pop("format", CONFIG_FORMAT)
     if version != CONFIG_FORMAT:
         raise UserError(
-            f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}; install a newer transduce."
+            f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}.",
+            Hint("Install a newer transduce."),
         )
     values = {}
     for section, table in tables.items():
@@ -145,7 +148,7 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     if name in kinds:
         return kinds[name]
     if name in FORMER:
-        raise UserError(f"{name} was removed in this version: {FORMER[name]}; leave it out.")
+        raise UserError(f"{name} was removed in this version: {FORMER[name]}.", Hint("Leave it out."))
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists all options."
@@ -198,7 +201,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 def _checked_text(name: str, text: str) -> str:
     """Return the text; raises UserError if the text is a file name that is not UTF-8."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserError(f"{name}: the file name {text!a} is not UTF-8; rename the file.")
+        raise UserError(f"{name}: the file name {text!a} is not UTF-8.", Hint("Rename the file."))
     return text
 
 
@@ -223,9 +226,11 @@ def check(config: RunConfig) -> None:
     if config.data.symbols and config.data.joint:
         raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
     if config.data.symbols and config.train.sample_target:
-        raise UserError("The target tokens are whole words, which can't be sampled: leave train.sample_target out.")
+        raise UserError(
+            "The target tokens are whole words, which can't be sampled.", Hint("Leave train.sample_target out.")
+        )
     if config.data.tokenizer == "char" and (config.train.sample_source or config.train.sample_target):
-        raise UserError("Characters can't be sampled: leave train.sample_source and train.sample_target out.")
+        raise UserError("Characters can't be sampled.", Hint("Leave train.sample_source and train.sample_target out."))
     _check_languages(config.data)
     _check_family(config)
 
@@ -259,7 +264,7 @@ def _check_family(config: RunConfig) -> None:
     for name, kinds in users.items():
         if config.model.kind not in kinds and value_of(config, name) != default_of(name):
             wanted = f"models of the kind {' or '.join(kinds)}, not {config.model.kind}"
-            raise UserError(f"{name} is for {wanted}; leave the option out.")
+            raise UserError(f"{name} is for {wanted}.", Hint("Leave the option out."))
 
 
 def _users(name: str) -> Sequence[str]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from transduce.config.schema import DataConfig
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, nearest_code, target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -50,8 +50,10 @@ def matching(directions: Sequence[Direction], source: str, target: str) -> list[
     if not found:
         wanted = " ".join([f"from {source}"] * bool(source) + [f"to {target}"] * bool(target))
         raise UserError(
-            f"The model does not translate {wanted}. Choose one of its directions: {', '.join(map(str, directions))}.",
-            option="data.source data.target",
+            f"The model does not translate {wanted}.",
+            Hint.about(
+                f"Choose one of its directions: {', '.join(map(str, directions))}.", "data.source", "data.target"
+            ),
         )
     return found
 
@@ -62,8 +64,8 @@ def choose_direction(directions: Sequence[Direction], source: str, target: str) 
     if len({each.target for each in found}) > 1:
         where = f" from {source}" if source else ""
         raise UserError(
-            f"The model has several directions{where}: {', '.join(map(str, found))}. Choose the target language.",
-            option="data.target",
+            f"The model has several directions{where}: {', '.join(map(str, found))}.",
+            Hint.about("Choose the target language.", "data.target"),
         )
     return found[0]
 

@@ -17,7 +17,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
-from transduce.system.errors import UnusableModelError, UserError
+from transduce.system.errors import Hint, UnusableModelError, UserError
 from transduce.system.files import MANIFEST, digest, verify
 from transduce.system.machine import cores, keep_memory
 from transduce.text.tree_symbols import are_of_trees
@@ -50,16 +50,18 @@ def load(
     """
     paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
-        raise UserError("There is no model to load. Give the folder of a model, or several folders for an ensemble.")
+        raise UserError(
+            "There is no model to load.", Hint("Give the folder of a model, or several folders for an ensemble.")
+        )
     if threads < 0:
         raise UserError(f"threads must be at least 0, not {threads}.")
     if engine not in ("auto", *engines()):
-        raise UserError(f"There is no engine '{engine}'. Choose one of auto, {', '.join(engines())}.")
+        raise UserError(f"There is no engine '{engine}'.", Hint(f"Choose one of auto, {', '.join(engines())}."))
     export = next(filter(None, map(export_engine, paths)), None)
     if export and (len(paths) > 1 or engine != "auto"):
         raise UserError(
-            "An export has its own engine and can't be part of an ensemble. Give one export and no engine, or give "
-            "model folders."
+            "An export has its own engine and can't be part of an ensemble.",
+            Hint("Give one export and no engine, or give model folders."),
         )
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
     model = describe_models(paths, options)
@@ -98,7 +100,7 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
     """Open the engine torch for a model of another engine. Raises UnusableModelError if the files have changed."""
     [folder] = model.folders
     if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
-        raise UnusableModelError(f"{folder} has changed since it was loaded. Load it again.")
+        raise UnusableModelError(f"{folder} has changed since it was loaded.", Hint("Load it again."))
     try:
         engine = open_engine(ENGINES["torch"], model._replace(device="cpu"))
     except UserError as error:
@@ -191,12 +193,14 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -
 def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
     """Raise UserError if the model is a parser, trained to produce trees."""
     if are_of_trees(tokenizer.target_symbols().values()):
-        raise UserError(f"{folder} is a parser. Use `transduce parse`, or `transduce evaluate` with a .mrg file.")
+        raise UserError(
+            f"{folder} is a parser.", Hint("Use `transduce parse`, or `transduce evaluate` with a .mrg file.")
+        )
 
 
 def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig:
     """The search options of a model, overridden by `options`. Raises UserError if `options` has other options."""
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
-            raise UserError(f"{name} can't be set for a trained model. Set only options of decode.")
+            raise UserError(f"{name} can't be set for a trained model.", Hint("Set only options of decode."))
     return configure(flatten(config), options).decode

@@ -20,7 +20,7 @@ from transduce.decoding.types import (
     Translation,
     length_penalty,
 )
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
 
 
@@ -47,7 +47,9 @@ def rank(
         for hypothesis in best:
             distinct.setdefault(next(texts), hypothesis)
         if not distinct:
-            raise UserError("The weights are damaged: the model's probabilities are not numbers. Use another copy.")
+            raise UserError(
+                "The weights are damaged: the model's probabilities are not numbers.", Hint("Use another copy.")
+            )
         distinct = dict(islice(distinct.items(), n_best))
         translations = []
         for text, (score, tokens) in distinct.items():

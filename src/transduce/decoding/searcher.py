@@ -19,7 +19,7 @@ from transduce.decoding.types import (
     Request,
     Sentences,
 )
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.batching import batches
 from transduce.tokens.tokenizer import Tokenizer
 
@@ -139,6 +139,7 @@ class Searcher:
         for row, number in zip(rows, numbers, strict=True):
             if self.max_tokens is not None and len(row) > self.max_tokens:
                 raise UserError(
-                    f"{side} text {number} has {len(row)} tokens, but {self.engine.name} supports at most "
-                    f"{self.max_tokens}. Split the text{other}."
+                    f"{side} text {number} has {len(row)} tokens, but {self.engine.name} "
+                    f"supports at most {self.max_tokens}.",
+                    Hint(f"Split the text{other}."),
                 )

@@ -33,7 +33,7 @@ from transduce.decoding.types import (
     as_list,
     as_terms,
 )
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.profiling import phase
 from transduce.text.formats import TextKind
 from transduce.text.languages import Direction, target_of
@@ -274,12 +274,14 @@ class Translator(Searcher):
         """
         if self.hops and self.direction not in self.directions:
             raise UserError(
-                f"The model does not translate {self.direction} directly, so it can't score translations. "
-                f"Choose one of its directions: {', '.join(map(str, self.directions))}."
+                f"The model does not translate {self.direction} directly, so it can't score translations.",
+                Hint(f"Choose one of its directions: {', '.join(map(str, self.directions))}."),
             )
         sources, targets = as_list(sources, count(1)), (given := as_list(targets, count(1)))
         if len(sources) != len(targets):
-            raise UserError(f"There are {len(sources)} sources but {len(targets)} targets. Give one target per source.")
+            raise UserError(
+                f"There are {len(sources)} sources but {len(targets)} targets.", Hint("Give one target per source.")
+            )
         if self.tokenizer.has_placeholder_tokens and not masked:
             from transduce.inline.placeholder_tokens import with_shared_tokens
 

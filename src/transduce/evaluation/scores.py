@@ -15,7 +15,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import main_language
 
 MIN_TESTED_SENTENCES = 30  # the bootstrap of fewer sentences underestimates the variance
@@ -86,7 +86,7 @@ def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
     if tokenize == AUTO:
         tokenize = _recommended(main_language(language))
     if tokenize not in BLEU.TOKENIZERS:
-        raise UserError(f"There is no tokenisation '{tokenize}'. Choose one of {', '.join(BLEU.TOKENIZERS)}.")
+        raise UserError(f"There is no tokenisation '{tokenize}'.", Hint(f"Choose one of {', '.join(BLEU.TOKENIZERS)}."))
     try:
         # `force` silences sacreBLEU's warning that a text looks tokenised.
         return {"BLEU": BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF2": CHRF(), "TER": TER()}

@@ -14,7 +14,7 @@ from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
@@ -189,7 +189,9 @@ def _hold_out(
         held_out = usable(masked_pairs(read_directed(data.valid, data), data, cleaning))
         if not held_out:
             names = " and ".join(data.valid)
-            raise UserError(f"No pair of {names} has one line of text on each side.", option="data.valid")
+            raise UserError(
+                f"No pair of {names} has one line of text on each side.", Hint.about("Name other files.", "data.valid")
+            )
     return held_out, dropped
 
 

@@ -16,7 +16,7 @@ from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
@@ -38,7 +38,9 @@ def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Coll
     that can't be prepared.
     """
     if not data.corpora:
-        raise UserError("There is nothing to train on: name two text files or a bilingual file.", option="data.corpora")
+        raise UserError(
+            "There is nothing to train on.", Hint.about("Name two text files or a bilingual file.", "data.corpora")
+        )
     if data.directions:
         named = (languages_in(data, corpus)._asdict() for corpus in data.corpora)
         corpora = tuple(dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True))
@@ -50,12 +52,17 @@ def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Coll
         both = zip(languages, (data.source, data.target), strict=True)
         if not data.directions and any(model in known and not nearest_code(code, [model]) for code, model in both):
             raise UserError(
-                f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}. Correct "
-                "the languages of this corpus or of the model. A model with several directions needs data.directions.",
-                option="data.corpora",
+                f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}.",
+                Hint.about(
+                    "Correct the languages of this corpus or of the model. A model "
+                    "with several directions needs data.directions.",
+                    "data.corpora",
+                ),
             )
         if is_prepared(corpus.files):
-            raise UserError(f"{corpus.files[0]} is prepared already: give it to `transduce train`, as the only corpus.")
+            raise UserError(
+                f"{corpus.files[0]} is prepared already.", Hint("Give it to `transduce train`, as the only corpus.")
+            )
     _check_trees(data, tokenizer)
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
@@ -70,12 +77,14 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
     of_trees = are_of_trees(tokenizer.target_symbols().values()) if tokenizer else bool(trees)
     if odd := [file for file in files if are_trees([file]) != of_trees]:
         what = f"{odd[0]} holds {'no ' * of_trees}trees, unlike {'the corpus of the model' if tokenizer else trees[0]}"
-        raise UserError(f"{what}. Train and validate a parser on trees only, and any other model without trees.")
+        raise UserError(
+            f"{what}.", Hint("Train and validate a parser on trees only, and any other model without trees.")
+        )
     if of_trees and not data.symbols:
         options = "a recipe for parsers, such as craft-parsing, or with data.symbols=true data.joint=false"
-        raise UserError(f"{files[0]} holds trees: train with {options}.")
+        raise UserError(f"{files[0]} holds trees.", Hint(f"Train with {options}."))
     if data.symbols and data.augment != "none":
-        raise UserError("data.symbols does not support data.augment; leave data.augment out.")
+        raise UserError("data.symbols does not support data.augment.", Hint("Leave data.augment out."))
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 
@@ -90,34 +99,44 @@ def check_rereadable(files: Iterable[str], purpose: str) -> None:
     for file in files:
         if file in STANDARD_INPUT or (Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())):
             name = "Standard input" if file in STANDARD_INPUT else file
-            raise UserError(f"{name} can't be {purpose}. Save the input to a file, and name the file.")
+            raise UserError(f"{name} can't be {purpose}.", Hint("Save the input to a file, and name the file."))
 
 
 def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
     """Raise UserError if the corpora of a multilingual model don't fit its directions."""
     if data.symbols or not data.joint:
-        raise UserError("A multilingual model has one vocabulary for all texts: leave out data.joint and data.symbols.")
+        raise UserError(
+            "A multilingual model has one vocabulary for all texts.", Hint("Leave out data.joint and data.symbols.")
+        )
     known = {*replayed}
     for corpus in data.corpora:
         files, languages = " + ".join(corpus.files), Direction(corpus.source, corpus.target)
         if corpus.synthetic:
-            raise UserError(f"{files}: a synthetic corpus needs a model with one direction.", option="data.corpora")
+            raise UserError(
+                f"{files}: a synthetic corpus needs a model with one direction.",
+                Hint.about("Leave out the synthetic corpus.", "data.corpora"),
+            )
         if not {str(languages), str(languages.reverse)} & {*data.directions}:
             raise UserError(
-                f"{files} has the languages '{corpus.source}' and '{corpus.target}', but the directions of the model "
-                f"are {data.languages}. Correct the source and the target of this corpus, or leave the corpus out.",
-                option="data.corpora",
+                f"{files} has the languages '{corpus.source}' and '{corpus.target}', but "
+                f"the directions of the model are {data.languages}.",
+                Hint.about(
+                    "Correct the source and the target of this corpus, or leave the corpus out.", "data.corpora"
+                ),
             )
         known |= {str(languages), str(languages.reverse)}
     for direction in data.directions:
         if direction not in known:
-            raise UserError(f"No corpus has texts for the direction {direction}.", option="data.directions")
+            raise UserError(
+                f"No corpus has texts for the direction {direction}.",
+                Hint.about("Leave this direction out, or name a corpus for it.", "data.directions"),
+            )
 
 
 def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
     """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
     if settings.get("data.vocab_size", size) < size:
-        raise UserError(f"{folder} has a vocabulary of {size:,} tokens already: leave data.vocab_size out.")
+        raise UserError(f"{folder} has a vocabulary of {size:,} tokens already.", Hint("Leave data.vocab_size out."))
 
 
 def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
@@ -125,8 +144,9 @@ def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
     for direction in data.directions:
         if tokenizer and not tokenizer.tag_of(target_of(direction)):
             raise UserError(
-                f"The vocabulary has no tag for {target_of(direction)}, so it can't be used for the direction "
-                f"{direction}. Train a new model for these languages."
+                f"The vocabulary has no tag for {target_of(direction)}, so it can't be "
+                f"used for the direction {direction}.",
+                Hint("Train a new model for these languages."),
             )
 
 
@@ -162,9 +182,11 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
         documents = not data.symbols and any(are_documents(corpus.files) for corpus in data.corpora)
         return dataclasses.replace(data, placeholders=learnt or ("masked" if documents else "kept"))
     if data.placeholders != (learnt or data.placeholders):
-        raise UserError(f"The vocabulary was learnt with data.placeholders={learnt}; leave data.placeholders out.")
+        raise UserError(
+            f"The vocabulary was learnt with data.placeholders={learnt}.", Hint("Leave data.placeholders out.")
+        )
     if data.placeholders == "masked" and data.symbols:
-        raise UserError("data.symbols is for trees, which have no placeholders: leave data.placeholders out.")
+        raise UserError("data.symbols is for trees, which have no placeholders.", Hint("Leave data.placeholders out."))
     return data
 
 

@@ -26,7 +26,7 @@ from transduce.preparation.passes import (
 from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
 from transduce.preparation.replay import Replay
 from transduce.preparation.staging import StagedPairs
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
@@ -60,12 +60,15 @@ def prepare(
     languages = {code for each in data.corpora for code in languages_in(data, each).as_codes}
     if replay and languages <= replay.languages:
         cause = "data.replay is for a corpus with a new language, and this corpus has none."
-        raise UserError(f"{cause} Leave data.replay out.", option="data.replay")
+        raise UserError(f"{cause}", Hint.about("Leave data.replay out.", "data.replay"))
     data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
     elif not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
-        raise UserError(f"{data.replay} has another vocabulary than the model to continue from.", option="data.replay")
+        raise UserError(
+            f"{data.replay} has another vocabulary than the model to continue from.",
+            Hint.about("Name the prepared corpus of this model.", "data.replay"),
+        )
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = []

@@ -19,7 +19,7 @@ from rich.filesize import decimal
 from transduce.augmentation.pairs import changes
 from transduce.config.schema import DataConfig, RunConfig
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
@@ -127,7 +127,7 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     tokenizer = Tokenizer.load(folder)
     sides = [(s.source.ids, tokenizer.source) for s in stores] + [(s.target.ids, tokenizer.target) for s in stores]
     if hashes and any(ids.size and ids.max() >= vocabulary.size for ids, vocabulary in sides):
-        raise UserError(f"{folder} has token ids that are not in its vocabulary. Prepare the corpus again.")
+        raise UserError(f"{folder} has token ids that are not in its vocabulary.", Hint("Prepare the corpus again."))
     if facts.options.get("data.directions"):
         return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
     return Prepared(folder, facts, tokenizer, Mixture(stores, facts.weights), range(len(stores)))
@@ -163,7 +163,7 @@ def read_valid(folder: Path) -> list[Pair]:
             for line, record in enumerate(records, 1)
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{file} is damaged; prepare the corpus again.") from None
+        raise UserError(f"{file} is damaged.", Hint("Prepare the corpus again.")) from None
 
 
 def read_facts(folder: Path) -> Facts:
@@ -171,7 +171,7 @@ def read_facts(folder: Path) -> Facts:
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise UserError(f"{folder / FACTS_FILE} is damaged; prepare the corpus again.") from None
+        raise UserError(f"{folder / FACTS_FILE} is damaged.", Hint("Prepare the corpus again.")) from None
 
 
 def store_path(folder: Path, corpus: int) -> Path:
@@ -228,7 +228,9 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     """The error for a corpus without training pairs."""
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
-        return UserError(f"The corpus is empty: there are no lines in {files}. Check that this is the right corpus.")
+        return UserError(
+            f"The corpus is empty: there are no lines in {files}.", Hint("Check that this is the right corpus.")
+        )
     return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 
 

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import digest, write_text
 
 DIGESTS_FILE = "digests.json"  # path -> its identity and SHA-256
@@ -19,7 +19,7 @@ def cache_folder() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
     except RuntimeError as error:
-        raise UserError(f"there is no folder for a cache ({error}); set XDG_CACHE_HOME") from None
+        raise UserError(f"there is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME")) from None
 
 
 def remembered_digest(path: Path) -> str:

@@ -20,8 +20,8 @@ class Hint:
 
     @classmethod
     def about(cls, text: str, *options: str) -> Self:
-        """A hint about options."""
-        return cls(text, options)
+        """A hint about options; empty names are left out."""
+        return cls(text, tuple(filter(None, options)))
 
     @classmethod
     def install(cls, extra: str) -> Self:
@@ -46,12 +46,10 @@ class UserError(Exception):
     The command line prints both without a traceback, each on a line, and exits with status 2.
     """
 
-    def __init__(self, cause: str, hint: Hint | None = None, *, option: str = "") -> None:
-        """`option` names the configuration option that the user should change, such as "data.valid"."""
+    def __init__(self, cause: str, hint: Hint | None = None) -> None:
         super().__init__(f"{cause} {hint.text}" if hint else cause)
         self.cause = cause
         self.hint = hint
-        self.option = option
 
 
 class DamagedError(UserError):

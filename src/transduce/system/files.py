@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from transduce.system.errors import DamagedError, UserError
+from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.write_errors import is_full, write_error
 
@@ -153,12 +153,18 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         if version == MANIFEST_FORMAT:
             return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
     except (FileNotFoundError, NotADirectoryError):
-        raise DamagedError(f"{folder} is incomplete: {path} is missing. Create it again or use a copy.") from None
+        raise DamagedError(
+            f"{folder} is incomplete: {path} is missing.", Hint("Create it again or use a copy.")
+        ) from None
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror or error}.") from None
     except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
-        raise DamagedError(f"{path} is damaged. Create {folder} again, or use another copy of this folder.") from None
-    raise UserError(f"{path} has format {version}; this version reads {MANIFEST_FORMAT}. Install a newer transduce.")
+        raise DamagedError(
+            f"{path} is damaged.", Hint(f"Create {folder} again, or use another copy of this folder.")
+        ) from None
+    raise UserError(
+        f"{path} has format {version}; this version reads {MANIFEST_FORMAT}.", Hint("Install a newer transduce.")
+    )
 
 
 def digest(path: Path, algorithm: str = "sha256") -> str:
@@ -219,7 +225,7 @@ def check_utf8(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError(f"The name {str(path)!a} is not UTF-8. Use another name.") from None
+        raise UserError(f"The name {str(path)!a} is not UTF-8.", Hint("Use another name.")) from None
 
 
 def make_folder(path: Path) -> Path:
@@ -262,7 +268,7 @@ def _lock(aside: Path, path: Path) -> AbstractContextManager[bool]:
 
 def _check_absent(path: Path) -> None:
     if os.path.lexists(path):
-        raise UserError(f"{path} exists already and is never overwritten. Choose another name, or remove it.")
+        raise UserError(f"{path} exists already and is never overwritten.", Hint("Choose another name, or remove it."))
 
 
 def _write_manifest(folder: Path) -> None:

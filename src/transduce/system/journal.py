@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import finite
 
 Value = str | int | float | bool | None
@@ -66,7 +66,9 @@ class Journal:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise UserError("The package tensorboard is not installed. Install it: pip install tensorboard.") from None
+            raise UserError(
+                "The package tensorboard is not installed.", Hint("Install it: pip install tensorboard.")
+            ) from None
         self._writer = SummaryWriter(str(folder))
         self._file.seek(0)
         for line in self._file:
@@ -99,4 +101,6 @@ def _parse(line: bytes, place: str) -> Event:
     try:
         return {"event": (event := json.loads(line))["event"], **event}
     except (ValueError, TypeError, LookupError, RecursionError):
-        raise UserError(f"{place}: this line is damaged. Remove the line, or use another copy of the file.") from None
+        raise UserError(
+            f"{place}: this line is damaged.", Hint("Remove the line, or use another copy of the file.")
+        ) from None

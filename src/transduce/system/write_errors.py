@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a used-up quota, a file over `ulimit -f`
 
@@ -14,7 +14,7 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     """The UserError for a failed write of `path`, with an expected size of `needed` bytes (0 if unknown)."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
-        return UserError(f"{path} can't be written: {reason or error}. Choose another place.")
+        return UserError(f"{path} can't be written: {reason or error}.", Hint("Choose another place."))
     size = f"it needs at least {needed:,} bytes, " if needed else ""
     if _error_number(error) == errno.EDQUOT:
         room, remedy = "your disk quota is used up", "Delete files, or ask for a larger quota"

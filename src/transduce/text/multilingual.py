@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import format_of
 from transduce.text.languages import LANGUAGE_CODE, Direction
 from transduce.text.pairs import expand_folders
@@ -41,11 +41,14 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
         name, code = _split_name(file)
         if not code:
             raise UserError(
-                f"The language of {file} is unknown. The name of a text file must have a language code, such as "
-                "train.en or train.pt_BR. For a bilingual file, write both codes first, such as en,de=train.tsv."
+                f"The language of {file} is unknown. The name of a text file must have a "
+                "language code, such as train.en or train.pt_BR.",
+                Hint("For a bilingual file, write both codes first, such as en,de=train.tsv."),
             )
         if code in aligned.setdefault(name, {}):
-            raise UserError(f"{aligned[name][code]} and {file} are files of the same text and language. Name only one.")
+            raise UserError(
+                f"{aligned[name][code]} and {file} are files of the same text and language.", Hint("Name only one.")
+            )
         aligned[name][code] = file
     for texts in aligned.values():
         if len(texts) == 1:

@@ -6,7 +6,7 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST
 from transduce.text.encoding_errors import UNDECODED, readable
 from transduce.text.formats import (
@@ -68,7 +68,7 @@ def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
     for pair in pairs:
         if "\n" in pair.source or "\n" in pair.target:
             file, line = pair.origin
-            raise UserError(f"{file}:{line}: the text contains a line break. Give one sentence per text.")
+            raise UserError(f"{file}:{line}: the text contains a line break.", Hint("Give one sentence per text."))
         yield pair
 
 
@@ -91,21 +91,23 @@ def read_pairs(
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
         return _pairs(files[0], formats[0].read_parallel(*files), join_lines=True)
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
-        raise UserError("Source and target can't both come from standard input. Name a file for one of them.")
+        raise UserError("Source and target can't both come from standard input.", Hint("Name a file for one of them."))
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
     if files and all(form.is_bilingual for form in formats):
         return chain.from_iterable(_read_bilingual(file, languages, lenient) for file in files)
     if len(files) != 2:
         raise UserError(
-            f"{len(files)} files can't be read as a corpus. Give two text files, or only bilingual files "
-            f"({', '.join(bilingual_suffixes())})."
+            f"{len(files)} files can't be read as a corpus.",
+            Hint(f"Give two text files, or only bilingual files ({', '.join(bilingual_suffixes())})."),
         )
     for file, form in zip(files, formats, strict=True):
         if form.is_bilingual:
-            raise UserError(f"{file} has the suffix of a bilingual file. Give only this file, or rename it.")
+            raise UserError(f"{file} has the suffix of a bilingual file.", Hint("Give only this file, or rename it."))
         if form.parallel:
-            raise UserError(f"{file} is a document. Give its translation in the same format, or two text files.")
+            raise UserError(
+                f"{file} is a document.", Hint("Give its translation in the same format, or two text files.")
+            )
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
 
@@ -120,9 +122,9 @@ def check_file_names(files: Sequence[str], languages: tuple[str, str]) -> None:
         is_swapped = own.source == wanted.target or own.target == wanted.source
     if is_swapped:
         raise UserError(
-            f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, but their names say {named[0]} and "
-            f"{named[1]}. Exchange the files, or the languages.",
-            option="data.source data.target",
+            f"{files[0]} and {files[1]} are for {languages[0]} and {languages[1]}, "
+            f"but their names say {named[0]} and {named[1]}.",
+            Hint.about("Exchange the files, or the languages.", "data.source", "data.target"),
         )
 
 
@@ -147,17 +149,17 @@ def expand_folders(files: Sequence[str]) -> list[str]:
             expanded.append(file)
             continue
         if (Path(file) / MANIFEST).exists():  # a model, or a prepared corpus
-            raise UserError(f"{file} is a folder. Name a file in it.")
+            raise UserError(f"{file} is a folder.", Hint("Name a file in it."))
         known = bilingual_suffixes()
         paths = [path for path in Path(file).rglob("*") if not path.name.endswith(DOCTORS_LISTS)]
         bilingual = [path for path in paths if suffixes(path.name)[0] in known and not path.is_dir()]
         visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
         if not visible:
-            raise UserError(f"{file} has no bilingual files ({', '.join(known)}). Name another folder.")
+            raise UserError(f"{file} has no bilingual files ({', '.join(known)}).", Hint("Name another folder."))
         expanded += sorted(map(str, visible))
     for file in expanded:
         if UNDECODED.search(file):
-            raise UserError(f"{readable(file)}: this name is not UTF-8. Rename the file.")
+            raise UserError(f"{readable(file)}: this name is not UTF-8.", Hint("Rename the file."))
     return expanded
 
 
@@ -191,18 +193,26 @@ def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Ite
     if form.pairs:
         return _pairs(file, form.read_pairs(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
     if form.parallel:
-        raise UserError(f"{file} holds one language. Give two files, the source and its translation.")
+        raise UserError(f"{file} holds one language.", Hint("Give two files, the source and its translation."))
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:
         raise UserError(
-            f"{file} is a spreadsheet. Save its two columns as .tsv, with a TAB between them and without quotes; "
-            "docs/reference/formats.md has a command that converts a .csv file."
+            f"{file} is a spreadsheet.",
+            Hint(
+                "Save its two columns as .tsv, with a TAB between them and "
+                "without quotes; docs/reference/formats.md has a command that "
+                "converts a .csv file."
+            ),
         )
     known = ", ".join(suffix for suffix, form in file_formats().items() if form.pairs)
     raise UserError(
-        f"{file}: the suffix does not name a bilingual format. Give a file with the suffix {known}, also compressed as "
-        ".gz, .xz, .bz2 or .zst, or two line-aligned text files with other suffixes."
+        f"{file}: the suffix does not name a bilingual format.",
+        Hint(
+            f"Give a file with the suffix {known}, also compressed as .gz, "
+            ".xz, .bz2 or .zst, or two line-aligned text files with other "
+            "suffixes."
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import write_file
 from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
@@ -45,7 +45,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
         if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):  # but train.ts may be Tsonga
-            raise UserError(f"{display_name(file)} is a file of Qt Linguist. Convert it to .xlf: `lconvert`.")
+            raise UserError(f"{display_name(file)} is a file of Qt Linguist.", Hint("Convert it to .xlf: `lconvert`."))
         if not lines[-1]:
             lines.pop()  # the block ends in a line feed
         number += len(lines)
@@ -120,7 +120,9 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
                 raise UserError(f"{file} is damaged, or not compressed as its suffix says: {error}.") from error
             piece = stream.unused_data
     if not stream.eof:
-        raise UserError(f"{file} is cut short: its compressed data ends too early. Download or compress it again.")
+        raise UserError(
+            f"{file} is cut short: its compressed data ends too early.", Hint("Download or compress it again.")
+        )
 
 
 def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -166,7 +168,9 @@ def _ends_in_cr(block: bytes) -> bool:
 def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     """Decode a block that begins at line `first_line` of the file. Raises UserError for invalid UTF-8."""
     if first_line == 1 and (codec := utf_16(block)):
-        raise UserError(f"{display_name(file)} looks like {codec}. Convert the file with `iconv -f {codec} -t UTF-8`.")
+        raise UserError(
+            f"{display_name(file)} looks like {codec}.", Hint(f"Convert the file with `iconv -f {codec} -t UTF-8`.")
+        )
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -178,7 +182,7 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
         raise UserError(f"{reason}; the file looks like {kind}.")
     if lenient:
         return block.decode("utf-8", "surrogateescape")
-    raise UserError(f"{reason}. Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`.")
+    raise UserError(f"{reason}.", Hint("Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`."))
 
 
 def display_name(file: str) -> str:
@@ -192,9 +196,9 @@ def _refuse(file: str, error: OSError) -> NoReturn:
         case FileNotFoundError() | NotADirectoryError():
             raise UserError(f"{file} does not exist{_suggestion(Path(file))}") from None
         case IsADirectoryError():
-            raise UserError(f"{file} is a folder. Name a file in it.") from None
+            raise UserError(f"{file} is a folder.", Hint("Name a file in it.")) from None
         case PermissionError():
-            raise UserError(f"{file} cannot be read: permission denied. Run `chmod +r` on the file.") from None
+            raise UserError(f"{file} cannot be read: permission denied.", Hint("Run `chmod +r` on the file.")) from None
         case _:
             raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
 
@@ -222,20 +226,26 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
         output.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UserError(f"{output} is a symbolic link to itself; remove it.", option=option) from None
+            raise UserError(f"{output} is a symbolic link to itself.", Hint.about("Remove it.", option)) from None
     if output.is_dir():
-        raise UserError(f"{output} is a folder; name a file in it.", option=option)
+        raise UserError(f"{output} is a folder.", Hint.about("Name a file in it.", option))
     if compression := suffixes(str(output))[1]:
-        raise UserError(f"{output} would not be compressed; leave {compression} out of its name.", option=option)
+        raise UserError(
+            f"{output} would not be compressed.", Hint.about(f"Leave {compression} out of its name.", option)
+        )
     if not output.parent.is_dir():
-        raise UserError(f"{output} can't be written: there is no folder {output.parent}; make it first.", option=option)
+        raise UserError(
+            f"{output} can't be written: there is no folder {output.parent}.", Hint.about("Make it first.", option)
+        )
     if output.exists() and not os.access(output, os.W_OK):
-        raise UserError(f"{output} is write-protected; name another file.", option=option)
+        raise UserError(f"{output} is write-protected.", Hint.about("Name another file.", option))
     if (output.is_file() or not output.exists()) and not os.access(output.parent, os.W_OK):
-        raise UserError(f"{output} can't be written: {output.parent} is read-only.", option=option)
+        raise UserError(
+            f"{output} can't be written: {output.parent} is read-only.", Hint.about("Choose another place.", option)
+        )
     for file in (Path("/dev/stdin" if name in STANDARD_INPUT else name) for name in inputs):
         if output.is_file() and file.exists() and output.samefile(file):
-            raise UserError(f"{output} is also the input; name another file.", option=option)
+            raise UserError(f"{output} is also the input.", Hint.about("Name another file.", option))
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
@@ -261,7 +271,9 @@ def write_parts(output: Path, parts: Iterable[bytes]) -> None:
     except BrokenPipeError:  # the reading process has ended: the command ends with status 141
         raise
     except OSError as error:
-        raise UserError(f"{output} can't be written: {error.strerror or error}; choose another place.") from None
+        raise UserError(
+            f"{output} can't be written: {error.strerror or error}.", Hint("Choose another place.")
+        ) from None
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import verify, write_folder
 from transduce.tokens.packed import PackedWriter, map_file
 from transduce.tokens.vocabulary import Rows
@@ -179,12 +179,12 @@ def _read_header(folder: Path) -> dict[str, str]:
             types = {name: header[name] for name in NUMBER_TYPES}
             is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        raise UserError(f"{path} is missing or damaged; prepare {folder} again.") from None
+        raise UserError(f"{path} is missing or damaged.", Hint(f"Prepare {folder} again.")) from None
     if version != STORE_FORMAT:
         raise UserError(
-            f"{path} has format {version}, but this version reads format {STORE_FORMAT}. Prepare {folder} again with "
-            "this version, or install the version that wrote it."
+            f"{path} has format {version}, but this version reads format {STORE_FORMAT}.",
+            Hint(f"Prepare {folder} again with this version, or install the version that wrote it."),
         )
     if not is_known:
-        raise UserError(f"{path} is damaged: it names unknown number types; prepare {folder} again.")
+        raise UserError(f"{path} is damaged: it names unknown number types.", Hint(f"Prepare {folder} again."))
     return types

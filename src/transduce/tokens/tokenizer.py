@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify
 from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.learning import extend_model, learn_model, learn_symbols
@@ -163,9 +163,11 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
         model = file.read_bytes()
         return ImportedVocabulary(model, listed, threads) if listed else Vocabulary(model, threads)
     except FileNotFoundError:
-        raise UserError(f"{file} is missing; restore it from another copy of this folder.") from None
+        raise UserError(f"{file} is missing.", Hint("Restore it from another copy of this folder.")) from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{file} can't be read: {error}; restore it from another copy of this folder.") from None
+        raise UserError(
+            f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
+        ) from None
 
 
 def _read_pieces(file: Path) -> list[list[str]] | list[None]:
@@ -175,9 +177,13 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
     except FileNotFoundError:
         return [None]
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} can't be read: {error}; restore it from another copy of this folder.") from None
+        raise UserError(
+            f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
+        ) from None
     if not (
         isinstance(lists, list) and 1 <= len(lists) <= 2 and all(each and isinstance(each, list) for each in lists)
     ):
-        raise UserError(f"{file} is damaged: it must hold one or two lists of pieces. Restore it from another copy.")
+        raise UserError(
+            f"{file} is damaged: it must hold one or two lists of pieces.", Hint("Restore it from another copy.")
+        )
     return lists

@@ -16,7 +16,7 @@ from rich.filesize import decimal
 from transduce.config.schema import RunConfig, TrainConfig
 from transduce.model.build import count_parameters
 from transduce.model.seq2seq import Seq2Seq, make_batch
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
@@ -74,19 +74,20 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         budget = -(-config.data.max_tokens // accumulate)
         if longest > budget and accumulate > first:
             raise UserError(
-                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free. Lower "
-                "data.max_length, or choose a smaller model."
+                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free.",
+                Hint("Lower data.max_length, or choose a smaller model."),
             )
         if longest > budget:
             raise UserError(
-                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens: raise "
-                "data.max_tokens, lower data.max_length or set a smaller train.accumulate."
+                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
+                Hint("Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."),
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
-                "An epoch has no pairs, since the weights of the corpora are too small; raise them in [[data.corpora]]."
+                "An epoch has no pairs, since the weights of the corpora are too small.",
+                Hint("Raise them in [[data.corpora]]."),
             )
         if config.train.accumulate or sharded or _fits(partial(learn, train=largest), max(batches, key=cells), device):
             break
@@ -126,8 +127,9 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
     if needed > free:
         raise UserError(
-            f"The model ({config.model.shape}) needs at least {decimal(needed)} of memory, and {decimal(int(free))} "
-            "are free. Choose smaller [model] options, or a smaller data.vocab_size."
+            f"The model ({config.model.shape}) needs at least {decimal(needed)} of "
+            f"memory, and {decimal(int(free))} are free.",
+            Hint("Choose smaller [model] options, or a smaller data.vocab_size."),
         )
 
 

@@ -13,7 +13,7 @@ from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import count, log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import ASIDE
 from transduce.text.languages import nearest_code, target_of
 from transduce.tokens.tokenizer import Tokenizer
@@ -51,13 +51,17 @@ def check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer 
     _check_options(prepared, settings, has_origin=tokenizer is not None)
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if data.corpora[0].weight != 1 or data.corpora[0].synthetic:
-        raise UserError(f"{folder} is prepared already: leave out the weight of this corpus, and synthetic.")
+        raise UserError(f"{folder} is prepared already.", Hint("Leave out the weight of this corpus, and synthetic."))
     if data.valid:
-        raise UserError(f"{folder} has its own validation text; leave out the validation files.", option="data.valid")
+        raise UserError(
+            f"{folder} has its own validation text.", Hint.about("Leave out the validation files.", "data.valid")
+        )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
-        raise UserError(f"{folder} has another vocabulary than the model to continue from; name text files instead.")
+        raise UserError(
+            f"{folder} has another vocabulary than the model to continue from.", Hint("Name text files instead.")
+        )
     if tokenizer and tokenizer.tag_of(prepared.facts.target) and not prepared.facts.options["data.directions"]:
-        raise UserError(f"The model reads language tags, but {folder} has none; name text files instead.")
+        raise UserError(f"The model reads language tags, but {folder} has none.", Hint("Name text files instead."))
 
 
 def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) -> None:
@@ -67,11 +71,13 @@ def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) 
     options = options_of(prepared)
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
-            raise UserError(f"{folder} was prepared with {name} = {was}; leave {name} out, or prepare again.")
+            raise UserError(f"{folder} was prepared with {name} = {was}.", Hint(f"Leave {name} out, or prepare again."))
         is_new = name in ("data.source", "data.target") and nearest_code(was, [now]) is None
         is_named = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
         if has_origin and is_new and is_named and not config.data.directions:
-            raise UserError(f"{folder} has {name} = {was}, the model {now}. To add a language, name text files.")
+            raise UserError(
+                f"{folder} has {name} = {was}, the model {now}.", Hint("To add a language, name text files.")
+            )
 
 
 def options_of(prepared: Prepared) -> dict[str, Any]:
@@ -84,9 +90,10 @@ def check_size(settings: Settings, pairs: int) -> None:
     """Raise UserError if a corpus is too small to train on, unless the user chose train.steps."""
     if pairs < size_table.MIN_TRAINING_PAIRS and not settings.is_chosen("train.steps"):
         raise UserError(
-            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn from. A training run needs at least "
-            f"{size_table.MIN_TRAINING_PAIRS}, and useful translations need about {size_table.USEFUL_PAIRS:,}. "
-            "Add pairs, or set train.steps to train all the same."
+            f"The corpus has {count(pairs, 'pair')} to train on, too few to learn "
+            f"from. A training run needs at least {size_table.MIN_TRAINING_PAIRS}, "
+            f"and useful translations need about {size_table.USEFUL_PAIRS:,}.",
+            Hint("Add pairs, or set train.steps to train all the same."),
         )
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from transduce.model.device import choose_device
 from transduce.system.console import silence
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.system.revision import code_hash
 from transduce.training.rendezvous import environment_number, meet
@@ -68,7 +68,9 @@ class Ranks(NamedTuple):
             return device
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
-            raise UserError(f"torchrun started {self.local_world} processes for {gpus} GPUs: start one for each GPU.")
+            raise UserError(
+                f"torchrun started {self.local_world} processes for {gpus} GPUs.", Hint("Start one for each GPU.")
+            )
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
         return device
@@ -129,7 +131,9 @@ def init_distributed() -> Iterator[Ranks]:
     try:
         code = f"code {code_hash()}, torch {torch.__version__}"
         if ranks.agree(code) != code:
-            raise UserError(f"Rank {rank} has other versions than rank 0 ({code}). Install the same on all machines.")
+            raise UserError(
+                f"Rank {rank} has other versions than rank 0 ({code}).", Hint("Install the same on all machines.")
+            )
         yield ranks
         ranks.agree(None)  # all ranks wait until rank 0 is done
     except BaseException as error:
@@ -159,7 +163,7 @@ def is_first() -> bool:
 def check_single_process(command: str) -> None:
     """Raise UserError if torchrun started several processes for a single-process command."""
     if environment_number("WORLD_SIZE", 1) > 1:
-        raise UserError(f"torchrun is for `transduce train` only; start {command} without torchrun.")
+        raise UserError("torchrun is for `transduce train` only.", Hint(f"Start {command} without torchrun."))
 
 
 def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:

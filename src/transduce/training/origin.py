@@ -11,7 +11,7 @@ from transduce.config.settings import FROM_SIZES, MODEL, Settings
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import is_prepared
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.schedule import check_risk
@@ -32,7 +32,9 @@ def with_origin(
     check_risk(settings.config().train, init, may_validate)
     if not init:
         if keep_optimizer:
-            raise UserError("An optimizer state needs a model to continue from. Name this model, too.", option="init")
+            raise UserError(
+                "An optimizer state needs a model to continue from.", Hint.about("Name this model, too.", "init")
+            )
         return settings, None
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
@@ -47,17 +49,24 @@ def with_origin(
 def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer: bool) -> None:
     """Raise UserError if `settings` conflict with the vocabulary, shape or optimizer state of the model `origin`."""
     if keep_optimizer and settings.get("data.replay"):
-        raise UserError("A model with a new language needs a new optimizer state.", option="keep_optimizer")
+        raise UserError(
+            "A model with a new language needs a new optimizer state.",
+            Hint.about("Leave the old one out.", "keep_optimizer"),
+        )
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
-        reason = "has no checkpoints, so its optimizer state is gone: train with a new optimizer."
-        raise UserError(f"{origin.folder} {reason}", option="keep_optimizer")
+        raise UserError(
+            f"{origin.folder} has no checkpoints, so its optimizer state is gone.",
+            Hint.about("Train with a new optimizer.", "keep_optimizer"),
+        )
     if keep_optimizer:
         model_folder.check_trainable(origin.folder)
     check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
     for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
         is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
         if is_shape or name in VOCABULARY_OPTIONS:
-            raise UserError(f"{origin.folder} has {name} = {was}, which can't change to {now}; leave {name} out.")
+            raise UserError(
+                f"{origin.folder} has {name} = {was}, which can't change to {now}.", Hint(f"Leave {name} out.")
+            )
 
 
 @torch.no_grad()

@@ -21,7 +21,7 @@ from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import log
-from transduce.system.errors import DamagedError, UserError
+from transduce.system.errors import DamagedError, Hint, UserError
 from transduce.system.files import MANIFEST, digest
 from transduce.system.journal import Journal
 from transduce.tokens.tokenizer import Tokenizer
@@ -71,8 +71,8 @@ def continued(settings: Settings, out: Path) -> Continued:
     for name, (was, now) in changes.items():
         if name.startswith(FIXED) and name not in NOT_FIXED:
             raise UserError(
-                f"{out} was started with {name} = {was}, which can't change to {now}; leave {name} out, or train into "
-                "a new folder."
+                f"{out} was started with {name} = {was}, which can't change to {now}.",
+                Hint(f"Leave {name} out, or train into a new folder."),
             )
     return Continued(config, text, changes)
 
@@ -163,9 +163,12 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     ]
     if other:
         raise UserError(
-            f"{out} is a training run that was started with other text ({' and '.join(other)}). To resume it, leave "
-            "these options out. To learn from other text, continue from the model in a new folder.",
-            option="init",
+            f"{out} is a training run that was started with other text ({' and '.join(other)}).",
+            Hint.about(
+                "To resume it, leave these options out. To learn from other "
+                "text, continue from the model in a new folder.",
+                "init",
+            ),
         )
 
 
@@ -194,15 +197,16 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
     files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
     if not is_prepared(files):
         raise UserError(
-            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}. If you have moved it, name its new "
-            f"folder as the corpus; otherwise {_alternative(out)}.",
-            option="init" if (out / MANIFEST).exists() else "",
+            f"The prepared corpus of {out} is neither in {own} nor in {files[0]}.",
+            _alternative(out, "If you have moved it, name its new folder as the corpus. If not: "),
         )
     prepared = open_prepared(Path(files[0]), hashes=hashes)
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
-        raise UserError(f"The vocabulary of {prepared.folder} differs from that of {out}; name the corpus of {out}.")
+        raise UserError(
+            f"The vocabulary of {prepared.folder} differs from that of {out}.", Hint(f"Name the corpus of {out}.")
+        )
     if (card := read_run_card(out)) and fingerprint(files[0]) not in card.inputs.get("data.corpora", {}).values():
-        raise UserError(f"{files[0]} is not the corpus with which the training of {out} began; {_alternative(out)}.")
+        raise UserError(f"{files[0]} is not the corpus with which the training of {out} began.", _alternative(out))
     return prepared
 
 
@@ -223,17 +227,20 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
             ranks.agree(path.name)
             check_shared(path, ranks)
             return state
-    raise UserError(f"{folder} holds no intact checkpoint; {_alternative(folder.parent)}.", option="init")
+    raise UserError(f"{folder} holds no intact checkpoint.", _alternative(folder.parent))
 
 
 def check_shared(folder: Path, ranks: Ranks) -> None:
     """Wait for rank 0. Raises UserError if it has another version of the folder."""
     own = digest(folder / MANIFEST) if (folder / MANIFEST).exists() else ""
     if ranks.agree(own) != own:
-        raise UserError(f"{folder} is not the folder that rank 0 uses; choose a folder that all machines share.")
+        raise UserError(
+            f"{folder} is not the folder that rank 0 uses.", Hint("Choose a folder that all machines share.")
+        )
 
 
-def _alternative(out: Path) -> str:
-    """The advice for a training run that can't be resumed."""
-    is_finished = (out / MANIFEST).exists()
-    return "train a new model that continues from this one" if is_finished else "train into a new folder"
+def _alternative(out: Path, first: str = "") -> Hint:
+    """The advice for a training run that can't be resumed, behind `first`."""
+    if (out / MANIFEST).exists():
+        return Hint.about(f"{first}Train a new model that continues from this one.", "init")
+    return Hint(f"{first}Train into a new folder.")

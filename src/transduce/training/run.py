@@ -15,7 +15,7 @@ from transduce.config.settings import Settings
 from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import ASIDE, MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
@@ -85,7 +85,9 @@ def train(
 def _alone() -> Iterator[None]:
     """Restore torch's threads and random numbers after a training; raises UserError if another one would use them."""
     if not _training.acquire(blocking=False):
-        raise UserError("This process trains another model already. Train in another process, or wait until it ends.")
+        raise UserError(
+            "This process trains another model already.", Hint("Train in another process, or wait until it ends.")
+        )
     threads = torch.get_num_threads()
     try:
         with torch.random.fork_rng(devices=()):
@@ -108,7 +110,10 @@ def lead(
 ) -> Result:
     """Run the training on rank 0, and write all files."""
     if init and out.exists() and init.resolve() == out.resolve():
-        raise UserError(f"{out} can't be both the model to continue from and the output folder.", option="init")
+        raise UserError(
+            f"{out} can't be both the model to continue from and the output folder.",
+            Hint.about("Choose another output folder.", "out"),
+        )
     is_begun = (out / model_folder.CONFIG).is_file()
     if is_begun:
         going, metrics = reopen(settings, out, has_origin=bool(init) or keep_optimizer)
@@ -152,9 +157,10 @@ def reopen(settings: Settings, out: Path, *, has_origin: bool) -> tuple[Continue
     metrics = model_folder.describe(out).metrics if (out / MANIFEST).exists() else {}
     if metrics and "training" not in metrics:
         raise UserError(
-            f"{out} is a model without checkpoints. To continue from it, choose another output folder and give {out} "
-            "as the model to start from.",
-            option="init",
+            f"{out} is a model without checkpoints.",
+            Hint.about(
+                f"To continue from it, choose another output folder and give {out} as the model to start from.", "init"
+            ),
         )
     for folder in (out, out / model_folder.CHECKPOINTS):
         remove_leftovers(folder, sole_writer=True)
@@ -184,17 +190,17 @@ def check_processes(config: RunConfig, ranks: Ranks) -> None:
     """Raise UserError if the training can't be split among processes."""
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."
-        raise UserError(f"{cause} Start it without torchrun, or set train.risk_steps=0.")
+        raise UserError(f"{cause}", Hint("Start it without torchrun, or set train.risk_steps=0."))
 
 
 def _check_start(data: DataConfig, out: Path) -> None:
     """Raise UserError if the corpora are missing that an interrupted start of this training had."""
     translated = out / model_folder.BACK_TRANSLATION
     if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
-        raise UserError(f"{out} has no checkpoint yet. Repeat the whole command that started this training.")
+        raise UserError(f"{out} has no checkpoint yet.", Hint("Repeat the whole command that started this training."))
     if translated.exists() and not any(Path(file).parent == translated for each in data.corpora for file in each.files):
         cause = f"{translated} was made for this training, which needs the same monolingual text."
-        raise UserError(f"{cause} Name this text again, or choose another output folder.", option="monolingual")
+        raise UserError(f"{cause}", Hint.about("Name this text again, or choose another output folder.", "monolingual"))
 
 
 def follow(
@@ -203,7 +209,9 @@ def follow(
     """Run the training on a rank other than 0, with the configuration of rank 0."""
     if toml := ranks.agree(""):
         if not (out / model_folder.CONFIG).is_file():
-            raise UserError(f"{out} is not the folder that rank 0 writes to; choose a folder that all machines share.")
+            raise UserError(
+                f"{out} is not the folder that rank 0 writes to.", Hint("Choose a folder that all machines share.")
+            )
         config = configure(read_recipe(toml, "rank 0"))
         text = configure({name: settings[name] for name in TEXT if name in settings}).data
         training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False)
@@ -223,7 +231,9 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
         return None
     message = f"{out} is finished at {done['steps']:,} updates. To train it further, raise {limit}."
     if going.changes:
-        raise UserError(f"{message} To test it on other text or with other [decode] options, use `transduce evaluate`.")
+        raise UserError(
+            f"{message}", Hint("To test it on other text or with other [decode] options, use `transduce evaluate`.")
+        )
     log(message)
     return Result(out, done["reason"], metrics)
 
@@ -257,10 +267,13 @@ def read_test(config: RunConfig) -> list[Pair]:
         return []
     if are_trees(config.data.test):
         raise UserError(
-            "A parser can't be scored while it trains. Use `transduce evaluate` later; train without the test files.",
-            option="data.test",
+            "A parser can't be scored while it trains.",
+            Hint.about("Use `transduce evaluate` later; train without the test files.", "data.test"),
         )
     pairs = list(single_lines(read_directed(config.data.test, config.data)))
     if not pairs:
-        raise UserError(f"The test files {' and '.join(config.data.test)} contain no lines.", option="data.test")
+        raise UserError(
+            f"The test files {' and '.join(config.data.test)} contain no lines.",
+            Hint.about("Name other files.", "data.test"),
+        )
     return pairs

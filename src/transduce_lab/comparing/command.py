@@ -15,7 +15,7 @@ from transduce.commands.options import PIPED_COLUMNS, Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather, with_languages
 from transduce.config.settings import Settings
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import make_folder
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def compare(
     files = [file for corpus in definition.options.get("data.corpora", ()) for file in corpus["files"]]
     for name in ("data.corpora", "data.test") if is_prepared(files) else ("data.corpora", "data.valid", "data.test"):
         if not definition.options.get(name):
-            raise UserError(f"{table}: a table needs training, validation and test files.", option=name)
+            raise UserError(
+                f"{table}: a table needs training, validation and test files.", Hint.about("Name these files.", name)
+            )
     if definition.grid and is_prepared(files) and not read_facts(Path(files[0])).held_out:
         raise UserError(f"{table}: a grid needs a validation set, and {files[0]} was prepared without one.")
     _check_folder(out, [row.name for row in definition.rows])
@@ -88,7 +90,7 @@ def _check_folder(out: Path, rows: Sequence[str]) -> None:
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError):  # there is none, or it is damaged
         known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
         if known and known.isdisjoint(rows):
-            raise UserError(f"{out} holds another table. Choose another folder.")
+            raise UserError(f"{out} holds another table.", Hint("Choose another folder."))
 
 
 def with_corpus_languages(given: Settings, train: Sequence[str]) -> dict[str, Any]:
@@ -138,11 +140,13 @@ def _text(definition: "Definition") -> "EvaluationText":
 
     data = configure({name: value for name, value in definition.options.items() if name.startswith("data.")}).data
     if is_multilingual(data.test):
-        raise UserError("The test text has several directions. Compare models on the text of one direction.")
+        raise UserError("The test text has several directions.", Hint("Compare models on the text of one direction."))
     read = single_lines(read_test_set(data.test, data, ("", ""))) if data.test else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
-        raise UserError(f"The test files {' and '.join(data.test)} contain no lines.", option="data.test")
+        raise UserError(
+            f"The test files {' and '.join(data.test)} contain no lines.", Hint.about("Name other files.", "data.test")
+        )
     files = expand_folders(data.test) if are_trees(data.test) else []
     trees = [tree for file in files for tree, _ in read_trees(file) if simplify(tree)]
     name = pairs[0].direction if pairs else ""

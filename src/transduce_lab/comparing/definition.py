@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from transduce.commands.recipes import read_text
 from transduce.config.parse import configure, options_in, parse_assignments, read_recipe, read_toml
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce_lab.comparing.outcomes import PERPLEXITY, measures_of
 from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, results
 
@@ -225,7 +225,9 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
     grid = dict[str, list[Any]]()
     for name, values in table.items():
         if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
-            raise UserError(f'{path}: write the grid as "section.key" = [value, value], with different values.')
+            raise UserError(
+                f"{path}.", Hint('Write the grid as "section.key" = [value, value], with different values.')
+            )
         texts = [",".join(map(str, value)) if isinstance(value, list) else value for value in values]
         grid[name] = [parse_assignments([f"{name}={text}"])[name] for text in texts]
     return grid
@@ -238,7 +240,7 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: {fault}")
     for name in [*_differing(definition), *definition.grid]:
         if name in own:
-            raise UserError(f"The rows of the table differ in {name}. Leave out this option.")
+            raise UserError(f"The rows of the table differ in {name}.", Hint("Leave out this option."))
     for row in definition.trained:
         for point in definition.points() if row in definition.tuned_rows else [{}]:
             configure(definition.tuning(row, point).options)

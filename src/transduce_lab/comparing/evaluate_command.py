@@ -10,7 +10,7 @@ from transduce.commands.test_sets import read_test_set, read_translations
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig, DecodeConfig
 from transduce.system.console import print_table
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.text.languages import Direction, language_of, main_language
 from transduce.text.pairs import Pair, by_direction
@@ -89,7 +89,9 @@ def _load_models(call: Evaluation) -> Systems:
     from transduce.evaluation.evaluate import evaluate  # torch: too slow for --help
 
     if Path(call.against).is_file():
-        raise UserError(f"{call.against} is a file. To compare files, use --hypothesis FILE --against FILE2 REFERENCE.")
+        raise UserError(
+            f"{call.against} is a file.", Hint("To compare files, use --hypothesis FILE --against FILE2 REFERENCE.")
+        )
     jobs = [_job(folders, call, options) for folders in ([call.model, *call.ensemble], [call.against])]
     first = jobs[0]
     metrics = {
@@ -117,7 +119,7 @@ def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -
     pairs = read_test_set(call.files, config.data, call.languages)
     directions = by_direction(pairs)
     if len(directions) > 1:
-        raise UserError("--against compares translations in one direction. Choose it with --from and --to.")
+        raise UserError("--against compares translations in one direction.", Hint("Choose it with --from and --to."))
     name = "".join(directions)
     direction = Direction.parse(name) if name else Direction(config.data.source, config.data.target)
     return Job(models, pairs, decode_config(config, options), direction)

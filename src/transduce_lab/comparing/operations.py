@@ -7,7 +7,7 @@ from typing import Any
 from transduce import model_folder
 from transduce.config.parse import configure
 from transduce.config.schema import RunConfig
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce_lab.comparing.runs import Result
 from transduce_lab.operations import per_target_token
 
@@ -21,7 +21,9 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     """
     config = configure(options, {"model.vocab_size": options["data.vocab_size"]})
     if config.train.risk_steps:
-        raise UserError("The operations of minimum-risk training can't be counted. Leave out train.risk_steps.")
+        raise UserError(
+            "The operations of minimum-risk training can't be counted.", Hint("Leave out train.risk_steps.")
+        )
     update = config.data.max_tokens * _per_token(config)
     if operations < update:
         raise UserError(f"One update has {update:.1e} operations, more than the {operations:.1e} of a whole run.")

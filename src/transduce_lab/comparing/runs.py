@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from transduce import model_folder
 from transduce.preparation.passes import reads_test
 from transduce.system.console import log
-from transduce.system.errors import DivergedError, UserError
+from transduce.system.errors import DivergedError, Hint, UserError
 from transduce.system.file_lock import file_lock
 from transduce.system.files import MANIFEST, make_folder, read_manifest, to_json, verify, write_text
 from transduce.system.revision import code_hash, revision
@@ -222,7 +222,9 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
     if len(made_by) > 1:
         first, other = list(made_by.values())[:2]
         runs = f"{first} and {other} were" if first != other else f"{first} was"
-        raise UserError(f"{runs} made by different versions of the code. Move a folder away, and train it again.")
+        raise UserError(
+            f"{runs} made by different versions of the code.", Hint("Move a folder away, and train it again.")
+        )
     return sorted(finished, key=lambda result: result.seed)
 
 
@@ -237,22 +239,26 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     """
     if lacking := [name for name in (RECORD, model_folder.CONFIG) if not (out / name).exists()]:
         if (out / MANIFEST).exists():
-            raise UserError(f"{out} holds a model without {lacking[0]}, so this command can't use it. Move it away.")
+            raise UserError(
+                f"{out} holds a model without {lacking[0]}, so this command can't use it.", Hint("Move it away.")
+            )
         return None
     record, now = _read(out / RECORD), _plain(experiment)
     was = record.get("options")
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
-        raise UserError(f"{out / RECORD} is damaged. Delete {out}, and train it again.")
+        raise UserError(f"{out / RECORD} is damaged.", Hint(f"Delete {out}, and train it again."))
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
     for name in sorted(names - {"train.threads"}):  # which changes no more than the rounding of sums
         if was.get(name) != now.get(name):
             what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
-            raise UserError(f"{out} was made with {what}. Use the same options and files, or another folder.")
+            raise UserError(f"{out} was made with {what}.", Hint("Use the same options and files, or another folder."))
     if experiment.init:
         first, card = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name, read_run_card(out)
         weights = read_manifest(first).get(model_folder.WEIGHTS) if (first / MANIFEST).exists() else None
         if card and (weights is None or weights.sha256 not in card.inputs.get("init", {}).values()):
-            raise UserError(f"{out} continues the model {first}, which is gone or has changed. Delete {out}, too.")
+            raise UserError(
+                f"{out} continues the model {first}, which is gone or has changed.", Hint(f"Delete {out}, too.")
+            )
     return record
 
 

@@ -11,7 +11,7 @@ from transduce import model_folder
 from transduce.config.schema import RunConfig, flatten
 from transduce.preparation.prepared import is_prepared
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import digest, make_folder, read_manifest, write_text
 from transduce.training.distributed import ALONE, check_single_process
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
@@ -32,7 +32,7 @@ def check(folder: Path, out: Path) -> bool:
     description, card = model_folder.describe(folder), read_run_card(folder)
     config, metrics = description.config, description.metrics
     if out.resolve() == folder.resolve():
-        raise UserError(f"{folder} can't be trained again in itself. Choose another folder.", option="out")
+        raise UserError(f"{folder} can't be trained again in itself.", Hint.about("Choose another folder.", "out"))
     if not card or "training" not in metrics:
         reason = f"it has no intact {model_folder.RUN}" if description.finished else "its training is not finished"
         raise UserError(f"{folder} can't be checked: {reason}.")
@@ -58,7 +58,7 @@ def mark(out: Path, options: str) -> None:
     """Mark `out` as the check of a run whose options have this hash. Raises UserError if it is something else."""
     marker = out / MARKER
     if (out / model_folder.CONFIG).exists() and not (marker.is_file() and marker.read_text("utf-8").strip() == options):
-        raise UserError(f"{out} holds another training run. Choose another folder.", option="out")
+        raise UserError(f"{out} holds another training run.", Hint.about("Choose another folder.", "out"))
     make_folder(out)
     write_text(marker, f"{options}\n")
 

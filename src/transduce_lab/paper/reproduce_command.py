@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import make_folder
 from transduce_lab.comparing.command import present, train_rows, with_corpus_languages
 
@@ -73,7 +73,7 @@ def reproduce(
     """
     options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
     if check and (what or options or rows or budget or model or text or seeds != SEEDS):
-        raise UserError("--check takes all options from the model's folder. Give only --check and --out.")
+        raise UserError("--check takes all options from the model's folder.", Hint("Give only --check and --out."))
     if check:
         _check(check, out)
     elif what:
@@ -96,13 +96,15 @@ def _compute(
     if seeds < 1 or not 0 <= budget < math.inf:
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
     if what in ("table1", "figures") and (options or budget or seeds != SEEDS):
-        raise UserError(f"{what} trains no models. Leave out the corpus, --budget, --seeds and section.key=value.")
+        raise UserError(
+            f"{what} trains no models.", Hint("Leave out the corpus, --budget, --seeds and section.key=value.")
+        )
     if rows and what != "table3":
         raise UserError("--rows is only for `transduce reproduce table3`.")
     if what != "figures" and (model or text):
         raise UserError("--model and --text are only for `transduce reproduce figures`.")
     if (model is None) != (not text):
-        raise UserError("--model and --text go together: give a model, and sentences for its attention maps.")
+        raise UserError("--model and --text go together.", Hint("Give a model, and sentences for its attention maps."))
     make_folder(out)
     if what == "figures":
         if model:
@@ -140,7 +142,7 @@ def _table(
             raise UserError(" ".join(failures))
         return table4.table(standings, out), failures
     if budget and not (options.get("data.corpora") and options.get("data.test")):
-        raise UserError("Training needs a corpus. With --budget, give --train and --test, too.")
+        raise UserError("Training needs a corpus.", Hint("With --budget, give --train and --test, too."))
     module = {"table2": table2, "table3": table3}[what]
     compared = replace(table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds)
     trained = train_rows(compared, out, budget, "transduce reproduce")
@@ -171,7 +173,9 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     refuse_parser(loaded.tokenizer, loaded.folder)
     data, config = loaded.config.data, loaded.config.decode
     if data.directions:
-        raise UserError("These figures are for models of one direction. Use transduce attention, with a language code.")
+        raise UserError(
+            "These figures are for models of one direction.", Hint("Use transduce attention, with a language code.")
+        )
     for number, text in enumerate(texts, 1):
         for name, use in attention_of(loaded.model, loaded.tokenizer, text, config, data.source).uses.items():
             path = out / f"attention-{number}-{name}.png"

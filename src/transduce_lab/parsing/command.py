@@ -12,7 +12,7 @@ from transduce.commands.options import Assignments
 from transduce.commands.recipes import Files
 from transduce.config.parse import parse_assignments
 from transduce.system.console import count, log, print_table
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.text.pairs import are_trees, expand_folders
 from transduce.text.plain import (
@@ -80,11 +80,15 @@ def evaluate_trees(call: Evaluation) -> None:
     measured = None
     if call.hypothesis:
         if call.output or call.ensemble or call.assignments:
-            raise UserError("--hypothesis runs no model: leave out --output, --ensemble and section.key=value.")
+            raise UserError(
+                "--hypothesis runs no model.", Hint("Leave out --output, --ensemble and section.key=value.")
+            )
         lines = list(without_byte_order_mark(read_lines(call.hypothesis)))
         if len(lines) != len(gold):
             parses, golds = count(len(lines), "line"), f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
-            raise UserError(f"{display_name(call.hypothesis)} has {parses}, but {golds}: write one parse per line.")
+            raise UserError(
+                f"{display_name(call.hypothesis)} has {parses}, but {golds}.", Hint("Write one parse per line.")
+            )
         scores = score_brackets(map(str, gold), lines, parameters)
     else:
         from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help

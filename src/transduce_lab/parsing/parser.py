@@ -12,7 +12,7 @@ from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import CHUNK_LINES, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Scored
 from transduce.model_folder import Bundle
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
 from transduce_lab.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
@@ -29,7 +29,9 @@ class Parser:
         tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
-            raise UserError(f"{models[0].folder} was not trained on trees. Use `transduce translate` for this model.")
+            raise UserError(
+                f"{models[0].folder} was not trained on trees.", Hint("Use `transduce translate` for this model.")
+            )
         networks, config = [model.model for model in models], replace(config, **PLAIN_SEARCH)  # trees repeat symbols
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
@@ -65,8 +67,8 @@ class Parser:
         for words, limit in zip(sentences, limits, strict=True):
             if limit < 2 * len(words) + 2:
                 raise UserError(
-                    f"A tree of {len(words)} words needs more than {limit} tokens: '{' '.join(words)[:60]}'. "
-                    "Split the sentence or raise decode.max_extra_tokens."
+                    f"A tree of {len(words)} words needs more than {limit} tokens: '{' '.join(words)[:60]}'.",
+                    Hint("Split the sentence or raise decode.max_extra_tokens."),
                 )
         return WellFormed(self._kinds, list(map(len, sentences)), limits)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from transduce.commands.prepare import print_prepared
 from transduce.system.console import log, with_progress
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.plain import STANDARD_OUTPUT, check_output
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ def translate_in_shards(call: "Call") -> None:
     from transduce.wings.cluster.shards import read_shard
 
     if call.output == STANDARD_OUTPUT:
-        raise UserError("Name the output with --output. With --shard, name a folder; with --on, name a file.")
+        raise UserError("Name the output with --output.", Hint("With --shard, name a folder; with --on, name a file."))
     if call.shard and call.on:
-        raise UserError("--on runs all shards: leave out --shard.")
+        raise UserError("--on runs all shards.", Hint("Leave out --shard."))
     if call.profile:
-        raise UserError("--profile measures one process: leave out --shard and --on.")
+        raise UserError("--profile measures one process.", Hint("Leave out --shard and --on."))
     models, glossary = tuple(map(str, call.models)), str(call.glossary or "")
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.wings.cluster.shards import Plan, Shard, check_version
 
@@ -42,7 +42,7 @@ def read_address(on: str) -> str:
         return os.environ.get("RAY_ADDRESS", "")
     if on.startswith(CLIENT):
         return on
-    raise UserError(f"{on} is not a Ray cluster. Give ray or ray://HOST:PORT.")
+    raise UserError(f"{on} is not a Ray cluster.", Hint("Give ray or ray://HOST:PORT."))
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     If `gpus` is true and there are GPUs, each worker uses one GPU. Raises UserError if Ray is missing or unreachable.
     """
     if workers is not None and workers < 1:
-        raise UserError(f"{workers} workers are too few. Give at least 1, or leave out the number of workers.")
+        raise UserError(f"{workers} workers are too few.", Hint("Give at least 1, or leave out the number of workers."))
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import digest, make_folder, to_json, write_text
 
 PACKAGE, PLAN = "transduce", "plan.json"
@@ -54,7 +54,7 @@ def read_shard(text: str) -> Shard:
     """Parse a shard such as "3/16". Raises UserError for an invalid text."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
-        raise UserError(f"{text} is not a shard. Give its number and the number of shards, such as 3/16.")
+        raise UserError(f"{text} is not a shard.", Hint("Give its number and the number of shards, such as 3/16."))
     if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
         raise UserError(f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}.")
     return Shard(int(number), int(count))
@@ -131,7 +131,7 @@ def agree(
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
     if PLAN not in names:  # another shard may be writing the plan now
         if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in names):
-            raise UserError(f"{folder} is not a folder of shards. Name a new folder for the shards.")
+            raise UserError(f"{folder} is not a folder of shards.", Hint("Name a new folder for the shards."))
         lengths = measure()  # raises UserError if the input can't be read
         number = shards(sum(lengths)) if callable(shards) else shards
         new = Plan(kind, number, call, [Input.of(file) for file in files], lengths, unit(sum(lengths), number))
@@ -141,8 +141,8 @@ def agree(
     plan = read_plan(folder)
     for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
         raise UserError(
-            f"{folder} holds shards of an earlier run{difference}. Use the settings of that run or another folder, or "
-            "delete this folder."
+            f"{folder} holds shards of an earlier run{difference}.",
+            Hint("Use the settings of that run or another folder, or delete this folder."),
         )
     return plan
 
@@ -158,10 +158,14 @@ def read_plan(folder: Path) -> Plan:
         if form == PLAN_FORMAT:
             return Plan(**plan | {"inputs": [Input(*file) for file in plan["inputs"]]})
     except FileNotFoundError:
-        raise UserError(f"{folder} holds no shards: {path} is missing. Name the folder of the shards.") from None
+        raise UserError(
+            f"{folder} holds no shards: {path} is missing.", Hint("Name the folder of the shards.")
+        ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{path} is damaged. Write the shards into another folder.") from None
-    raise UserError(f"{path} has format {form}, not {PLAN_FORMAT}. Use the version of transduce that wrote it.")
+        raise UserError(f"{path} is damaged.", Hint("Write the shards into another folder.")) from None
+    raise UserError(
+        f"{path} has format {form}, not {PLAN_FORMAT}.", Hint("Use the version of transduce that wrote it.")
+    )
 
 
 def check_version(plan: Plan) -> None:
@@ -169,7 +173,8 @@ def check_version(plan: Plan) -> None:
     planned, installed = plan.call[PACKAGE], version(PACKAGE)
     if planned != installed:
         raise UserError(
-            f"A worker has {PACKAGE} {installed} instead of {planned}. Install the same version on all machines."
+            f"A worker has {PACKAGE} {installed} instead of {planned}.",
+            Hint("Install the same version on all machines."),
         )
 
 
@@ -178,8 +183,8 @@ def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
     if missing:
         named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
         raise UserError(
-            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}. "
-            f"Run {'them' if len(missing) > 1 else 'it'}, then join again."
+            f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}.",
+            Hint(f"Run {('them' if len(missing) > 1 else 'it')}, then join again."),
         )
 
 
@@ -204,4 +209,4 @@ def _status(file: str) -> os.stat_result:
     try:
         return Path(file).stat()
     except OSError as error:
-        raise UserError(f"{file} can't be read: {error.strerror}. Check its name and permissions.") from None
+        raise UserError(f"{file} can't be read: {error.strerror}.", Hint("Check its name and permissions.")) from None

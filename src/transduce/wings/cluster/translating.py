@@ -22,7 +22,7 @@ from transduce.decoding.directions import choose_direction, directions_of, find_
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark, write_parts
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
@@ -53,7 +53,7 @@ class Job:
         direction = wanted if is_indirect else choose_direction(directions, *self.direction)
         if self.glossary:
             if self.glossary in STANDARD_INPUT or (Path(self.glossary).exists() and not Path(self.glossary).is_file()):
-                raise UserError("Each shard reads the glossary again: save it as a file.", option="glossary")
+                raise UserError("Each shard reads the glossary again.", Hint.about("Save it as a file.", "glossary"))
             read_glossary(self.glossary, direction)
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
@@ -128,10 +128,12 @@ class ShardTranslator:
 def check_input(input: str) -> None:
     """Raise UserError unless the input is a regular file."""
     if input in STANDARD_INPUT:
-        raise UserError("Standard input can't be split into shards. Save the input to a file, and name the file.")
+        raise UserError(
+            "Standard input can't be split into shards.", Hint("Save the input to a file, and name the file.")
+        )
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
-        raise UserError(f"{input} is not a regular file. Save its content to a file, and name that file.")
+        raise UserError(f"{input} is not a regular file.", Hint("Save its content to a file, and name that file."))
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
@@ -199,7 +201,7 @@ def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Itera
                 sha256.update(block)
                 yield block
         if sha256.hexdigest() != record.sha256:
-            raise UserError(f"{path} is damaged: its content has changed. Remove it and run its shard again.")
+            raise UserError(f"{path} is damaged: its content has changed.", Hint("Remove it and run its shard again."))
 
 
 def _record_path(folder: Path, shard: Shard) -> Path:

@@ -20,7 +20,7 @@ import numpy as np
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
 from transduce.decoding.types import Feature, Hypothesis, NBestLists, Refusal, Request, length_penalty
 from transduce.system.cache import remembered_digest
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import verify
 from transduce.system.profiling import phase
 from transduce.wings.ct2.registers import use_wide_registers
@@ -120,7 +120,7 @@ class CTranslate2Engine:
     @property
     def _translator(self) -> Any:
         if os.getpid() != self._process:  # its threads stayed in the other process: a search would wait forever
-            raise UserError("The model was loaded before this process forked. Load it in this process.")
+            raise UserError("The model was loaded before this process forked.", Hint("Load it in this process."))
         return self._opened
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002

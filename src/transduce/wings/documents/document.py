@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Term, TranslationOptions
 from transduce.inline.markup import pieces
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.file_kinds import utf_16
 from transduce.text.formats import TextKind, read_document
 from transduce.text.languages import main_language, script_of
@@ -114,8 +114,9 @@ class Document:
             if slot.kind != "plain":
                 return text.encode(self.codec, "xmlcharrefreplace").decode(self.codec)
             raise UserError(
-                f"{self.name}:{slot.line}: the translation has {text[error.start]!r}, which the file's encoding "
-                f"{self.codec} lacks. Convert the file to UTF-8 first."
+                f"{self.name}:{slot.line}: the translation has {text[error.start]!r}, "
+                f"which the file's encoding {self.codec} lacks.",
+                Hint("Convert the file to UTF-8 first."),
             ) from None
         return text
 
@@ -129,8 +130,9 @@ def check_language(name: str, direction: Literal["from", "into"], declared: str,
     are_known = all(len(code) in (2, 3) and code.isalpha() for code in codes)
     if are_known and (codes[0] != codes[1] or len({script_of(declared), script_of(wanted)} - {""}) > 1):
         raise UserError(
-            f"{name} declares translation {direction} {declared!r}, but the requested translation is {direction} "
-            f"{wanted!r}. Use another model or other language codes, or correct the file."
+            f"{name} declares translation {direction} {declared!r}, but the requested "
+            f"translation is {direction} {wanted!r}.",
+            Hint("Use another model or other language codes, or correct the file."),
         )
 
 
@@ -142,7 +144,7 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))
     if text.encode(codec) != content:
-        raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file. Convert the file to UTF-8.")
+        raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file.", Hint("Convert the file to UTF-8."))
     return text, codec
 
 
@@ -156,11 +158,13 @@ def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
             raise LookupError
         "".encode(codec)  # raises LookupError if the codec does not encode text
     except LookupError:
-        raise UserError(f"{name} declares encoding {codec!r}, which is unknown. Convert the file to UTF-8.") from None
+        raise UserError(
+            f"{name} declares encoding {codec!r}, which is unknown.", Hint("Convert the file to UTF-8.")
+        ) from None
     if canonical in NEED_BYTE_ORDER_MARK:
         raise UserError(
-            f"{name} declares the encoding {codec!r}, but does not begin with a byte order mark. Correct the "
-            "declaration, or convert the file to UTF-8."
+            f"{name} declares the encoding {codec!r}, but does not begin with a byte order mark.",
+            Hint("Correct the declaration, or convert the file to UTF-8."),
         )
     return codec
 

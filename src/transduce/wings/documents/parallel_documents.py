@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from transduce.inline.placeholders import mask
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import DocumentFile, TextPair
 from transduce.text.plain import display_name, read_pieces
 from transduce.wings.documents.document import Document, Slot
@@ -22,7 +22,9 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
     source_cues, target_cues = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
     groups = list(_groups(source_cues, target_cues))
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
-        raise UserError(f"No texts of {source} and {target} appear at the same time. Use subtitles of the same film.")
+        raise UserError(
+            f"No texts of {source} and {target} appear at the same time.", Hint("Use subtitles of the same film.")
+        )
     for spoken, written in groups:
         yield _text(spoken), _text(written), (spoken or written)[0].slot.line
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from gettext import c2py
 from typing import NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
 NUMBERS_TRIED = 200  # the numbers below it have all forms of a language, except forms for round millions
@@ -33,8 +33,8 @@ def _of_language(language: str, name: str) -> Plurals:
         from babel.messages.plurals import PLURALS
     except ImportError:
         raise UserError(
-            f"{name}: the header has no Plural-Forms. Add this field, or install Babel, which knows the forms: "
-            "pip install 'transduce[documents]'."
+            f"{name}: the header has no Plural-Forms.",
+            Hint("Add this field, or install Babel, which knows the forms: pip install 'transduce[documents]'."),
         ) from None
     try:
         locale = Locale.parse(language.replace("_", "-"), sep="-")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from transduce.inline.blocks import BLOCK_TAG
 from transduce.inline.events import ENTITY, unescape
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import CorpusFile, DocumentFile, TextPair
 from transduce.text.languages import main_language, script_of
 from transduce.text.plain import display_name, read_pieces
@@ -64,7 +64,8 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     name, (source, target) = display_name(file.path), file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
         raise UserError(
-            f"{name} holds several languages. Name the two languages to read.", option="data.source data.target"
+            f"{name} holds several languages.",
+            Hint.about("Name the two languages to read.", "data.source", "data.target"),
         )
     wanted = language_code(source), language_code(target)
     is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
@@ -117,12 +118,16 @@ def _without_units(name: str, wanted: str, units_by_languages: Counter[tuple[str
 def segment_text(raw: str, name: str, line: int) -> str:
     """The text of a segment without formatting; raises UserError for a long segment or an unknown entity."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
-        raise UserError(f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters. Remove it.")
+        raise UserError(
+            f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters.", Hint("Remove it.")
+        )
     if "<" in raw:
         raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
         raw = _without_formatting(raw)
     if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
-        raise UserError(f"{name}:{line}: the entity {unknown} is not known without a DTD. Write the character itself.")
+        raise UserError(
+            f"{name}:{line}: the entity {unknown} is not known without a DTD.", Hint("Write the character itself.")
+        )
     return unescape(raw)
 
 

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from transduce.inline.events import ENTITY
 from transduce.inline.markup import pieces
 from transduce.inline.placeholders import mask
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import TextKind
 from transduce.wings.documents.document import decode, decode_pieces
 
@@ -117,8 +117,9 @@ class UnitReader:
             yield from self._parse(text.encode())
             if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
                 raise UserError(
-                    f"{self._name}:{self._expat.CurrentLineNumber}: more than {MAX_BYTES_WITHOUT_UNIT:,} bytes "
-                    "without a translation unit. Remove these bytes."
+                    f"{self._name}:{self._expat.CurrentLineNumber}: more than "
+                    f"{MAX_BYTES_WITHOUT_UNIT:,} bytes without a translation unit.",
+                    Hint("Remove these bytes."),
                 )
         yield from self._parse(b"", last=True)
 
@@ -185,8 +186,10 @@ class UnitReader:
 
     def _refuse_declaration(self, *_: Any) -> None:
         raise UserError(
-            f"{self._name}:{self._expat.CurrentLineNumber}: the document type declares entities or elements, which "
-            "can expand the file without limit or include other files. Remove the declarations."
+            f"{self._name}:{self._expat.CurrentLineNumber}: the document type "
+            "declares entities or elements, which can expand the file without limit "
+            "or include other files.",
+            Hint("Remove the declarations."),
         )
 
 

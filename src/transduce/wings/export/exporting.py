@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from transduce import model_folder
 from transduce.model_folder import Bundle
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify, write_folder
 from transduce.text.pairs import Pair, first_of_each_direction
 from transduce.training.card import card
@@ -50,7 +50,9 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
     if why := refuse(form, folder, config):
         raise UserError(f"{folder} can't be exported to {form}: {why.reason}.")
     if compute_type != FLOAT32 and not FORMS[form].quantises:
-        raise UserError(f"{form} is written in {FLOAT32} only. For other compute types, use ctranslate2 or argos.")
+        raise UserError(
+            f"{form} is written in {FLOAT32} only.", Hint("For other compute types, use ctranslate2 or argos.")
+        )
     with write_folder(out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0) as aside:
         verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)

@@ -17,7 +17,7 @@ from transduce.config.parse import configure
 from transduce.config.schema import BOS, EOS, PAD, RunConfig
 from transduce.model.embedding import sinusoids
 from transduce.model.transformer import Transformer
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction
 from transduce.tokens.imported_vocabulary import ImportedVocabulary, is_code, language_of
 from transduce.tokens.tokenizer import Tokenizer
@@ -95,10 +95,15 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     wanted = target.replace("-", "_").split(",") if target else [tag for _, tag in pairs]
     for code in wanted:
         if tags and code not in {tag for _, tag in pairs}:
-            raise UserError(f"The model has no target language '{code}'. It has {', '.join(tags)}.", option="target")
+            raise UserError(
+                f"The model has no target language '{code}'. It has {', '.join(tags)}.",
+                Hint.about("Choose one of them.", "target"),
+            )
     directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
     if tags and not directions:
-        raise UserError(f"The source language '{source}' is the only target language. Name another.", option="target")
+        raise UserError(
+            f"The source language '{source}' is the only target language.", Hint.about("Name another.", "target")
+        )
     return directions
 
 
@@ -110,7 +115,7 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
             raise UserError(f"{file}: {name} is {value}; only models with {required} can be imported.")
     for name in marian.SIZES:
         if type(config.get(name)) is not int:
-            raise UserError(f"{file}: {name} is missing or not a whole number; use another copy of the model.")
+            raise UserError(f"{file}: {name} is missing or not a whole number.", Hint("Use another copy of the model."))
     for name in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
             raise UserError(f"{file}: encoder_{name} and decoder_{name} differ; they must be equal.")
@@ -150,10 +155,10 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
     vocabulary = _read_json(file)
     ids = list(vocabulary.values())
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
-        raise UserError(f"{file}: two pieces share an id, or an id is not a whole number; use another copy.")
+        raise UserError(f"{file}: two pieces share an id, or an id is not a whole number.", Hint("Use another copy."))
     for name in special:
         if name not in vocabulary:
-            raise UserError(f"{file}: the piece {name} is missing; use another copy.")
+            raise UserError(f"{file}: the piece {name} is missing.", Hint("Use another copy."))
     return vocabulary
 
 
@@ -173,9 +178,9 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
     try:
         return Tokenizer(*(ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides))
     except OSError as error:
-        raise UserError(f"{error.filename} can't be read: {error.strerror}; use another copy.") from None
+        raise UserError(f"{error.filename} can't be read: {error.strerror}.", Hint("Use another copy.")) from None
     except ValueError as error:
-        raise UserError(f"The vocabulary of {folder} can't be used: {error}; use another copy.") from None
+        raise UserError(f"The vocabulary of {folder} can't be used: {error}.", Hint("Use another copy.")) from None
 
 
 def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
@@ -193,7 +198,9 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
     for name, (matrix, vocabulary) in embeddings.items():
         if (last := max(vocabulary.rows)) >= len(matrix):
             where = folder / marian.VOCABULARY_FILE
-            raise UserError(f"{where} has the id {last}, but the embedding has {len(matrix)} rows; use another copy.")
+            raise UserError(
+                f"{where} has the id {last}, but the embedding has {len(matrix)} rows.", Hint("Use another copy.")
+            )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
     expected = 1, len(embedding)
     bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(expected))
@@ -210,7 +217,7 @@ def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabu
 def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
     """Raise UserError for missing, unknown or misshapen weights, and for position vectors that are not sinusoids."""
     for name in sorted(shapes.keys() - theirs.keys()):
-        raise UserError(f"{file}: the weight {name} is missing; use another copy.")
+        raise UserError(f"{file}: the weight {name} is missing.", Hint("Use another copy."))
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
     for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
         raise UserError(f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported.")
@@ -218,7 +225,9 @@ def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str
     for name, shape in {**shapes, **expected}.items():
         if theirs[name].shape != shape:
             sizes = [" x ".join(map(str, size)) for size in (theirs[name].shape, shape)]
-            raise UserError(f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}; use another copy.")
+            raise UserError(
+                f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}.", Hint("Use another copy.")
+            )
     for name in theirs.keys() & POSITION_TABLES:
         table = marian.to_ours(theirs[name], 1)
         if not torch.allclose(table, sinusoids(*table.shape), atol=1e-3):
@@ -229,7 +238,7 @@ def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Ten
     """The matrix stored under at least one of `names`; raises UserError if it is missing or its copies differ."""
     known = [name for name in names if name in theirs]
     if not known:
-        raise UserError(f"{file}: the weight {names[0]} is missing; use another copy.")
+        raise UserError(f"{file}: the weight {names[0]} is missing.", Hint("Use another copy."))
     for name in known[1:]:
         if not torch.equal(theirs[known[0]], theirs[name]):
             raise UserError(f"{file}: {known[0]} and {name} differ; they must be equal.")
@@ -244,13 +253,13 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
             f"[kind.from_pretrained('{folder}').save_pretrained('NEW') for kind in (Model, Tokenizer)]"
         )
         raise UserError(
-            f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program and is never opened here. If you "
-            f'trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'
+            f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program and is never opened here.",
+            Hint(f'If you trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'),
         )
     try:
         weights = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise UserError(f"{file} can't be read: {error}; use another copy.") from None
+        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
     for name, weight in weights.items():
         if not weight.is_floating_point():
             raise UserError(f"{file}: {name} has the type {weight.dtype}; quantised weights can't be imported.")
@@ -263,5 +272,5 @@ def _read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file} can't be read: {error}; is this a Marian model in Hugging Face's format?") from None
     if not isinstance(value, dict):
-        raise UserError(f"{file} is damaged: expected a JSON object; use another copy.")
+        raise UserError(f"{file} is damaged: expected a JSON object.", Hint("Use another copy."))
     return value

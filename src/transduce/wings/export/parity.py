@@ -17,7 +17,7 @@ from transduce.evaluation.scores import Comparison, compare
 from transduce.model.seq2seq import make_batch
 from transduce.model_folder import Bundle
 from transduce.preparation.prepared import VALID_FILE
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import target_of
 from transduce.text.pairs import Pair
 from transduce.tokens.tokenizer import Tokenizer
@@ -132,8 +132,8 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     ]
     if not fitting:
         raise UserError(
-            f"Nothing was written, since the comparison needs a sentence of fewer than {max_tokens} tokens. "
-            "Name another validation text."
+            f"Nothing was written, since the comparison needs a sentence of fewer than {max_tokens} tokens.",
+            Hint("Name another validation text."),
         )
     return fitting
 
@@ -162,8 +162,8 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
     is_english_german = (data.source, data.target) == ("en", "de") and not data.directions
     if pairs[0].origin.file == PHRASEBOOK and not is_english_german:
         raise UserError(
-            "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU. "
-            "Name a validation text with its translations."
+            "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU.",
+            Hint("Name a validation text with its translations."),
         )
     references, targets = [pair.target for pair in pairs], {target_of(pair.direction) for pair in pairs}
     language = (targets.pop() or data.target) if len(targets) == 1 else ""
@@ -171,9 +171,10 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
     loss = bleu.first.value - bleu.second.value
     if loss > MAX_BLEU_LOSS or (loss > 0 and bleu.p_value < MAX_P_VALUE):
         raise UserError(
-            f"Nothing was written, since the export translates worse: BLEU {bleu.second.value:.2f} instead of "
-            f"{bleu.first.value:.2f} on {len(pairs):,} sentences ({_test(bleu)}). "
-            "Export in float32."
+            "Nothing was written, since the export translates worse: BLEU "
+            f"{bleu.second.value:.2f} instead of {bleu.first.value:.2f} on "
+            f"{len(pairs):,} sentences ({_test(bleu)}).",
+            Hint("Export in float32."),
         )
     return bleu
 

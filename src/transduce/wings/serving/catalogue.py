@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.decoding.directions import choose_pivot, find_pivot, with_known_codes
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.languages import Direction, nearest_code
 from transduce.wings.serving.languages import UNDETERMINED, codes
 from transduce.wings.serving.models import Model
@@ -117,8 +117,9 @@ class Catalogues:
                 if (other := known.setdefault(direction, model)) is not model:
                     source, target = direction
                     raise UserError(
-                        f"{other.folder} and {model.folder} both translate {source} to {target}, and have the name "
-                        f"{model.name}. Give one of them another name, such as new={model.folder}."
+                        f"{other.folder} and {model.folder} both translate {source} to {target}, "
+                        f"and have the name {model.name}.",
+                        Hint(f"Give one of them another name, such as new={model.folder}."),
                     )
         self._by_name = {name: Catalogue(list(dict.fromkeys(known.values())), name) for name, known in by_name.items()}
         counts = [each for model in models for each in model.directions]
@@ -133,7 +134,9 @@ class Catalogues:
         """The models with this name, or the default models for "". Raises UserError if the name is unknown."""
         if name and name not in self._by_name:
             unknown = name[:MAX_NAME_CHARACTERS]
-            raise UserError(f"There is no model with the name {unknown!r}. Choose one of {', '.join(self.names)}.")
+            raise UserError(
+                f"There is no model with the name {unknown!r}.", Hint(f"Choose one of {', '.join(self.names)}.")
+            )
         return self._by_name[name] if name else self.default
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from transduce.commands.recipes import Files
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log, print_table
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 if TYPE_CHECKING:
     from transduce.wings.serving.store import ModelStore
@@ -70,7 +70,7 @@ def serve(
         return
     if new_key:
         if keys is None:
-            raise UserError("--new-key needs a file for the hash of the new key. Give --keys FILE, too.")
+            raise UserError("--new-key needs a file for the hash of the new key.", Hint("Give --keys FILE, too."))
         print(add_key(keys, new_key))
         return
     if not models:
@@ -82,7 +82,9 @@ def serve(
             raise UserError(f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24.") from None
     local, origins = is_local(host), _origins(cors)
     if not local and keys is None and not insecure:
-        raise UserError(f"Other machines can reach {host}. Give --keys FILE (--new-key makes a key), or --insecure.")
+        raise UserError(
+            f"Other machines can reach {host}.", Hint("Give --keys FILE (--new-key makes a key), or --insecure.")
+        )
     if local and keys is None and any(ipaddress.ip_network(address).is_loopback for address in proxy):
         log("Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too.")
     owners = Keys(keys)
@@ -105,7 +107,9 @@ def _origins(names: Sequence[str]) -> list[str]:
     """Check the origins of --cors, and return them as browsers write them."""
     for name in names:
         if name != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://(?:(?![/?#@])[!-~])+/?", name):
-            raise UserError(f"--cors: '{name}' is not an origin. Write, for example, https://example.org, or *.")
+            raise UserError(
+                f"--cors: '{name}' is not an origin.", Hint("Write, for example, https://example.org, or *.")
+            )
     lower = [name.removesuffix("/").lower() for name in names]
     return [re.sub("^(http:.*):80$|^(https:.*):443$", r"\1\2", name) for name in lower]
 
@@ -123,11 +127,13 @@ def _store(folders: Sequence[tuple[str, Path]], engine: EngineName, limit: float
 def _listen(host: str, port: int) -> socket.socket:
     """Open the listening socket. Raises UserError if the address or port can't be used."""
     if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
-        raise UserError(f"Invalid port {port}. Choose a port from 1 to 65535, or 0 for any free port.")
+        raise UserError(f"Invalid port {port}.", Hint("Choose a port from 1 to 65535, or 0 for any free port."))
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Nagle's algorithm delays answers by 40 ms
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
-        raise UserError(f"Can't listen on {host}, port {port}: {error}. Choose another --host or --port.") from None
+        raise UserError(
+            f"Can't listen on {host}, port {port}: {error}.", Hint("Choose another --host or --port.")
+        ) from None

@@ -16,7 +16,7 @@ from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import FormParser, parse_options_header
 
 from transduce.decoding.types import Translation
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.wings.serving.languages import Detected
 from transduce.wings.serving.limits import Limits
 
@@ -83,7 +83,9 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
     elif kind in ("application/json", "text/json", "") or kind.endswith("+json"):
         own = _json(body, depth)
     else:
-        raise UserError(f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}. Send JSON, {FORM} or {MULTIPART}.")
+        raise UserError(
+            f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.", Hint(f"Send JSON, {FORM} or {MULTIPART}.")
+        )
     return fields | {name: value for name, value in own.items() if name == "q" or value not in (None, "")}
 
 

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from transduce.decoding.translator import Translator
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.wings.serving.catalogue import Catalogues, Route
 from transduce.wings.serving.models import Model, Served, State, Version, summarize
 
@@ -41,8 +41,9 @@ class ModelStore:
         largest = max(models, key=lambda model: model.weight_bytes)
         if largest.weight_bytes > limit:
             raise UserError(
-                f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, which is more than the memory "
-                f"limit of {limit:,} bytes. Raise the limit."
+                f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, "
+                f"which is more than the memory limit of {limit:,} bytes.",
+                Hint("Raise the limit."),
             )
         self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)  # their engines have it, too
         self._replaced: set[Version] = set()  # old versions that requests still use

@@ -29,7 +29,7 @@ from transduce.preparation.passes import (
     with_placeholders,
 )
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, make_folder, to_json, write_text
 from transduce.system.journal import Value
@@ -65,26 +65,35 @@ def with_back_translations(
     KeyboardInterrupt if the training is interrupted.
     """
     if not files:
-        raise UserError("The reverse model translates monolingual text. Give this text, too.", option="monolingual")
+        raise UserError(
+            "The reverse model translates monolingual text.", Hint.about("Give this text, too.", "monolingual")
+        )
     check_single_process("a training run with monolingual text")
     config, folder = with_known_languages(settings, init).config(), out / model_folder.BACK_TRANSLATION
     data = config.data
     checked(data)
     if data.symbols:
-        raise UserError("The targets of a parser are trees, so it can't learn from text.", option="monolingual")
+        raise UserError(
+            "The targets of a parser are trees, so it can't learn from text.",
+            Hint.about("Leave the monolingual text out.", "monolingual"),
+        )
     if data.directions:
         raise UserError(
             f"Back-translation is not for multilingual models, which read language tags ({data.languages}).",
-            option="monolingual",
+            Hint.about("Leave the monolingual text out.", "monolingual"),
         )
     if not (out / model_folder.CONFIG).exists():  # what would keep the training from its start after hours
         leftovers(out)
         with_origin(settings, init, keep_optimizer)
     elif not folder.exists():
-        raise UserError(f"{out} is a training run without monolingual text. Choose another folder.", option="out")
+        raise UserError(
+            f"{out} is a training run without monolingual text.", Hint.about("Choose another folder.", "out")
+        )
     for file in files:
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
-            raise UserError(f"{file} is not plain text. Name a file with one sentence per line.", option="monolingual")
+            raise UserError(
+                f"{file} is not plain text.", Hint.about("Name a file with one sentence per line.", "monolingual")
+            )
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     read_test(config)
     lines = _distinct(files, data)
@@ -92,7 +101,7 @@ def with_back_translations(
     if reverse:
         _check_reverse(reverse, data)
     elif any((folder / name).exists() for name in (MADE, TRANSLATIONS)) and not (folder / REVERSE).exists():
-        raise UserError(f"{folder} was made with a model in another folder. Name this model.", option="reverse")
+        raise UserError(f"{folder} was made with a model in another folder.", Hint.about("Name this model.", "reverse"))
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
@@ -125,7 +134,8 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
         log(f"Warning: {leaks:,} monolingual lines are targets of the validation or test set; they are left out.")
     if not lines:
         raise UserError(
-            f"{', '.join(files)}: no line is new. Name a file with other text than the corpus.", option="monolingual"
+            f"{', '.join(files)}: no line is new.",
+            Hint.about("Name a file with other text than the corpus.", "monolingual"),
         )
     return list(lines.values())
 
@@ -153,12 +163,12 @@ def _check_language(lines: Sequence[str], code: str, files: Sequence[str]) -> No
     likeliest = max(set(found), key=found.count)
     message = (
         f"{', '.join(files)}: {found.count(likeliest)} of {len(sample)} lines look like '{likeliest}', but the "
-        f"target language is '{code}'. Name text in the target language."
+        f"target language is '{code}'."
     )
     if found.count(label) < MIN_TARGET_SHARE * len(sample):
-        raise UserError(message, option="monolingual")
+        raise UserError(message, Hint.about("Name text in the target language.", "monolingual"))
     if found.count(label) < LIKELY_SHARE * len(sample):
-        log(f"Warning: {message}")
+        log(f"Warning: {message} Name text in the target language.")
 
 
 def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
@@ -191,9 +201,8 @@ def _swapped(corpus: CorpusConfig, data: DataConfig, path: Path) -> str:
         write_text(path, text)
     elif path.read_bytes() != text.encode():
         raise UserError(
-            f"{path} was made from other pairs than {' and '.join(corpus.files)} hold now. Choose another output "
-            "folder.",
-            option="out",
+            f"{path} was made from other pairs than {' and '.join(corpus.files)} hold now.",
+            Hint.about("Choose another output folder.", "out"),
         )
     return str(path)
 
@@ -209,7 +218,7 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
     if with_known_codes(known, *needed) not in known:
         raise UserError(
             f"{reverse} translates {', '.join(map(str, known))}, but the reverse model must translate {needed}.",
-            option="reverse",
+            Hint.about("Name another model.", "reverse"),
         )
 
 
@@ -224,7 +233,8 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
         if call.items() <= made.items():
             return int(made["pairs"])
         raise UserError(
-            f"{folder} was made from other text or another reverse model. Choose another output folder.", option="out"
+            f"{folder} was made from other text or another reverse model.",
+            Hint.about("Choose another output folder.", "out"),
         )
     begun, translator = begin(path, call), load(reverse, source=data.target, target=data.source)
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
@@ -237,9 +247,12 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     if len({text for text, _ in good}) <= MIN_DISTINCT * len(good):
         path.unlink()
         raise UserError(
-            f"{reverse} translates no line to its end, or all to a few texts, so it has hardly learned anything. Train "
-            f"it longer (`transduce train --out {reverse} train.steps=…`) or on more text, or name another model.",
-            option="reverse",
+            f"{reverse} translates no line to its end, or all to a few texts, so it has hardly learned anything.",
+            Hint.about(
+                f"Train it longer (`transduce train --out {reverse} "
+                "train.steps=…`) or on more text, or name another model.",
+                "reverse",
+            ),
         )
     log(f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out.")
     write_text(folder / PAIRS, "".join(_record(*each) for each in good))
@@ -257,4 +270,4 @@ def _read_made(folder: Path) -> dict[str, Any]:
             return made
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         pass
-    raise UserError(f"{folder / MADE} or {PAIRS} is damaged. Remove both to translate again.")
+    raise UserError(f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again."))

@@ -8,7 +8,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode, gather
 from transduce.config.parse import configure
 from transduce.decoding.registry import EngineName
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 
 
@@ -48,9 +48,8 @@ def distill(
 
     if directions := given.get("data.directions"):
         raise UserError(
-            f"A student learns one direction, but these languages have several: {', '.join(directions)}. Name one "
-            "language with --from and one with --to, and only their files.",
-            option="train",
+            f"A student learns one direction, but these languages have several: {', '.join(directions)}.",
+            Hint.about("Name one language with --from and one with --to, and only their files.", "train"),
         )
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]

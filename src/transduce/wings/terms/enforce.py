@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Constraints, Engine, Hypothesis, Match, NBestLists, Sentences, Term
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
 from transduce.wings.terms.glossary import Constraint, Glossary, contains, segment, word_boundaries
@@ -42,8 +42,9 @@ def enforce(
     for i, each in constraints.items():
         if sum(len(term.segmentations[0]) for term in each) > translator.limit(sentences.sources[i]):
             raise UserError(
-                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) exceed the token "
-                "limit of the translation. Shorten the terms or raise decode.max_extra_tokens."
+                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) "
+                "exceed the token limit of the translation.",
+                Hint("Shorten the terms or raise decode.max_extra_tokens."),
             )
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)

@@ -9,7 +9,7 @@ from transduce.config.schema import UNK
 from transduce.decoding.capitals import case_folding
 from transduce.decoding.types import Match, Term
 from transduce.decoding.words import Kind, kind, words
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.pairs import read_pairs
 from transduce.text.plain import display_name
 from transduce.tokens.spans import Span
@@ -49,7 +49,9 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
         if source.strip():
             terms.append(Term(source, target))
     if not terms:
-        raise UserError(f"{display_name(file)} has no terms. Write one in each line: source, TAB, translation.")
+        raise UserError(
+            f"{display_name(file)} has no terms.", Hint("Write one in each line: source, TAB, translation.")
+        )
     return terms
 
 
@@ -124,7 +126,9 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.target.encode_behind(target)
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
     if UNK in segmentations[0]:  # possible with an imported model
-        raise UserError(f"The model's vocabulary can't spell the term {target}. Remove the term from the glossary.")
+        raise UserError(
+            f"The model's vocabulary can't spell the term {target}.", Hint("Remove the term from the glossary.")
+        )
     if segmentations[0] == segmentations[1]:
         segmentations = segmentations[:1]
     return Constraint(target, segmentations, kind(target[0]), kind(target[-1]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from transduce.config.schema import UNK
 from transduce.system.console import count, log, print_table, with_progress
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
@@ -53,13 +53,17 @@ def check_corpus(
     for output in outputs:
         check_output(output, (*files, *rules.test), "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError("Two of the files that --fix and --out write are the same. Give each output its own file.")
+        raise UserError(
+            "Two of the files that --fix and --out write are the same.", Hint("Give each output its own file.")
+        )
     if fix and set(files) & set(STANDARD_INPUT):
-        raise UserError("--fix reads the corpus twice, which standard input does not allow. Name a file.")
+        raise UserError("--fix reads the corpus twice, which standard input does not allow.", Hint("Name a file."))
     if fix:
         for folder in (file for file in files if Path(file).is_dir()):
             if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
-                raise UserError(f"{fix[0]} would belong to the corpus {folder}. Name another folder.", option="fix")
+                raise UserError(
+                    f"{fix[0]} would belong to the corpus {folder}.", Hint.about("Name another folder.", "fix")
+                )
         check_form(files, fix)
         check_file_names(fix, languages_of(files) or rules.languages)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
@@ -91,9 +95,9 @@ def choose_rules(
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
     if not chosen:
-        raise UserError("--without names every rule that is to be checked. Name fewer rules.")
+        raise UserError("--without names every rule that is to be checked.", Hint("Name fewer rules."))
     if IN_TEST_SET in chosen and only and not test:
-        raise UserError(f"The rule '{IN_TEST_SET}' needs a test set: name its files with --test.")
+        raise UserError(f"The rule '{IN_TEST_SET}' needs a test set.", Hint("Name its files with --test."))
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
         log("Languages are not checked, since py3langid is missing: pip install 'transduce[doctor]'.")
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]

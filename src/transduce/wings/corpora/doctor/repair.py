@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import tee, zip_longest
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text import jsonl
 from transduce.text.encoding_errors import readable
 from transduce.text.pairs import Pair, are_line_aligned, read_pairs
@@ -24,10 +24,14 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
         return
     if are_line_aligned(files):
         if len(outputs) != 2:
-            raise UserError("For a corpus of two files, name two outputs, or one that ends in .jsonl.", option="fix")
+            raise UserError(
+                "The corpus has two files.", Hint.about("Name two outputs, or one that ends in .jsonl.", "fix")
+            )
     elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
         wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
-        raise UserError(f"The repaired corpus is one file. Name one output that ends in {wanted}.", option="fix")
+        raise UserError(
+            "The repaired corpus is one file.", Hint.about(f"Name one output that ends in {wanted}.", "fix")
+        )
 
 
 class RepairedCorpus:
@@ -42,7 +46,7 @@ class RepairedCorpus:
         partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
         for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
             if pair is None or other is None or verdict is None:
-                raise UserError(f"{' or '.join(self._files)} changed during the check. Run the check again.")
+                raise UserError(f"{' or '.join(self._files)} changed during the check.", Hint("Run the check again."))
             decode = readable if verdict.rule else as_windows
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 

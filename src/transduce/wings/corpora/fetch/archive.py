@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 MAX_EXPANSION = 100  # times the size of an archive; text rarely compresses to less than a fiftieth
 MIN_LIMIT_BYTES = 1 << 24  # archives of any size may unpack to this size
@@ -145,4 +145,6 @@ def readable(path: Path) -> Iterator[None]:
     except (*DAMAGE_ERRORS, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in a zip
             raise  # a disk error
-        raise UserError(f"{path} is damaged or not an archive ({error}). Remove it to fetch it again.") from error
+        raise UserError(
+            f"{path} is damaged or not an archive ({error}).", Hint("Remove it to fetch it again.")
+        ) from error

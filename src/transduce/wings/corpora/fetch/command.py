@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from transduce.system.console import log, print_table
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
@@ -64,9 +64,13 @@ def _entries(table: Path | None) -> dict[str, Entry]:
     try:
         return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
     except OSError as error:
-        raise UserError(f"{table} can't be read: {error.strerror}.", option="table") from None
+        raise UserError(
+            f"{table} can't be read: {error.strerror}.", Hint.about("Name another table.", "table")
+        ) from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{table} is not UTF-8 at byte {error.start}; save it as UTF-8.", option="table") from None
+        raise UserError(
+            f"{table} is not UTF-8 at byte {error.start}.", Hint.about("Save it as UTF-8.", "table")
+        ) from None
 
 
 def _print_entries(entries: dict[str, Entry]) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import MANIFEST, digest, make_folder, remove_leftovers, to_json, verify, write_folder
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
@@ -53,12 +53,12 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched |
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
-            raise UserError(f"{out} exists already. Name a new folder.", option="out") from None
+            raise UserError(f"{out} exists already.", Hint.about("Name a new folder.", "out")) from None
         return None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{out / SOURCE_JSON} is damaged. Remove {out} to fetch the corpus again.") from None
+        raise UserError(f"{out / SOURCE_JSON} is damaged.", Hint(f"Remove {out} to fetch the corpus again.")) from None
     if corpus != name:
-        raise UserError(f"{out} holds {corpus}; name another folder for {name}.", option="out")
+        raise UserError(f"{out} holds {corpus}.", Hint.about(f"Name another folder for {name}.", "out"))
     verify(out, hashes=True)
     _clear(out, () if kept else names)
     return fetched
@@ -70,12 +70,16 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     urls = {file_name(file.url): file.url for file in corpus.downloads()}
     for file in corpus.downloads():
         if (other := urls[file_name(file.url)]) != file.url:
-            raise UserError(f"{file.url} and {other} share a file name in {folder}. Move one URL to another corpus.")
+            raise UserError(
+                f"{file.url} and {other} share a file name in {folder}.", Hint("Move one URL to another corpus.")
+            )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
     own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}  # some file systems ignore the case
     for note in (note for parts in corpus.splits.values() for part in parts for note in part.notes):
         if Path(note).name.lower() in own:
-            raise UserError(f"In the table, the note {note} has the name of another file in {out}. Remove this note.")
+            raise UserError(
+                f"In the table, the note {note} has the name of another file in {out}.", Hint("Remove this note.")
+            )
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
         fetched = already_fetched(corpus.name, out, folder)  # another process may just have finished
@@ -137,13 +141,13 @@ def _check_aligned(part: Part, paths: dict[Download, Path], source: Written, tar
     files = [paths[side.download] for side in part.sides]
     if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
-            f"{files[0]} and {files[1]} are byte-identical. Does a proxy ask for a login? "
-            "Remove both to fetch them again, or correct the table."
+            f"{files[0]} and {files[1]} are byte-identical. Does a proxy ask for a login?",
+            Hint("Remove both to fetch them again, or correct the table."),
         )
     if source.lines != target.lines:
         raise UserError(
-            f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}. "
-            "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
+            f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.",
+            Hint("If a download was cut short, remove it from the folder of the downloads, and repeat the command."),
         )
     if source.segments != target.segments:
         raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from transduce.system.console import Display, duration, log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import digest
 from transduce.system.write_errors import write_error
 from transduce.wings.corpora.fetch.table import Download
@@ -111,7 +111,9 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
         failures = 0 if progress() > reached else failures + 1
         reached = max(reached, progress())  # a file that starts over makes no progress until it is larger than before
         if failures >= MAX_FAILURES:
-            raise UserError(f"{url} can't be fetched: {reason} ({failures} tries). Repeat the command later to resume.")
+            raise UserError(
+                f"{url} can't be fetched: {reason} ({failures} tries).", Hint("Repeat the command later to resume.")
+            )
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
         time.sleep(wait)
@@ -140,7 +142,9 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
             raise httpx2.RemoteProtocolError(STARTS_OVER)
         needed, free = total - _size(part), shutil.disk_usage(path.parent).free
         if needed > free:
-            raise UserError(f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free. Make room.")
+            raise UserError(
+                f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free.", Hint("Make room.")
+            )
         with _disk(version):
             if not offset:
                 part.unlink(missing_ok=True)

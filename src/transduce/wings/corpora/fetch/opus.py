@@ -2,7 +2,7 @@
 
 import json
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.wings.corpora.fetch.download import read_address
 from transduce.wings.corpora.fetch.table import CORPUS_NAME, Entry, Request
 
@@ -27,7 +27,9 @@ def look_up(entry: Entry, request: Request) -> Request:
                     raise ValueError
                 return request._replace(version=version, stored=(first, second), size=size)
     except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
-        raise UserError(f"The answer of {url} is not a catalogue. If you know the version, write {named}.") from None
+        raise UserError(
+            f"The answer of {url} is not a catalogue.", Hint(f"If you know the version, write {named}.")
+        ) from None
     raise UserError(
         f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."
     )

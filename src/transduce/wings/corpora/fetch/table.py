@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from transduce.config.parse import read_toml
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
@@ -125,14 +125,18 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     if not rest and entry.pairs:
         languages = entry.pairs[0]
     elif len(rest) != 1:
-        raise UserError(f"'{text}' doesn't name a corpus and its languages. Write, for example, {entry.example}.")
+        raise UserError(
+            f"'{text}' doesn't name a corpus and its languages.", Hint(f"Write, for example, {entry.example}.")
+        )
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
     if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
-        raise UserError(f"'{text}' names no corpus of the collection {name}. Write, for example, {entry.example}.")
+        raise UserError(
+            f"'{text}' names no corpus of the collection {name}.", Hint(f"Write, for example, {entry.example}.")
+        )
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
 
@@ -184,7 +188,7 @@ def _part(fields: Mapping[str, Any], values: dict[str, str], size: int) -> Part:
 def _pair(text: str, where: str) -> tuple[str, str]:
     match = PAIR.fullmatch(text)
     if not match or match[1] == match[2]:
-        raise UserError(f"{where}: '{text}' is not a pair of languages. Write a pair such as en-de.")
+        raise UserError(f"{where}: '{text}' is not a pair of languages.", Hint("Write a pair such as en-de."))
     return match[1], match[2]
 
 
@@ -196,10 +200,12 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     facts = {key: value for key, value in content.items() if key not in splits}
     _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
-        raise UserError(f"{where}: a table of files is missing. Add [[{name}.train]].")
+        raise UserError(f"{where}: a table of files is missing.", Hint(f"Add [[{name}.train]]."))
     for split, parts in splits.items():
         if not SPLIT_NAME.fullmatch(split):
-            raise UserError(f"{where}: '{split}' can't be part of a file name. Use lower-case letters, digits and _.")
+            raise UserError(
+                f"{where}: '{split}' can't be part of a file name.", Hint("Use lower-case letters, digits and _.")
+            )
         for part in parts:
             _check_values(part, PART_KEYS, ("url",), (*URL_PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
     pairs = [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 from transduce.inline.events import ENTITY
 from transduce.inline.markup import attribute, decoded
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 TEXT_BLOCK_BYTES = 1 << 20
 MAX_SGM_BYTES = 1 << 26  # known test sets have a few million bytes
@@ -59,7 +59,7 @@ def _talk(block: bytes) -> bytes:
 def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
     content = stream.read(MAX_SGM_BYTES + 1)
     if len(content) > MAX_SGM_BYTES:
-        raise UserError(f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes. Split it.")
+        raise UserError(f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", Hint("Split it."))
     text, repaired = _utf8(content.removeprefix(codecs.BOM_UTF8))
     lines, document, names = 0, "", hashlib.sha256()
     for opened, segment, inside in SEGMENTS.findall(text.decode()):
