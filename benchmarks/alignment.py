@@ -82,14 +82,17 @@ def measure(
         links = alignment.find_links(inner, read, source_spans, written, target_spans, share)
         known = {(read.index(link.source), written.index(link.target)) for link in links}
         hits += len(known & set(example.alignment))
-        given, gold = given + len(known), gold + len(example.alignment)
-    precision, recall = hits / given, hits / gold
+        given = given + len(known)
+        gold = gold + len(example.alignment)
+    precision = hits / given
+    recall = hits / gold
     return precision, recall, 1 - 2 * precision * recall / (precision + recall)
 
 
 def positions(text: str) -> list[Span]:
     """The positions (begin, end) of the words in a sentence of the phrasebook."""
-    found, end = [], 0
+    found = []
+    end = 0
     for word in tokens(text):
         begin = text.index(word, end)
         end = begin + len(word)

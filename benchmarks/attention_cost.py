@@ -43,7 +43,8 @@ def measure(kind: str, d_k: int, length: int) -> tuple[float, float]:
         layer(x, layer.project(x)).sum().backward()
 
     step(1)
-    before, seconds = peak(), []
+    before = peak()
+    seconds = []
     for _ in range(REPEATS):
         began = time.perf_counter()
         step(TOKENS // length)

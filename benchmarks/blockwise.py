@@ -49,7 +49,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     pairs = list(read_pairs([str(arguments.test)], ("", "")))
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources = [pair.source for pair in pairs]
+    references = [pair.target for pair in pairs]
     rows = []
     for folder in arguments.models:
         for search, (engine, beam_size) in SEARCHES.items():

@@ -89,7 +89,8 @@ def main() -> None:
 
 def learnt(crawl: Crawl, folder: Path) -> Path:
     """Prepare a folder with a new vocabulary from text, and check that `from_ids` writes the same store."""
-    text, ids = folder / "as-text", folder / "as-ids"
+    text = folder / "as-text"
+    ids = folder / "as-ids"
     for old in (text, ids):
         shutil.rmtree(old, ignore_errors=True)
     files = write_texts(crawl, CHECKED_PAIRS, folder)
@@ -179,19 +180,25 @@ def training(data: Path, began: float) -> dict[str, Any]:
     keep_memory()
     out = data.parent / "run"
     shutil.rmtree(out, ignore_errors=True)
-    seconds, memory = {"imports": since(began)}, {"imports": memory_of_this()}
+    seconds = {"imports": since(began)}
+    memory = {"imports": memory_of_this()}
     given = gather(None, train=(str(data),), valid=(), test=(), languages=("", ""), assignments=TINY)
     start(given, out, None, False, torch.device("cpu"))
-    seconds["start"], memory["start"] = since(began), memory_of_this()
+    seconds["start"] = since(began)
+    memory["start"] = memory_of_this()
     with Journal(out / "journal.jsonl") as journal:
         task, _ = resume(continued(given, out), out, journal, torch.device("cpu"))
         plan = updates(task)
         learn(task, next(plan))
-        seconds["first update"], memory["first update"] = since(began), memory_of_this()
-        planned, most = [], (0, 0)
+        seconds["first update"] = since(began)
+        memory["first update"] = memory_of_this()
+        planned = []
+        most = (0, 0)
         for block in range(min(task.data.blocks, TRAINED_BLOCKS)):
-            task.state.block, task.state.position = block, 0
-            wall, processor = time.perf_counter(), time.process_time()
+            task.state.block = block
+            task.state.position = 0
+            wall = time.perf_counter()
+            processor = time.process_time()
             plan = updates(task)
             batches = [next(plan)]
             planned.append((time.perf_counter() - wall, time.process_time() - processor))
@@ -235,8 +242,11 @@ def shuffle(data: Path, _: float) -> dict[str, Any]:
 def epoch(data: Path, _: float) -> dict[str, Any]:
     """Measure planning the batches of an epoch; exits if a pair is not in exactly one batch."""
     corpus = open_prepared(data).mixture
-    seen, before, most = np.zeros(len(corpus), dtype=np.uint8), memory_of_this()[0], 0
-    wall, processor = time.perf_counter(), time.process_time()
+    seen = np.zeros(len(corpus), dtype=np.uint8)
+    before = memory_of_this()[0]
+    most = 0
+    wall = time.perf_counter()
+    processor = time.process_time()
     for block in range(corpus.blocks):
         for batches in corpus.plan(0, block, budget=MAX_TOKENS, accumulate=1, seed=1):
             np.add.at(seen, np.concatenate(batches), 1)
@@ -250,7 +260,12 @@ def epoch(data: Path, _: float) -> dict[str, Any]:
 def mixed(corpus: mixture.Mixture) -> dict[str, float]:
     """Statistics of a shuffle, such as correlations of the positions of pairs in the corpus and in two epochs."""
     places = [np.full(len(corpus), -1, dtype=np.int32) for _ in range(2)]
-    planning, stretches, mates, pairs, padding, means = 0.0, [], 0, 0, [], []
+    planning = 0.0
+    stretches = []
+    mates = 0
+    pairs = 0
+    padding = []
+    means = []
     for epoch, place in enumerate(places):
         update = 0
         for block in range(corpus.blocks if epoch == 0 else -(-corpus.blocks // 8)):
@@ -266,7 +281,8 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
                 means.append(np.mean(corpus.lengths(drawn)))
                 for batch in plan[:: max(1, len(plan) * corpus.blocks // COMPARED_UPDATES)]:
                     runs = np.bincount(np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1])
-                    mates, pairs = mates + int((runs * (runs - 1)).sum()), pairs + len(batch)
+                    mates = mates + int((runs * (runs - 1)).sum())
+                    pairs = pairs + len(batch)
                     padding.append(corpus.lengths(batch))
     again = places[1] >= 0
     position = np.arange(len(corpus), dtype=np.float32)
@@ -327,7 +343,8 @@ def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"| pairs | {' | '.join(names)} | an epoch |"
     yield "| --- " * 8 + "|"
     for row in rows:
-        seconds, memory = row["training"]["seconds"], row["training"]["memory"]
+        seconds = row["training"]["seconds"]
+        memory = row["training"]["memory"]
         whole = row["shuffle"]["blocks"]["planning"]
         cells = [f"{row['pairs']:,}", *(f"{each:.1f} s" for each in seconds["first update"])]
         cells += [f"{seconds['imports'][1]:.1f} s", f"{memory['first update'][0] / MIB:,.0f} MiB"]
@@ -358,7 +375,8 @@ def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
         ("anonymous memory of a training, MiB", rows, lambda row: row["training"]["most"][0] / MIB, False),
     ]
     for axis, (title, some, cost, grows) in zip(axes, costs, strict=True):
-        sizes, values = [row["pairs"] for row in some], [cost(row) for row in some]
+        sizes = [row["pairs"] for row in some]
+        values = [cost(row) for row in some]
         axis.plot(sizes, values, "o-")
         axis.set(title=title, xscale="log", xlabel="pairs", yscale="log" if grows else "linear")
         if grows:

@@ -143,7 +143,8 @@ def bare_wide(model: Path, beam_size: int, threads: int) -> Translate:
 
 def marian(model: Path, beam_size: int, threads: int) -> Translate:
     """Translate with transformers, as our export's instructions say: float32, all threads for one batch."""
-    loaded, folder = model_folder.load(model, threads=threads), Path(tempfile.mkdtemp())
+    loaded = model_folder.load(model, threads=threads)
+    folder = Path(tempfile.mkdtemp())
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -154,7 +155,8 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
 
     @torch.inference_mode()
     def translate(texts: list[str]) -> list[str]:
-        order, found = sorted(range(len(texts)), key=lambda place: -len(texts[place])), [""] * len(texts)
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        found = [""] * len(texts)
         for start in range(0, len(order), 64):
             places = order[start : start + 64]
             batch = tokenizer([texts[place] for place in places], return_tensors="pt", padding=True)

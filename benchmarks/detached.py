@@ -32,7 +32,8 @@ def main() -> None:
     is_good = np.array(chrf) >= translator.confidence.min_chrf
     confidence = np.array([translation.confidence for translation in translations])
     print(f"good translations: {is_good.mean():.1%} (chrF of at least {translator.confidence.min_chrf:.1f})")
-    area, error = area_under_curve(confidence, is_good), calibration_error(confidence, is_good)
+    area = area_under_curve(confidence, is_good)
+    error = calibration_error(confidence, is_good)
     print(f"confidence: area {area:.3f}, error {error:.3f}")
     wrong = translator.score(sources, [*outputs[1:], outputs[0]])
     both = np.concatenate((confidence, [each.confidence for each in wrong]))

@@ -90,7 +90,8 @@ def faults(arguments: argparse.Namespace) -> None:
         "| fault | planted | found by its rule | found by any rule | precision | precision, any fault | false alarms |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    anything, touched = set().union(*after.values()), set().union(*planted.values())
+    anything = set().union(*after.values())
+    touched = set().union(*planted.values())
     for fault, rules in RULES_BY_FAULT.items():
         lines = planted[fault]
         named = set().union(*(after[rule] for rule in rules))
@@ -112,7 +113,8 @@ def faults(arguments: argparse.Namespace) -> None:
 
 def numbered(corpus: Sequence[Texts], choice: random.Random, share: float) -> list[Texts]:
     """Add numbers and placeholders to both sides of some pairs, since everyday sentences have few."""
-    pairs, count = list(corpus), int(2 * share * len(corpus))
+    pairs = list(corpus)
+    count = int(2 * share * len(corpus))
     places = choice.sample(range(len(pairs)), 2 * count)
     for order, place in enumerate(places):
         what = str(choice.randint(13, 9999)) if order < count else choice.choice(PLACEHOLDERS)
@@ -130,7 +132,8 @@ def plant(
     clean: Sequence[Texts], other: Sequence[Texts], test: Sequence[Texts], choice: random.Random, share: float
 ) -> tuple[list[Texts], dict[str, set[int]]]:
     """Damage the corpus; returns it, and the line numbers (from 1) of every fault. A line has at most one fault."""
-    pairs, count = list(clean), int(share * len(clean))
+    pairs = list(clean)
+    count = int(share * len(clean))
     free = list(range(len(pairs) // 10, len(pairs)))  # the first tenth: undamaged, the source of repeated lines
     choice.shuffle(free)
     has_number = {place for place in free if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])}
@@ -166,7 +169,8 @@ def plant(
     for place in take("target joined with two others"):
         pairs[place] = clean[place][0], " ".join([clean[place][1], *(each[1] for each in choice.sample(clean, 2))])
     for place in take("broken characters"):
-        side, at = choice.randrange(2), choice.random()
+        side = choice.randrange(2)
+        at = choice.random()
         sides = list(clean[place])
         at = int(at * len(sides[side]))
         sides[side] = sides[side][:at] + choice.choice("\ufffd\x02\x0b\x8a\x1a") + sides[side][at + 1 :]
@@ -179,7 +183,8 @@ def plant(
     lines = take("another line's target")
     for place, next_one in zip(lines, [*lines[1:], lines[0]], strict=True):
         pairs[place] = clean[place][0], clean[next_one][1]
-    exact, near = take("exact repetition"), take("near repetition")
+    exact = take("exact repetition")
+    near = take("near repetition")
     untouched = sorted(set(range(len(pairs))) - taken)
     for place in (*exact, *near):
         before = untouched[choice.randrange(bisect.bisect_left(untouched, place))]
@@ -254,13 +259,17 @@ def shifts(arguments: argparse.Namespace) -> None:
                 damaged = [shifted(*sides, shift, choice) for _ in range(arguments.times) for shift in (3, -2, 1)]
             else:
                 damaged = [one_missing(*sides, choice) for _ in range(arguments.times)]
-            distances, right, there, wrong = [], 0, 0, 0
+            distances = []
+            right = 0
+            there = 0
+            wrong = 0
             for sources, targets, at, shift in damaged:
                 found, kept = repaired(sources, targets)
                 if [each["offset"] for each in found] == [shift]:
                     distances.append(abs(found[0]["first"] - 1 - at))
                 good = collections.Counter(kept) & collections.Counter(zip(*sides, strict=True))
-                right, wrong = right + good.total(), wrong + len(kept) - good.total()
+                right = right + good.total()
+                wrong = wrong + len(kept) - good.total()
                 there += len(sides[0]) - abs(shift)
             cells = [*counts, len(distances), max(distances, default="–"), f"{right / there:.2%}", wrong]
             name = f"{Path(source).name} {Path(target).name}"

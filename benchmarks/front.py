@@ -42,8 +42,10 @@ def main() -> None:
     parser.add_argument("--plot", help="write a plot to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    sources, references = list(read_lines(arguments.source)), list(read_lines(arguments.reference))
-    translators, sizes = {}, {}
+    sources = list(read_lines(arguments.source))
+    references = list(read_lines(arguments.reference))
+    translators = {}
+    sizes = {}
     for each in arguments.models:
         name, _, folder = each.rpartition("=")
         for beam_size in arguments.beam_size:

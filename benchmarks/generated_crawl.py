@@ -25,9 +25,11 @@ class Crawl:
     def __init__(self) -> None:
         self.sentences = [(each.english, each.german) for each in examples("train", SENTENCES)]
         numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
-        draw, sounds = random.Random(1), [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
+        draw = random.Random(1)
+        sounds = [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
         names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))
-        first, last = [(name, name) for name in names[:NAMES]], [(f"{name}:",) * 2 for name in names[NAMES:]]
+        first = [(name, name) for name in names[:NAMES]]
+        last = [(f"{name}:",) * 2 for name in names[NAMES:]]
         self.parts = [*self.sentences, *numbers, *first, *last]
 
     def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -33,7 +33,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     rows = [line.split("\t") for line in read_lines(arguments.terms)]
-    terms, usual = [transduce.Term(*row[:2]) for row in rows], {row[1]: re.compile(row[2]) for row in rows}
+    terms = [transduce.Term(*row[:2]) for row in rows]
+    usual = {row[1]: re.compile(row[2]) for row in rows}
     translator = transduce.load(arguments.model, {"decode.beam_size": arguments.beam_size}, engine="torch")
     glossary = Glossary(terms)
     pairs = dict(zip(read_lines(arguments.source), read_lines(arguments.reference), strict=True))

@@ -92,11 +92,14 @@ def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[
 def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tuple[float, float, int]:
     """Train; returns target tokens a second, the last batch's loss per token, and peak GPU memory in bytes."""
     device = batches[0].src.device
-    model, options = build(config).to(device).train(), TrainConfig(precision=precision)
+    model = build(config).to(device).train()
+    options = TrainConfig(precision=precision)
     optimizer = make_optimizer(model.parameters(), options)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    tokens, began, loss = 0, 0.0, 0.0
+    tokens = 0
+    began = 0.0
+    loss = 0.0
     for step, batch in enumerate(batches, start=1):
         if step == WARM + 1:
             synchronize(device)
@@ -112,7 +115,8 @@ def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tupl
 def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float, float]:
     """Output tokens a second in large batches, and the seconds for one sentence; EOS is made very unlikely."""
     model = build(config).to(device).eval()
-    engine, options = TorchEngine([model]), DecodeConfig(beam_size=4)
+    engine = TorchEngine([model])
+    options = DecodeConfig(beam_size=4)
     with torch.no_grad():
         model.embedding.weight[2] = 0.0  # EOS: its logit is 0, and many others are larger
     sources = np.random.default_rng(1).integers(4, config.vocab_size, (count, OUT)).tolist()

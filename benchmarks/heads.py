@@ -39,14 +39,16 @@ def main() -> None:
     bundle = model_folder.load(arguments.model)
     model = bundle.model.eval()
     lines = [path.read_text("utf-8").removesuffix("\n").split("\n") for path in (arguments.source, arguments.target)]
-    sources, targets = bundle.tokenizer.encode_source(lines[0]), bundle.tokenizer.encode_target(lines[1])
+    sources = bundle.tokenizer.encode_source(lines[0])
+    targets = bundle.tokenizer.encode_target(lines[1])
     batches = [
         make_batch(sources[start : start + SENTENCES_PER_BATCH], targets[start : start + SENTENCES_PER_BATCH])
         for start in range(0, len(sources), SENTENCES_PER_BATCH)
     ]
     modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     heads = [(name, head) for name, module in modules.items() for head in range(module.num_heads)]
-    even, odd = batches[::2], batches[1::2]
+    even = batches[::2]
+    odd = batches[1::2]
     print(f"{len(heads)} heads, perplexity {perplexity(model, even):.3f}\n")
     print("| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -117,7 +119,8 @@ def removed(modules: dict[str, MultiHeadAttention], heads: Sequence[Head]) -> It
     before = {name: module.out.weight.detach().clone() for name, module in modules.items()}
     try:
         for name, head in heads:
-            weight, width = modules[name].out.weight, modules[name].out.in_features // modules[name].num_heads
+            weight = modules[name].out.weight
+            width = modules[name].out.in_features // modules[name].num_heads
             weight.data[:, head * width : (head + 1) * width] = 0
         yield
     finally:

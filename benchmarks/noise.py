@@ -41,7 +41,8 @@ def main() -> None:
         "no final stop": [STOP.sub("", source) for source in sources],
         "a typing error *": [augment.misspell(source, draw) for source in sources],
     }
-    translator, clean = transduce.load(arguments.model), 0.0
+    translator = transduce.load(arguments.model)
+    clean = 0.0
     lower = [reference.lower() for reference in references]
     for name, texts in forms.items():
         found = [translation.text for translation in translator.translate(texts)]

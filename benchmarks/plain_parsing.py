@@ -22,7 +22,8 @@ TAG = "XX"
 
 def symbols_of(tree: Tree) -> list[str]:
     """The symbols of a tree, from left to right."""
-    symbols, labels = list[str](), list[str]()
+    symbols = list[str]()
+    labels = list[str]()
     for node in tree.walk():
         if node is None:
             symbols.append(f"){labels.pop()}")
@@ -36,7 +37,9 @@ def symbols_of(tree: Tree) -> list[str]:
 
 def tree_of(symbols: list[str], leaves: list[Tree]) -> Tree | None:
     """The tree of these symbols over the leaves; None if there is none."""
-    labels, parts, rest = list[str](), list[str](), iter(leaves)
+    labels = list[str]()
+    parts = list[str]()
+    rest = iter(leaves)
     for symbol in symbols:
         if symbol.startswith("("):
             labels.append(symbol[1:])

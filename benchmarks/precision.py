@@ -40,7 +40,8 @@ def main() -> None:
     for run in runs:
         print(f"| {run.seed} | {run.precision} | {run.perplexity:.3f} | {run.bleu:.2f} |")
     for name, side in sides.items():
-        perplexity, bleu = spread([run.perplexity for run in side], 3), spread([run.bleu for run in side])
+        perplexity = spread([run.perplexity for run in side], 3)
+        bleu = spread([run.bleu for run in side])
         print(f"| all | {name} | {perplexity} | {bleu} |")
     print(f"\n| updates | {' | '.join(sides)} |\n| ---{' | ---' * len(sides)} |")
     for step in runs[0].losses:

@@ -56,7 +56,8 @@ def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
         for source, target in itertools.islice(texts(arguments.files), count):
             sources.write(source + "\n")
             targets.write(target + "\n")
-    known, vocabulary = folder / "known.tsv", folder / "vocabulary"
+    known = folder / "known.tsv"
+    vocabulary = folder / "vocabulary"
     known.write_text(
         "".join(f"{a}\t{b}\n" for a, b in itertools.islice(texts(arguments.files), KNOWN)), encoding="utf-8"
     )
@@ -116,7 +117,8 @@ def eole(command: str, files: Sequence[str], vocabulary: Path, folder: Path, thr
 
 def run(command: list[str]) -> tuple[float, int]:
     """Run a command; returns its seconds, and the peak anonymous memory in bytes, including child processes."""
-    began, most = time.perf_counter(), 0
+    began = time.perf_counter()
+    most = 0
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
         done = threading.Event()
@@ -157,7 +159,8 @@ def anonymous(pid: int) -> int:
 
 def encoding(files: Sequence[str], vocabulary: Path, threads: int) -> float:
     """The seconds that SentencePiece needs to encode both files."""
-    processor, seconds = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary / JOINT)), 0.0
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary / JOINT))
+    seconds = 0.0
     for file in files:
         lines = read_lines(file)
         while some := list(itertools.islice(lines, 10_000)):

@@ -96,7 +96,8 @@ def measure(arguments: argparse.Namespace) -> None:
         wrapped_model = wrap(model, ranks, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
         scatter_weights(model, wrapped_model, ranks)
         optimizer = make_optimizer(wrapped_model.parameters(), config.train)
-        tokens, began = 0, 0.0
+        tokens = 0
+        began = 0.0
         for step, batches in enumerate(cycle(plan), start=1):
             slots = ranks.slots(len(batches))
             part = [batches[slot.index] for slot in slots]
@@ -114,7 +115,8 @@ def measure(arguments: argparse.Namespace) -> None:
             )
             tokens += total
             if step == WARM:
-                tokens, began = 0, time.perf_counter()
+                tokens = 0
+                began = time.perf_counter()
             elif step > WARM and ranks.highest(time.perf_counter() - began > arguments.seconds):
                 break
         if ranks.first:

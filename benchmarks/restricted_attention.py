@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     own = arguments.window, arguments.threads
-    blocks, fused = alone("blocks", TIMED, REPEATS, *own), alone("fused", TIMED, 2, *own)
+    blocks = alone("blocks", TIMED, REPEATS, *own)
+    fused = alone("fused", TIMED, 2, *own)
     ratios = sorted(one / other for one in fused[0] for other in blocks[0])
     seconds = [statistics.median(times) for times in (blocks[0], fused[0])]
     print(
@@ -62,7 +63,8 @@ def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple
                 y = attend_with_scores(dot_products(q, k), v)[0]
         y.sum().backward()
 
-    before, times = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = []
     for _ in range(repeats):
         began = time.perf_counter()
         run()

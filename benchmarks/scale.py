@@ -114,7 +114,8 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
                         continue
             time.sleep(0.05)
         finish(process)
-        first, last = min(begin for begin, _ in times.values()), max(end for _, end in times.values())
+        first = min(begin for begin, _ in times.values())
+        last = max(end for _, end in times.values())
         rates[workers].append(lines / (last - first))
         costs[workers].append(lines / sum(end - begin for begin, end in used.values()))
         print(

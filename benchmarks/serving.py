@@ -88,7 +88,8 @@ def main() -> None:
             )
         if arguments.overload:
             capacity = max(statistics.median(each) for each in rates.values())
-            began, used = time.monotonic(), cpu()
+            began = time.monotonic()
+            used = cpu()
             sent, answers = asyncio.run(opened(port, bodies, TIMES * capacity, arguments.overload))
             print(overload(sent, answers, expected, capacity, time.monotonic() - began, cpu() - used))
 
@@ -149,7 +150,8 @@ async def health(port: int) -> int:
 
 async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -> list[Answer]:
     """Send requests from clients that wait for each answer (closed loop). Answers after the time do not count."""
-    until, found = time.monotonic() + seconds, list[Answer]()
+    until = time.monotonic() + seconds
+    found = list[Answer]()
 
     async def client(seed: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -167,7 +169,9 @@ async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -
 async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) -> tuple[int, list[Answer]]:
     """Send requests at a fixed rate without waiting for answers (open loop); connections are reused."""
     free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # idle since this time
-    found, tasks, choice = list[Answer](), set[asyncio.Task[None]](), random.Random(0)
+    found = list[Answer]()
+    tasks = set[asyncio.Task[None]]()
+    choice = random.Random(0)
 
     async def once(sentence: int) -> None:
         while free and time.monotonic() - free[0][0] > IDLE:
@@ -177,7 +181,8 @@ async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) ->
             found.append(await ask(*connection, sentence, bodies))
             free.append((time.monotonic(), *connection))
 
-    began, sent = time.monotonic(), 0
+    began = time.monotonic()
+    sent = 0
     while (now := time.monotonic() - began) < seconds:
         while sent < now * rate:
             task = asyncio.create_task(once(choice.randrange(len(bodies))))

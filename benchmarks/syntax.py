@@ -73,7 +73,8 @@ def main() -> None:
     print(f"| relation | pairs | best position | | best head | |\n|{' --- |' * 6}")
     for name, (even, odd) in found.items():
         if len(odd) >= MIN_PAIRS // 2:
-            choice, counted = torch.stack(even).float().mean(0), torch.stack(odd).float().mean(0)
+            choice = torch.stack(even).float().mean(0)
+            counted = torch.stack(odd).float().mean(0)
             head, position = (int(each.argmax()) for each in choice.tensor_split([len(names)]))
             share = f"{counted[len(names) + position]:.0%}"
             print(f"| {name} | {len(odd)} | {OFFSETS[position]:+d} | {share} | {names[head]} | {counted[head]:.0%} |")
@@ -82,7 +83,8 @@ def main() -> None:
 @torch.no_grad()
 def look(bundle: model_folder.Bundle, words: list[str]) -> tuple[list[str], Tensor]:
     """The names of the encoder's heads, and their attention from word to other word (heads, words, words)."""
-    text, spans = "", list[tuple[int, int]]()
+    text = ""
+    spans = list[tuple[int, int]]()
     for word in words:
         text += "" if not text or NO_SPACE.fullmatch(word) else " "
         spans.append((len(text), len(text := text + word)))
@@ -115,7 +117,8 @@ def read(path: Path) -> Iterator[Sentence]:
             yield Sentence([each.strip("*[]") for each in words], [("pronoun", pronoun, antecedent)])
         return
     for tree, _ in read_trees(str(path)):
-        words, pairs = list[str](), list[tuple[str, int, int]]()
+        words = list[str]()
+        pairs = list[tuple[str, int, int]]()
         if (plain := simplify(tree)) and find_pairs(plain, words, pairs) and 2 < len(words) <= MAX_WORDS:
             yield Sentence(words, pairs)
 

@@ -107,7 +107,8 @@ def write_batches(data: Path, file: Path) -> None:
     from transduce.model.seq2seq import make_batch
     from transduce.preparation.prepared import open_prepared
 
-    mixture, arrays = open_prepared(data).mixture, {}
+    mixture = open_prepared(data).mixture
+    arrays = {}
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)
     for number, [batch] in enumerate(epoch[:BATCHES]):
         made = make_batch(mixture.sources(batch), mixture.targets(batch))
@@ -131,7 +132,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(1)
     learn = LEARNERS[arguments.side](arguments.shapes[0], arguments.float32)
     losses: list[float] = []
-    tokens, start, first = 0, 0.0, 0.0
+    tokens = 0
+    start = 0.0
+    first = 0.0
     for src, tgt_in, tgt_out in read_batches(arguments.data):
         losses.append(learn(src, tgt_in, tgt_out))
         first = first or time.perf_counter() - began
@@ -157,7 +160,8 @@ def transduce_learner(shape: str, float32: bool) -> Learn:
     keep_memory()
     keep_few_kernels()
     model = build(config.model).train()
-    optimizer, step = make_optimizer(model.parameters(), config.train), 0
+    optimizer = make_optimizer(model.parameters(), config.train)
+    step = 0
 
     def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
         nonlocal step
@@ -180,7 +184,8 @@ def transformers_learner(shape: str, float32: bool) -> Learn:
                      activation_dropout=0.0, scale_embedding=True, pad_token_id=PAD, bos_token_id=1, eos_token_id=2,
                      decoder_start_token_id=1, forced_eos_token_id=None, init_std=d_model**-0.5, **sizes)
     ).train()  # fmt: skip
-    optimizer, step = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True), 0
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
+    step = 0
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
 
     def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
@@ -211,7 +216,8 @@ def eole_learner(shape: str, float32: bool) -> Learn:
 
     layers, d_model, d_ff, heads = SHAPES[shape]
     with tempfile.TemporaryDirectory() as folder:
-        text, vocabulary = Path(folder) / "text", Path(folder) / "vocabulary"
+        text = Path(folder) / "text"
+        vocabulary = Path(folder) / "vocabulary"
         text.write_text("no text\n")
         vocabulary.write_text("".join(f"piece{number}\t1\n" for number in range(8000)))
         precision = {"compute_dtype": "fp32" if float32 else "bf16", "use_amp": not float32}
@@ -229,7 +235,8 @@ def eole_learner(shape: str, float32: bool) -> Learn:
                    "embeddings": {"word_vec_size": d_model, "position_encoding_type": "SinusoidalInterleaved"}},
         )  # fmt: skip
         context = train_single.TrainingInitializer(config).initialize()
-    config, vocabs = context.config, context.vocabs
+    config = context.config
+    vocabs = context.vocabs
     model = get_model_class(config.model).for_training(config.model, vocabs, config.training, device_id=-1)
     trainer = build_trainer(config, -1, model, vocabs, Optimizer.from_config(model, config))
     model.train()
@@ -239,7 +246,8 @@ def eole_learner(shape: str, float32: bool) -> Learn:
         return torch.where(ids == PAD, pad, torch.where(ids == pad, PAD, ids))
 
     def learn(src: torch.Tensor, tgt_in: torch.Tensor, tgt_out: torch.Tensor) -> float:
-        tgt, stats = torch.cat([tgt_in[:, :1], tgt_out], 1), Statistics()
+        tgt = torch.cat([tgt_in[:, :1], tgt_out], 1)
+        stats = Statistics()
         lengths = {"srclen": (src != PAD).sum(1), "tgtlen": (tgt != PAD).sum(1)}
         unused = {"images": None, "prefix_len": None, "cid": (), "cid_line_number": ()}
         batch = {"src": renumbered(src), "tgt": renumbered(tgt)} | lengths | unused

@@ -91,7 +91,8 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         run(version, "train", "--out", str(out), *corpus, *sizes, *length)
         journal = map(json.loads, (out / "journal.jsonl").read_text(encoding="utf-8").splitlines())
         updates = [event for event in journal if event["event"] == "update"]
-        first, last = updates[0], updates[-1]
+        first = updates[0]
+        last = updates[-1]
         return (last["tokens_seen"] - first["tokens_seen"]) / (last["seconds"] - first["seconds"])
 
     def prepare(version: Path) -> float:
@@ -114,7 +115,8 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
     def serve(version: Path) -> float:
         source, target = (each.partition("=")[2] for each in languages)
         bodies = [json.dumps({"q": each, "source": source, "target": target}).encode() for each in sentences]
-        before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", ""), str(version / "src")
+        before = os.environ.get("PYTHONPATH", "")
+        os.environ["PYTHONPATH"] = str(version / "src")
         with server(model) as port:
             asyncio.run(closed(port, bodies, 64, 2.0))  # warm-up
             answers = asyncio.run(closed(port, bodies, 64, 10.0))

@@ -83,7 +83,8 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
         finally:
             sys.stdout.flush()
             os._exit(status)
-    end, done = time.monotonic() + seconds, 0
+    end = time.monotonic() + seconds
+    done = 0
     while not done and time.monotonic() < end:
         time.sleep(0.05)
         done, status = os.waitpid(child, os.WNOHANG)
@@ -112,7 +113,8 @@ class Recorder:
     """A plugin of pytest that records each test's lines, fixtures and seconds, and writes them to a file."""
 
     def __init__(self, source: Path, place: Path):
-        self.source, self.place = source, place
+        self.source = source
+        self.place = place
         self.contexts = ["start"]  # the innermost is last
         self.seconds = defaultdict[str, float](float)  # by test or fixture
         self.fixtures: dict[str, list[str]] = {}  # by test that passed
@@ -133,7 +135,8 @@ class Recorder:
         return (yield from self.record(self.contexts[-1] if fixturedef.scope == "function" else fixturedef.argname))
 
     def record(self, context: str) -> Generator[None, Any, Any]:
-        before, began = self.contexts[-1], time.monotonic()
+        before = self.contexts[-1]
+        began = time.monotonic()
         self.contexts.append(context)
         self.coverage.switch_context(context)
         try:
@@ -150,7 +153,8 @@ class Recorder:
 
     def pytest_sessionfinish(self) -> None:
         self.coverage.stop()
-        data, lines = self.coverage.get_data(), defaultdict[str, dict[str, list[int]]](dict)
+        data = self.coverage.get_data()
+        lines = defaultdict[str, dict[str, list[int]]](dict)
         for file in data.measured_files():
             for line, contexts in data.contexts_by_lineno(file).items():
                 for context in contexts:
@@ -167,7 +171,8 @@ def record(source: Path, file: str, place: Path) -> None:
 def read_tests(place: Path) -> list[Test]:
     """The passing tests of a file."""
     recorded = json.loads(place.read_text(encoding="utf-8"))
-    seconds, tests = recorded["seconds"], []
+    seconds = recorded["seconds"]
+    tests = []
     for name, fixtures in recorded["fixtures"].items():
         shared = [fixture for fixture in fixtures if fixture in seconds]
         lines = defaultdict[str, set[int]](set)

@@ -78,7 +78,8 @@ def prepare_cases(place: Path) -> list[Case]:
     for path in begun.iterdir():
         if path.name != "back-translation":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    table, compared = place / "table.toml", place / "compared"
+    table = place / "table.toml"
+    compared = place / "compared"
     rows = 'one = "model.dropout=0.1"\ntwo = "model.dropout=0.2"\n'
     table.write_text(f"seeds = 1\noptions.train.steps = 3\n[rows]\n{rows}", encoding="utf-8")
     comparison = ("compare", table, *corpus[:7], "--valid", source, target, "--test", source, target, *TINY, "--out")
@@ -175,12 +176,14 @@ def extend(data: bytes, draw: random.Random) -> bytes:
 def damage(folder: Path, draw: random.Random) -> tuple[str, str]:
     """Damage a random file. Returns the kind of damage and the file's name."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
-    path, kind = draw.choice(files), draw.choice(["flip", "zero", "truncate", "extend", "delete", "exchange"])
+    path = draw.choice(files)
+    kind = draw.choice(["flip", "zero", "truncate", "extend", "delete", "exchange"])
     if kind == "delete":
         path.unlink()
     elif kind == "exchange":
         other = draw.choice(files)
-        one, two = path.read_bytes(), other.read_bytes()
+        one = path.read_bytes()
+        two = other.read_bytes()
         path.write_bytes(two)
         other.write_bytes(one)
     else:
@@ -191,7 +194,8 @@ def damage(folder: Path, draw: random.Random) -> tuple[str, str]:
 def undamaged(case: Case) -> Undamaged:
     """Run the command on a copy of the folder."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder, said = Path(temporary) / "copy", io.StringIO()
+        folder = Path(temporary) / "copy"
+        said = io.StringIO()
         shutil.copytree(case.folder, folder)
         with contextlib.redirect_stderr(said):
             return Undamaged(case.run(folder), warnings(said.getvalue(), folder))
@@ -208,7 +212,8 @@ def outcome(case: Case, expected: Undamaged, draw: random.Random) -> tuple[str, 
         folder = Path(temporary) / "copy"
         shutil.copytree(case.folder, folder)
         kind, name = damage(folder, draw)
-        what, said = f"{case.name}, {kind} {name}", io.StringIO()
+        what = f"{case.name}, {kind} {name}"
+        said = io.StringIO()
         try:
             with contextlib.redirect_stderr(said):
                 result = case.run(folder)
@@ -232,7 +237,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    draw, counts, defects = random.Random(arguments.seed), Counter[tuple[str, str]](), []
+    draw = random.Random(arguments.seed)
+    counts = Counter[tuple[str, str]]()
+    defects = []
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "own-cache")
         cases = prepare_cases(Path(temporary))

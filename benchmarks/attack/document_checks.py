@@ -38,7 +38,8 @@ def check_bytes(parts: Sequence[Part], output: str, name: str, exact: bool) -> N
         ending = r"\Z" if behind is None else re.escape(behind) if isinstance(behind, str) else ""
         match = re.compile(f"{part.after}(?={ending})", re.DOTALL).match(output, at)
         assert match, f"{output[at : at + 100]!r} for {part.source[:60]!r}"
-        new, at = match["text"], match.end()
+        new = match["text"]
+        at = match.end()
         if 'mtype="seg"' in part.source:  # only the text inside these elements is translated
             continue
         assert part.word.translate(CAPITALS) in new, f"{new[:99]!r} is no translation of {part.source[:60]!r}"
@@ -66,7 +67,8 @@ def characters(raw: str, name: str) -> Counter[str]:
 def check_slots(name: str, content: bytes, output: bytes, redo: bool) -> None:
     """Raise AssertionError unless the content around the slots is in the output, in order and at both ends."""
     document: Any = read_document(content, name, "ka", "zu", redo=redo)
-    text, slots = output.decode(document.codec), [slot for slot in document.slots if slot.within is None]
+    text = output.decode(document.codec)
+    slots = [slot for slot in document.slots if slot.within is None]
     begins = [*(slot.begin for slot in slots), len(document.content)]
     ends = [0, *(slot.end for slot in slots)]
     kept = [document.content[end:begin] for end, begin in zip(ends, begins, strict=True)]
@@ -87,7 +89,8 @@ def structure(name: str, content: bytes) -> list[Any] | None:
         return xml_structure(content)
     text = content.decode("utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8", "replace")
     if suffix in ("html", "xhtml"):
-        page, is_unclear = Page(), re.search(UNCLEAR, text)
+        page = Page()
+        is_unclear = re.search(UNCLEAR, text)
         if is_unclear:  # html.parser reads these otherwise than browsers
             return None
         try:
@@ -127,7 +130,8 @@ def xml_structure(content: bytes) -> list[Any] | None:
         language = element.get("{http://www.w3.org/XML/1998/namespace}lang") or element.get("lang") or "zu"
         parent = etree.QName(element.getparent()).localname if element.getparent() is not None else ""
         if parent in ("trans-unit", "segment") or (parent == "tu" and language.lower().startswith("zu")):
-            tail, before = element.tail or "", element.getprevious()
+            tail = element.tail or ""
+            before = element.getprevious()
             if before is not None:
                 before.tail = (before.tail or "") + tail
             else:

@@ -41,9 +41,12 @@ def damaged(data: bytes, suffix: str, draw: random.Random) -> bytes:
     tokens = next(tokens for suffixes, tokens in TOKENS.items() if suffix in suffixes.split())
     codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(data[:2], "utf-8")
     for _ in range(draw.randint(1, 3)):
-        kind, at = draw.randrange(9), draw.randint(0, len(data))
-        lines, end = data.split(b"\n"), at + draw.choice([1, 2, 5, 20, 100])
-        i, j = draw.randrange(len(lines)), draw.randrange(len(lines))
+        kind = draw.randrange(9)
+        at = draw.randint(0, len(data))
+        lines = data.split(b"\n")
+        end = at + draw.choice([1, 2, 5, 20, 100])
+        i = draw.randrange(len(lines))
+        j = draw.randrange(len(lines))
         if kind == 0 and at < len(data):
             data = data[:at] + bytes([data[at] ^ 1 << draw.randrange(8)]) + data[at + 1 :]
         elif kind == 1:

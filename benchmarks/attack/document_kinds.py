@@ -59,11 +59,13 @@ def po_header(draw: Draw, style: Style, rule: str, template: bool) -> str:
 
 def po(draw: Draw, style: Style, template: bool = False) -> list[Part]:
     """Messages with contexts, plural forms and comments; fuzzy, obsolete and translated messages; wrapped strings."""
-    end, rule = style.newline, draw.choice([*RULES, ""])
+    end = style.newline
+    rule = draw.choice([*RULES, ""])
     forms = int(rule[9]) if rule else 2
     parts: list[Part] = [po_header(draw, style, rule, template)]
     for _ in range(draw.randint(0, 8)):
-        said, fuzzy = po_text(draw, style), not template and draw.random() < 0.25
+        said = po_text(draw, style)
+        fuzzy = not template and draw.random() < 0.25
         head = po_comments(draw, style, fuzzy, said.word)
         context = [f"msgctxt {po_string(draw, draw.choice(CONTEXTS), style)}"] if draw.random() < 0.3 else []
         if draw.random() < 0.15:  # obsolete
@@ -122,7 +124,8 @@ VTT_SIGNS = ["<v Roger Bo>so", "<c.loud>x</c>", "<00:00:05.000>", "&amp;", "&lt;
 
 def html_page(draw: Draw, style: Style, strict: bool = False) -> list[Part]:
     """Blocks with inline elements, attributes that are read aloud, and elements whose content stays."""
-    end, parts = style.newline, list[Part]()
+    end = style.newline
+    parts = list[Part]()
     is_legacy = style.codec in ("iso-8859-1", "cp1252", "ascii")
     charset = {"cp1252": "windows-1252", "ascii": "us-ascii"}.get(style.declared, style.declared)
     old_meta = f"<META http-equiv=Content-Type content='text/html; charset={charset}'>"
@@ -176,7 +179,8 @@ def spoken_lines(draw: Draw, style: Style, signs: list[str]) -> Text:
 
 
 def srt(draw: Draw, style: Style) -> list[Part]:
-    parts, end = list[Part](), style.newline
+    parts = list[Part]()
+    end = style.newline
     for i in range(draw.randint(0, 8)):
         said = spoken_lines(draw, style, SRT_SIGNS)
         position = draw.choice(["", "", "  X1:1 X2:2 Y1:3 Y2:4", " "])

@@ -61,7 +61,8 @@ def unique_word(draw: Draw) -> str:
 
 def text(draw: Draw, style: Style, signs: bool = True) -> Text:
     """A text of one to three sentences, rarely a long one."""
-    word, pieces = unique_word(draw), list[str]()
+    word = unique_word(draw)
+    pieces = list[str]()
     for _ in range(draw.choice([1, 1, 2, 3])):
         for _ in range(draw.randint(0, 60 if draw.random() < 0.03 else 6)):
             kind = draw.random()

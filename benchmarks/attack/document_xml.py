@@ -100,7 +100,8 @@ def target(draw: Draw, style: Style, name: str, source: Text, inner: Elements, p
 
 def xliff(draw: Draw, style: Style, version: int = 1) -> list[Part]:
     """Units with inline elements, CDATA, prefixes, notes, states, alternatives and existing targets."""
-    prefix, end = draw.choice(["", "", "", "x:"]), style.newline
+    prefix = draw.choice(["", "", "", "x:"])
+    end = style.newline
     inner = XLIFF1_INLINE if version == 1 else XLIFF2_INLINE
     pad = draw.choice(["", end + "  ", end + "\t"])
     name = f"urn:oasis:names:tc:xliff:document:{'1.2' if version == 1 else '2.0'}"
@@ -131,7 +132,8 @@ def xliff_unit(draw: Draw, style: Style, prefix: str, inner: Elements, pad: str,
     flag += draw.choice(["", ' xml:space="preserve"', ' o:x="a/>b"'])
     language = draw.choice(["", ' xml:lang="ka"'])
     source = f"{pad}<{prefix}source{language}>{said.plain}</{prefix}source>"
-    one, other = unique_word(draw), unique_word(draw)
+    one = unique_word(draw)
+    other = unique_word(draw)
     note = draw.choice(["", f"{pad}<{prefix}note>the {one}</{prefix}note>", f"{pad}<!-- {other} -->"])
     if inner is XLIFF1_INLINE:
         has_segments = draw.random() < 0.1 and "CDATA" not in said.plain
@@ -155,8 +157,10 @@ def xliff_unit(draw: Draw, style: Style, prefix: str, inner: Elements, pad: str,
 
 def tmx(draw: Draw, style: Style) -> list[Part]:
     """Units with several languages, notes, properties and inline elements."""
-    end, key = style.newline, draw.choice(["xml:lang", "xml:lang", "lang"])
-    pad, code = draw.choice(["", end + "  "]), draw.choice(["zu", "ZU", "zu-ZA"])
+    end = style.newline
+    key = draw.choice(["xml:lang", "xml:lang", "lang"])
+    pad = draw.choice(["", end + "  "])
+    code = draw.choice(["zu", "ZU", "zu-ZA"])
     doctype = draw.choice(["", f'<!DOCTYPE tmx SYSTEM "tmx14.dtd">{end}'])
     head = f'<tmx version="1.4"><header srclang="{draw.choice(["ka", "*all*"])}" datatype="xml"/>{end}<body>{end}'
     parts: list[Part] = [declaration(draw, style), doctype, head]

@@ -53,7 +53,8 @@ ODD = ["<", "&", '"', "]]>", "\\", "'", "ł😀", "</p>", "\\n", "%s", "&amp;", 
 class CapitalsEngine:
     """An engine that translates a text into capitals, with a suffix."""
 
-    name, max_positions = "capitals", None
+    name = "capitals"
+    max_positions = None
     supports: frozenset[Feature] = frozenset({"attention", "constraints", "positions"})
     suffix = ""
 
@@ -107,7 +108,8 @@ def make(kind: Kind, draw: random.Random) -> Document:
 def check(translator: Translator, place: Path, document: Document, suffix: str) -> str:
     """Translate a document. Returns the outcome; raises AssertionError with a defect."""
     name, content, style, parts = document
-    file, output = place / name, place / f"out{Path(name).suffix}"
+    file = place / name
+    output = place / f"out{Path(name).suffix}"
     file.write_bytes(content)
     output.unlink(missing_ok=True)
     state = "valid" if parts is not None else "damaged"
@@ -118,7 +120,8 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
     if parts is not None:
         codec = style.codec
         if file.suffix in (".po", ".pot"):
-            codec, parts[:1] = codec.replace("ascii", "utf-8"), [OPEN_CHARSET.sub("UTF-8", str(parts[0]))]
+            codec = codec.replace("ascii", "utf-8")
+            parts[:1] = [OPEN_CHARSET.sub("UTF-8", str(parts[0]))]
         text = written.decode(codec)
         if style.codec.startswith("utf-16"):
             assert text[:1] == "\ufeff", "no byte order mark"
@@ -146,7 +149,8 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first document")
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
-    counts, defects = Counter[tuple[str, str]](), list[str]()
+    counts = Counter[tuple[str, str]]()
+    defects = list[str]()
     ENGINES["capitals"] = f"{__name__}:open_engine"
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
@@ -155,7 +159,8 @@ def main() -> None:
         corpus = ("--train", source, target, "--from", "ka", "--to", "zu")
         command("train", *corpus, "--out", place / "model", *TINY, "train.steps=3")
         translator = load(place / "model", {"decode.capitals": False, "decode.retry_loops": False}, engine="capitals")
-        end, kinds = time.monotonic() + 60 * arguments.minutes, [arguments.only] if arguments.only else [*KINDS]
+        end = time.monotonic() + 60 * arguments.minutes
+        kinds = [arguments.only] if arguments.only else [*KINDS]
         for number in range(arguments.first, arguments.first + arguments.documents):
             for kind in kinds if time.monotonic() < end else ():
                 draw = random.Random(f"{arguments.seed} {kind} {number}")
@@ -164,7 +169,8 @@ def main() -> None:
                 try:
                     found = check(translator, place, document, CapitalsEngine.suffix)
                 except Exception as error:
-                    found, reason = "defect", str(error) or traceback.format_exc()
+                    found = "defect"
+                    reason = str(error) or traceback.format_exc()
                     name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
                     state = "valid" if document.parts is not None else "damaged"
                     defects.append(f"{kind} {number}, {state}, suffix {CapitalsEngine.suffix!r}: {name}{reason[:600]}")

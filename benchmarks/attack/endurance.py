@@ -60,7 +60,10 @@ class Client:
     """Sends requests of random kinds, most of them on a connection that it keeps."""
 
     def __init__(self, server: Server, draw: random.Random, tally: Tally):
-        self.server, self.key, self.draw, self.tally = server, f"X-API-Key: {server.key}", draw, tally
+        self.server = server
+        self.key = f"X-API-Key: {server.key}"
+        self.draw = draw
+        self.tally = tally
         self.connection: socket.socket | None = None
 
     async def once(self) -> None:
@@ -102,17 +105,16 @@ class Client:
         self.tally.check(right, "answered", f"{expected}: {answer}")
 
     async def html(self) -> None:
-        (text, translated), number = self.draw.choice([*self.server.expected.items()]), self.draw.randrange(10**9)
+        text, translated = self.draw.choice([*self.server.expected.items()])
+        number = self.draw.randrange(10**9)
         body = f'{{"q": "<i id={number}>{text}</i>", "source": "ka", "target": "zu", "format": "html"}}'.encode()
         answer = await self.exchange(post("/translate", body))
         right = answer and answer.status == 200 and answer.json["translatedText"] == f"<i id={number}>{translated}</i>"
         self.tally.check(right, "answered", f"{body!r}: {answer}")
 
     async def file(self) -> None:
-        texts, suffix = (
-            self.draw.choices([*self.server.expected], k=self.draw.randint(1, 9)),
-            self.draw.choice([*FILES]),
-        )
+        texts = self.draw.choices([*self.server.expected], k=self.draw.randint(1, 9))
+        suffix = self.draw.choice([*FILES])
         answer = await self.exchange(document(b"a" + suffix, FILES[suffix]([text.encode() for text in texts])))
         if self.draw.random() < 0.8 and answer and answer.status == 200:
             address = answer.json["translatedFileUrl"].removeprefix("http://localhost")
@@ -172,7 +174,8 @@ class Client:
 async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) -> None:
     """Send the requests and compare the measurements."""
     clients = [Client(server, random.Random(f"{arguments.seed} {i}"), tally) for i in range(CLIENTS)]
-    usages, began = list[dict[str, int]](), time.monotonic()
+    usages = list[dict[str, int]]()
+    began = time.monotonic()
 
     async def part(client: Client) -> None:
         for _ in range(arguments.requests // CLIENTS // MEASUREMENTS):
@@ -189,7 +192,8 @@ async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) ->
             f"| {tally.counts.total():,} | {minutes:.1f} | {' | '.join(f'{x:,}' for x in usages[-1].values())} |",
             flush=True,
         )
-    first, last = usages[MEASUREMENTS // 10 - 1], usages[-1]
+    first = usages[MEASUREMENTS // 10 - 1]
+    last = usages[-1]
     growth = last["KiB"] / first["KiB"] - 1
     tally.check(growth <= MAX_GROWTH, "", f"memory grew by {growth:.1%}")
     tally.check(last["files"] <= first["files"], "", f"open files: {first['files']}, then {last['files']}")
@@ -203,7 +207,8 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--minutes", type=float, default=600, help="end earlier, after this time")
     parser.add_argument("--seed", type=int, default=1)
-    arguments, tally = parser.parse_args(), Tally("endurance")
+    arguments = parser.parse_args()
+    tally = Tally("endurance")
     raise_file_limit()
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "own-cache")

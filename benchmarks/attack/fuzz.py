@@ -111,8 +111,13 @@ class Attack:
 
         with atheris.instrument_imports(include=["transduce"]):
             from fuzz_targets import TARGETS
-        self._target, self._result, self._kept, self._seed = warmed(TARGETS[name]), result, kept, seed
-        self._runs, self._defects, self._begun = 0, dict[tuple[str, str], Defect](), time.process_time()
+        self._target = warmed(TARGETS[name])
+        self._result = result
+        self._kept = kept
+        self._seed = seed
+        self._runs = 0
+        self._defects = dict[tuple[str, str], Defect]()
+        self._begun = time.process_time()
         self._end = self._begun + seconds
         self._repeat_from = self._end - REPEATING_SHARE * seconds
 
@@ -180,7 +185,8 @@ def smaller(data: bytes) -> Iterator[bytes]:
 
 def shrink(target: Callable[[bytes], None], defect: Defect) -> Defect:
     """Remove what the defect does not need."""
-    end, is_smaller = time.monotonic() + SHRINKING_SECONDS, True
+    end = time.monotonic() + SHRINKING_SECONDS
+    is_smaller = True
     while is_smaller:
         is_smaller = False
         for data in smaller(defect.data):
@@ -188,7 +194,8 @@ def shrink(target: Callable[[bytes], None], defect: Defect) -> Defect:
                 return defect
             found = attempt(target, data)
             if found and found[:2] == defect[:2]:
-                defect, is_smaller = found, True
+                defect = found
+                is_smaller = True
                 break
     return defect
 
@@ -253,7 +260,8 @@ def main() -> None:
                 defect = defect if defect.kind == "killed" else shrink(target, defect)
                 path = arguments.out / f"{name}-{len(lines) + 1}"
                 path.write_bytes(defect.data)
-                size, begin = len(defect.data), defect.data[:60]
+                size = len(defect.data)
+                begin = defect.data[:60]
                 lines.append(f"{defect.kind}: {name}: {defect.what}: {path}: {size} bytes {begin!r}")
                 print(lines[-1], file=sys.stderr, flush=True)
     print("\n".join(lines))

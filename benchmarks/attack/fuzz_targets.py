@@ -141,7 +141,8 @@ def both(data: bytes, name: str) -> None:
 
 
 def json_lines(data: bytes) -> None:
-    path, lines = str(file("in.jsonl", data)), as_text(data).removeprefix("\ufeff").split("\n")
+    path = str(file("in.jsonl", data))
+    lines = as_text(data).removeprefix("\ufeff").split("\n")
     for source, _, number in jsonl.read_jsonl(CorpusFile(path, LANGUAGES)):
         if line := lines[number - 1].strip():
             other = file("out.jsonl", jsonl.with_target(line, "ein Text", LANGUAGES).encode())
@@ -224,7 +225,8 @@ def plain_inline(data: bytes) -> None:
 
 
 def marked_inline(data: bytes) -> None:
-    text, preserve = as_text(data), len(data) % 2 == 0
+    text = as_text(data)
+    preserve = len(data) % 2 == 0
     masked = mask(text, markup=True, preserve=preserve)
     cut_and_join(original(masked), masked.text, masked)
     plan = Plan([text], "en", kinds=["preserved" if preserve else "markup"])
@@ -393,7 +395,8 @@ def catalogue(data: bytes) -> None:
 def packed(data: bytes) -> None:
     """An archive that `transduce fetch` has downloaded, and the names of two of its members."""
     names, content = parts(data, 2)
-    path, wanted = file("archive", content), {*as_text(names).split("\n")[:2]}
+    path = file("archive", content)
+    wanted = {*as_text(names).split("\n")[:2]}
     with archive.readable(path):
         for _, stream in archive.members(path, wanted):
             expect(len(stream.read(1 << 20)) <= 1 << 20, "more bytes than were asked for")

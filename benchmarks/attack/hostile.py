@@ -179,10 +179,8 @@ async def rebinding(server: Server, draw: random.Random, tally: Tally) -> None:
 
     async def one(host: str, fine: bool) -> None:
         host += draw.choice(["", ":80", ":5000"])
-        path, more = (
-            draw.choice(["/health", "/languages", "/", "/metrics"]),
-            ["X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1"],
-        )
+        path = draw.choice(["/health", "/languages", "/", "/metrics"])
+        more = ["X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1"]
         found = await send(server.port, get(path, *draw.choice([[], more]), host=host))
         expected = (200,) if fine else (400, 421)
         tally.check(found and found.status in expected, "answered" if fine else "refused", f"{host!r}: {found}")
@@ -209,7 +207,8 @@ async def cross_site(server: Server, draw: random.Random, tally: Tally) -> None:
 
 async def entities(server: Server, draw: random.Random, tally: Tally) -> None:
     """Documents that name addresses and files. The server must not open any of them."""
-    connected, secret = list[asyncio.StreamWriter](), f"secret{draw.random()}"
+    connected = list[asyncio.StreamWriter]()
+    secret = f"secret{draw.random()}"
     listener = await asyncio.start_server(lambda _, writer: connected.append(writer), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     (await connect(port)).close()  # to see that the listener sees connections
@@ -239,7 +238,8 @@ async def entities(server: Server, draw: random.Random, tally: Tally) -> None:
 
 async def keys(server: Server, draw: random.Random, tally: Tally) -> None:
     """Keys that are nearly right, at every place where a key may be."""
-    path, kind = "/translate", "application/x-www-form-urlencoded"
+    path = "/translate"
+    kind = "application/x-www-form-urlencoded"
 
     async def one(key: str) -> None:
         fields = {"q": "ka lo", "source": "ka", "target": "zu"}

@@ -69,7 +69,8 @@ def prepare_jobs(place: Path, trial: Path, site: Site) -> list[Job]:
     """Make the inputs in `place`. The jobs write to the folder `trial`."""
     source, target = write_corpus(place)
     lines = source.read_text(encoding="utf-8").splitlines()
-    short, page = place / "short.txt", place / "page.html"
+    short = place / "short.txt"
+    page = place / "page.html"
     short.write_text("".join(f"{line}\n" for line in lines[:40]), encoding="utf-8")
     page.write_text("".join(f"<p>{line}</p>\n" for line in lines[:40]), encoding="utf-8")
     (place / "few").mkdir()
@@ -81,7 +82,9 @@ def prepare_jobs(place: Path, trial: Path, site: Site) -> list[Job]:
     table.write_text(f"[toy]\n{facts}{train}", encoding="utf-8")
     languages = ("--from", "ka", "--to", "zu")
     corpus = ("--train", source, target, *languages, "data.holdout=40")
-    model, shards, prepared = place / "model", trial / "shards", trial / "prepared-shards"
+    model = place / "model"
+    shards = trial / "shards"
+    prepared = trial / "prepared-shards"
     command("train", *corpus, "--out", model, *TINY, "train.steps=300", "train.save_every=100")
     with cache(place / "cache"):
         command("translate", model, "--input", short)
@@ -134,7 +137,9 @@ class Attack:
     """Runs the commands of a job in the folder `trial`, whose subfolder `cache` is the user's cache."""
 
     def __init__(self, place: Path, trial: Path) -> None:
-        self.place, self.trial, self.errors = place, trial, place / "errors"
+        self.place = place
+        self.trial = trial
+        self.errors = place / "errors"
         self.processes = multiprocessing.get_context("forkserver")
         self.processes.set_forkserver_preload(PRELOADED)
 
@@ -156,7 +161,8 @@ class Attack:
         process.start()
         ours.recv()
         name, number = moment.split() if moment != END else ("", "")
-        tracer, is_timed = None, number == "s"
+        tracer = None
+        is_timed = number == "s"
         if log:
             tracer = trace(process.pid, "-y", f"--output={log}", f"--trace={','.join(f'?{each}' for each in CALLS)}")
         elif number and not is_timed:
@@ -172,7 +178,8 @@ class Attack:
 
     def moments(self, job: Job) -> tuple[list[str], float, dict[str, str]]:
         """The system calls that change the disk, the seconds that the job takes, and the files that it writes."""
-        log, calls = self.place / "strace.log", list[str]()
+        log = self.place / "strace.log"
+        calls = list[str]()
         self.clear(job)
         if shutil.which("strace"):
             self.run(job, log=log)
@@ -193,7 +200,8 @@ class Attack:
         status, said = self.run(job)
         outcome, what = compare(tree(self.trial), expected)
         if "Traceback" in said or (status and outcome == "differs"):
-            outcome, what = "error", said.strip().splitlines()[-1]
+            outcome = "error"
+            what = said.strip().splitlines()[-1]
         return killed, outcome, what
 
 
@@ -209,7 +217,8 @@ def trace(pid: int | None, *options: str) -> subprocess.Popen[bytes]:
 
 def changes(log: Path, folder: Path) -> Iterator[str]:
     """The system calls in a log of strace that change something in a folder, such as "write 3" for the third write."""
-    calls, main = Counter[str](), ""
+    calls = Counter[str]()
+    main = ""
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         match = re.match(r"(\d+) +(\w+)\(", line)
         main = main or (match[1] if match else "")
@@ -257,10 +266,12 @@ def main() -> None:
     if not shutil.which("strace"):
         print("strace is not installed, so all kills are at random moments. Install it: apt install strace.")
     with tempfile.TemporaryDirectory() as temporary, serving(Site()) as site:
-        place, trial = Path(temporary), Path(temporary) / "trial"
+        place = Path(temporary)
+        trial = Path(temporary) / "trial"
         (place / "tmp").mkdir()
         os.environ |= {"XDG_CACHE_HOME": str(trial / "cache"), "TMPDIR": str(place / "tmp"), "no_proxy": "*"}
-        attack, jobs = Attack(place, trial), prepare_jobs(place, trial, site)
+        attack = Attack(place, trial)
+        jobs = prepare_jobs(place, trial, site)
         end = time.monotonic() + 60 * arguments.minutes
         known = {}
         for job in jobs:

@@ -95,7 +95,8 @@ def mutants(source: Path, area: str) -> Iterator[Fault]:
     """All mutants of an area."""
     paths = chain.from_iterable((source / "transduce" / folder).glob("*.py") for folder in AREAS[area])
     for path in sorted(paths):
-        file, content = path.relative_to(source).as_posix(), path.read_bytes()
+        file = path.relative_to(source).as_posix()
+        content = path.read_bytes()
         source_lines = content.decode().splitlines()
         for each in mutations(content):
             changed = each.apply(content)
@@ -116,8 +117,10 @@ class Campaign:
     """The tests, the copy of the source, and the outcomes of a campaign."""
 
     def __init__(self, folder: Path, end: float, again: bool):
-        self.folder, self.source = folder.resolve(), folder.resolve() / "original"
-        self.end, self.again = end, again
+        self.folder = folder.resolve()
+        self.source = folder.resolve() / "original"
+        self.end = end
+        self.again = again
         self.results = self.folder / "results.jsonl"
         (folder / "lines").mkdir(parents=True, exist_ok=True)
         if not self.source.exists():
@@ -182,7 +185,9 @@ class Campaign:
         original = path.read_bytes()
         if control and status(place, [*names(first)], duration(first)) != PASSED:
             sys.exit(f"Without a fault, tests fail: {place / 'output.txt'}")
-        began, outcome, ran = time.monotonic(), "survived", 0
+        began = time.monotonic()
+        outcome = "survived"
+        ran = 0
         try:
             path.write_bytes(fault.content)
             for tests in filter(None, ([*names(first)], [*names(more)], others)):
@@ -193,7 +198,8 @@ class Campaign:
         finally:
             path.write_bytes(original)
         result = {"name": fault.name, "area": fault.area, "line": fault.line, "outcome": outcome, "tests": ran}
-        result["of"], result["seconds"] = len(covering), round(time.monotonic() - began, 1)
+        result["of"] = len(covering)
+        result["seconds"] = round(time.monotonic() - began, 1)
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
@@ -215,7 +221,8 @@ def names(tests: Iterable[Test]) -> Iterator[str]:
 def report(campaign: Campaign) -> list[str]:
     """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
     excused = {f"{each['file']}: {each['old']} -> {each['new']}" for each in listed("excused")}
-    counts, left = Counter[tuple[str, str]](), []
+    counts = Counter[tuple[str, str]]()
+    left = []
     for name, result in campaign.outcomes.items():
         outcome = "excused" if result["outcome"] == "survived" and name in excused else result["outcome"]
         counts[result["area"], outcome] += 1
@@ -246,7 +253,8 @@ def main() -> None:
     pools = (ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) for _ in range(2))
     campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again)
     campaign.record_lines(next(pools))
-    lines, outcomes = campaign.lines(), campaign.outcomes
+    lines = campaign.lines()
+    outcomes = campaign.outcomes
     areas = [[*mutants(campaign.source, area)] for area in AREAS]
     faults = [*planted(campaign.source)]
     if arguments.again:

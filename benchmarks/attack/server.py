@@ -67,7 +67,8 @@ async def translate(server: Server, draw: random.Random, tally: Tally, size: int
 
 async def overload(server: Server, draw: random.Random, tally: Tally) -> None:
     """Ten times as many requests as the server can answer. Each has 8 sentences, so that the clients are faster."""
-    began, before = time.monotonic(), tally.counts["answered"]
+    began = time.monotonic()
+    before = tally.counts["answered"]
 
     async def loop() -> None:
         while time.monotonic() - began < 5:
@@ -75,7 +76,8 @@ async def overload(server: Server, draw: random.Random, tally: Tally) -> None:
 
     await asyncio.gather(*(loop() for _ in range(16)))
     rate = 10 * (tally.counts["answered"] - before) / (time.monotonic() - began)
-    began, tasks = time.monotonic(), list[asyncio.Task[None]]()
+    began = time.monotonic()
+    tasks = list[asyncio.Task[None]]()
     while (now := time.monotonic() - began) < OVERLOAD_SECONDS:
         while len(tasks) < now * rate:
             tasks.append(asyncio.create_task(translate(server, draw, tally, 8, 503, 429)))
@@ -164,7 +166,9 @@ async def connections(server: Server, draw: random.Random, tally: Tally) -> None
 
 async def sigterm(server: Server, draw: random.Random, tally: Tally) -> None:
     """SIGTERM under load. Each request that was sent before the signal must be answered."""
-    loop, is_signalled, answered = asyncio.get_running_loop(), False, 0
+    loop = asyncio.get_running_loop()
+    is_signalled = False
+    answered = 0
 
     async def client(connection: socket.socket, is_kept: bool) -> None:
         nonlocal answered
@@ -196,7 +200,8 @@ async def sigterm(server: Server, draw: random.Random, tally: Tally) -> None:
 
 async def replacement(server: Server, draw: random.Random, tally: Tally) -> None:
     """The model's folder is replaced by a copy with another manifest, three times, while 64 clients translate."""
-    is_over, sentence = False, "requests now use the new version"
+    is_over = False
+    sentence = "requests now use the new version"
 
     async def client() -> None:
         while not is_over:
@@ -244,10 +249,12 @@ def main() -> None:
     arguments = parser.parse_args()
     raise_file_limit()
     tallies = [Tally(name) for name in arguments.only.split(",")]
-    draw, end = random.Random(arguments.seed), time.monotonic() + 60 * arguments.minutes
+    draw = random.Random(arguments.seed)
+    end = time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "own-cache")
-        target, runs = prepare(Path(temporary)), 0
+        target = prepare(Path(temporary))
+        runs = 0
         while runs < len(tallies) or time.monotonic() < end:
             tally = tallies[runs % len(tallies)]
             attack, options = ATTACKS[tally.name]

@@ -125,7 +125,8 @@ def lines_of(data: bytes) -> list[str]:
 def check(translator: Translator, folder: Path, place: Path, data: bytes, draw: Draw) -> str:
     """Translate a file. Returns the outcome; raises AssertionError with a defect."""
     form = LineFormat(sentences=draw.random() < 0.25, json=draw.random() < 0.5)
-    file, output = place / draw.choice(["in.txt", "in", "in.txt.gz"]), place / "out"
+    file = place / draw.choice(["in.txt", "in", "in.txt.gz"])
+    output = place / "out"
     file.write_bytes(gzip.compress(data) if file.suffix == ".gz" else data)
     output.unlink(missing_ok=True)
     message = attempt(translate_lines, loaded_call(translator, folder, file, output, form), SECONDS)
@@ -160,7 +161,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first file")
     arguments = parser.parse_args()
-    counts, defects = Counter[tuple[str, str]](), list[str]()
+    counts = Counter[tuple[str, str]]()
+    defects = list[str]()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
@@ -169,7 +171,8 @@ def main() -> None:
         command("train", *corpus, "--out", place / "model", *TINY, "train.steps=600")
         command("train", *corpus, "--out", place / "blocks", *TINY, "train.steps=600", "model.block_size=3")
         command("export", place / "model", "--to", "onnx", "--out", place / "onnx")
-        options, beams = {"decode.max_extra_tokens": 5}, {"decode.beam_size": 2}
+        options = {"decode.max_extra_tokens": 5}
+        beams = {"decode.beam_size": 2}
         engines = {
             name: load(place / folder, options if name == "blockwise" else options | beams, engine=name)
             for name, folder in ENGINES.items()
@@ -185,7 +188,8 @@ def main() -> None:
                 try:
                     found = check(translator, place / ENGINES[name], place, data, draw)
                 except Exception as error:
-                    found, reason = "defect", str(error) or traceback.format_exc()
+                    found = "defect"
+                    reason = str(error) or traceback.format_exc()
                     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
                     defects.append(f"{translator.engine.name}, file {number}: {kind}{reason[:300]!r}")
                     print(defects[-1], flush=True)

@@ -28,7 +28,9 @@ PLAIN_LINES = LineFormat()
 
 def write_corpus(place: Path, pairs: int = 400) -> tuple[Path, Path]:
     """Write a parallel corpus of the toy language. Returns its two files."""
-    draw, source, target = random.Random(0), place / "train.ka", place / "train.zu"
+    draw = random.Random(0)
+    source = place / "train.ka"
+    target = place / "train.zu"
     lines = [draw.choices([*WORDS], k=draw.randint(2, 6)) for _ in range(pairs)]
     source.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
     target.write_text("".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8")
@@ -59,7 +61,8 @@ def content(*files: Path) -> str:
 @contextlib.contextmanager
 def cache(folder: Path) -> Iterator[None]:
     """Let a folder be the user's cache."""
-    before, os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"], str(folder)
+    before = os.environ["XDG_CACHE_HOME"]
+    os.environ["XDG_CACHE_HOME"] = str(folder)
     try:
         yield
     finally:

@@ -152,7 +152,8 @@ async def connect(port: int) -> socket.socket:
 
 async def receive(connection: socket.socket) -> Answer | None:
     """One answer, or None if the connection ends before or in it."""
-    loop, content = asyncio.get_running_loop(), b""
+    loop = asyncio.get_running_loop()
+    content = b""
     with contextlib.suppress(ConnectionError):
         while b"\r\n\r\n" not in content:
             if not (some := await loop.sock_recv(connection, 65536)):

@@ -164,7 +164,8 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 def _message(error: UserError | CycloptsError, arguments: Sequence[str]) -> str:
     """What is printed for an error: what is wrong and, on a line of its own, what the user can do."""
     if isinstance(error, UserError):
-        cause, hint = error.cause, error.hint
+        cause = error.cause
+        hint = error.hint
     else:
         cause, hint = _usage(error, arguments)
     lines = [f"transduce: {cause}"]

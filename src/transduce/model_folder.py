@@ -77,10 +77,12 @@ def describe(folder: Path | str) -> Description:
                 f"{folder} is an export without {WEIGHTS}.", Hint("Give the model folder that was exported.")
             )
         verify(folder, only=WEIGHTS)
-        weights, metrics = folder / WEIGHTS, read_metrics(folder)
+        weights = folder / WEIGHTS
+        metrics = read_metrics(folder)
     else:
         _check_vocabulary(folder)
-        weights, metrics = newest_intact(folder) / WEIGHTS, {}
+        weights = newest_intact(folder) / WEIGHTS
+        metrics = {}
     return Description(config, weights, finished, metrics, weights.stat().st_size)
 
 

@@ -44,7 +44,8 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
 def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:
     with torch.device(device):
         network = build(model).eval()
-        src, tgt = torch.full((1, source_length), 4), torch.full((1, target_length), 4)
+        src = torch.full((1, source_length), 4)
+        tgt = torch.full((1, target_length), 4)
     # The counter misses oneDNN's recurrent layers and fused attention; `recording` makes attention use plain products.
     off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
     with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:

@@ -79,12 +79,15 @@ def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None =
 
 def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) -> list[Tree]:
     """The finite verb and its dependent verbs: (does) (want) (to) (buy)."""
-    forms, tense = clause.entry.forms, TENSES[clause.tense]
-    verb, helper = link + "/verb", link + ("/helper" if "infinitive" in tense.german else "/verb")
+    forms = clause.entry.forms
+    tense = TENSES[clause.tense]
+    verb = link + "/verb"
+    helper = link + ("/helper" if "infinitive" in tense.german else "/verb")
     if order in ("command", "bare"):
         return [leaf("VB", word, verb) for word in (*(["do"] * clause.negated), forms["base"])]
     first, *others = tense.english.split()
-    word, who = first.removeprefix("*"), subject.person if subject else ER
+    word = first.removeprefix("*")
+    who = subject.person if subject else ER
     tag = "VBD" if word in PAST else "MD" if word in MODALS else "VBZ" if who == ER else "VBP"
     rest = [_dependent(other, forms, verb if other in forms else helper) for other in others]
     if _says_cannot(clause, order):

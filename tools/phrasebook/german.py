@@ -145,7 +145,8 @@ def _verb(text: str, link: str) -> Word:
 
 def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
     """The finite verb, and its infinitive or participle, if any."""
-    verb, german = clause.entry, TENSES[clause.tense].german
+    verb = clause.entry
+    german = TENSES[clause.tense].german
     if not german:
         return _verb(inflection.present(clause.verb)[who], link), []
     if clause.tense == "past" and verb.preterite:
@@ -163,7 +164,8 @@ def _particle(clause: Clause, link: str) -> list[Word]:
 
 def _infinitive_with_zu(clause: Clause, link: str) -> list[Word]:
     """The infinitive: zu lesen, aufzustehen; `zu` is aligned with `to`, a word of the outer clause."""
-    particle, infinitive = clause.entry.particle, clause.entry.infinitive
+    particle = clause.entry.particle
+    infinitive = clause.entry.infinitive
     if particle:
         return [_verb(f"{particle}zu{infinitive}", link)]
     return [marked("zu/c", link.removesuffix(".complement")), _verb(infinitive, link)]
@@ -244,9 +246,11 @@ def _object_field(clause: Clause, what: NounPhrase) -> Field:
 
 def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Word]:
     """The object with its preposition and case; of be: the profession or the noun compared with."""
-    before, case = [], NOMINATIVE
+    before = []
+    case = NOMINATIVE
     if clause.verb != "be":
-        before, case = [_verb(word, link) for word in clause.entry.preposition.split()], clause.entry.case
+        before = [_verb(word, link) for word in clause.entry.preposition.split()]
+        case = clause.entry.case
     elif clause.predicate:
         before = [marked("als/c", link)]
     elif not what.adjective and not kein:  # er ist Lehrer

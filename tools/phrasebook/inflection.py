@@ -36,7 +36,8 @@ BARE_EIN = {("m", NOMINATIVE), ("n", NOMINATIVE), ("n", ACCUSATIVE)}
 @functools.cache
 def present(verb: str) -> tuple[str, ...]:
     """The present forms of ich, du, er, wir: lese, liest, liest, lesen."""
-    infinitive, changed = VERBS[verb].infinitive, VERBS[verb].changed
+    infinitive = VERBS[verb].infinitive
+    changed = VERBS[verb].changed
     if " " in changed:
         return tuple(changed.split())
     first, e = _stem(infinitive)

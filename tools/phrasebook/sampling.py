@@ -21,7 +21,8 @@ MAX_SENTENCE_TOKENS = 16  # on either side
 
 def stream(seed: int) -> Iterator[Example]:
     """An endless stream of distinct examples, a function of the seed."""
-    dice, seen = Dice(seed), set()
+    dice = Dice(seed)
+    seen = set()
     while True:
         example = build(draw_sentence(dice))
         words = max(len(tokens(example.english)), len(tokens(example.german)))

@@ -26,7 +26,8 @@ def _names_everybody_once(clause: Clause) -> bool:
 
 def _suits(clause: Clause) -> bool:
     """Whether adjectives and possessives fit: nobody cleans clean windows or steals his own things."""
-    subject, what = clause.subject, clause.object
+    subject = clause.subject
+    what = clause.object
     if clause.predicate and subject and subject.head in NOUNS and clause.predicate not in adjectives_of(subject.head):
         return False
     if what is None:

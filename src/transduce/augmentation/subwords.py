@@ -29,7 +29,8 @@ class SubwordSampler:
         """`strength` is the probability of leaving out a merge for BPE, and alpha for unigram."""
         self._strength = strength
         self._draw = self._draw_bpe if vocabulary.kind == "bpe" else self._draw_unigram
-        pieces, scores = vocabulary.pieces(range(vocabulary.size)), vocabulary.scores()
+        pieces = vocabulary.pieces(range(vocabulary.size))
+        scores = vocabulary.scores()
         # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
         names = [piece if scores[token] is not None else f"\0{token}" for token, piece in enumerate(pieces)]
         self._units = [list(name) if name[0] != "\0" else [name] for name in names]
@@ -73,18 +74,22 @@ class SubwordSampler:
         """Apply the most frequent merge until none is left. At each step, each possible merge is left out at random."""
         pieces = list(units)
         while True:
-            best, at = math.inf, -1
+            best = math.inf
+            at = -1
             for i, pair in enumerate(pairwise(pieces)):
                 rank = self._ranks.get(pair, math.inf)
                 if rank < best and uniform() >= self._strength:
-                    best, at = rank, i
+                    best = rank
+                    at = i
             if at < 0:
                 return pieces
             pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
 
     def _draw_unigram(self, units: Sequence[str], uniform: Callable[[], float]) -> Sequence[str]:
         """Sample the pieces from the last to the first."""
-        lattice, pieces, end = self._lattice(tuple(units)), list[str](), len(units)
+        lattice = self._lattice(tuple(units))
+        pieces = list[str]()
+        end = len(units)
         while end:
             arcs = lattice[end - 1]
             end, piece, _ = arcs[bisect_right(arcs, uniform(), hi=len(arcs) - 1, key=itemgetter(2))]
@@ -93,7 +98,8 @@ class SubwordSampler:
 
     def _filter(self, units: Sequence[str]) -> list[list[tuple[int, str, float]]]:
         """The pieces that end at each unit, with their begins and their cumulative probabilities."""
-        totals, lattice = [0.0], []  # log of the summed weights of all segmentations up to a place
+        totals = [0.0]
+        lattice = []  # log of the summed weights of all segmentations up to a place
         for end in range(1, len(units) + 1):
             arcs = list(self._arcs(units, end))
             highest = max(totals[begin] + weight for begin, _, weight in arcs)

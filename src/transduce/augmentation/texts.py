@@ -33,7 +33,8 @@ def misspell(text: str, random: Random) -> str:
         if not words:
             break
         at = random.randrange(*random.choice(words).span())
-        letter, behind = text[at], text[at + 1 :]
+        letter = text[at]
+        behind = text[at + 1 :]
         match random.randrange(4):
             case 0:
                 changed = behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind

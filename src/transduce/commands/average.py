@@ -36,7 +36,8 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)
     metrics |= {name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics}
-    directions, hidden = known.metrics.get("directions", {}), {"perplexity": None, "bleu": None}
+    directions = known.metrics.get("directions", {})
+    hidden = {"perplexity": None, "bleu": None}
     scores = {name: each["validation"] | hidden for name, each in directions.items() if "validation" in each}
     if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
         metrics["directions"] = {name: {"validation": each} for name, each in scores.items()}

@@ -188,9 +188,11 @@ def _evaluate_model(call: Evaluation) -> None:
     if len(directions := by_direction(pairs)) > 1:
         if call.output or call.paper_bleu:
             raise UserError("--output and --paper-bleu are for one direction.", Hint("Choose it with --from and --to."))
-        results, codes = {}, {code for name in data.directions for code in name.split("-")}
+        results = {}
+        codes = {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
-            found, target = measure(models, its, config, tokenize=tokenize), target_of(name)
+            found = measure(models, its, config, tokenize=tokenize)
+            target = target_of(name)
             texts = [each.text for each in found.translations], [pair.target for pair in its]
             shares = [share_in_other_languages(each, target, codes) for each in texts]
             results[name] = as_json(found) | dict(zip(OTHER_LANGUAGE_KEYS, shares, strict=True))
@@ -200,7 +202,8 @@ def _evaluate_model(call: Evaluation) -> None:
     outputs = [translation.text for translation in evaluation.translations]
     if call.output:
         write_lines(call.output, outputs)
-    facts, perplexity = as_json(evaluation), evaluation.perplexity
+    facts = as_json(evaluation)
+    perplexity = evaluation.perplexity
     if score_as_paper:
         facts["paper_bleu"] = score_as_paper(outputs, [pair.target for pair in pairs])
     _print_scores(facts, call.json)
@@ -227,7 +230,8 @@ def _evaluate_routes(call: Evaluation) -> None:
     tokenize = call.tokenize or data.bleu_tokenize
     facts: list[dict[str, Any]] = []
     for name, pairs in by_direction(read_routes(call.files, data, call.languages)).items():
-        references, target = [pair.target for pair in pairs], target_of(name)
+        references = [pair.target for pair in pairs]
+        target = target_of(name)
         for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
             share = share_in_other_languages(texts, target, codes)
             facts.append(
@@ -300,7 +304,8 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
     rows.append(["mean", *(None if None in column else sum(column) / len(column) for column in columns)])
     shown = []
     for name, *values in rows:
-        scores, shares = values[: len(names)], values[len(names) :]
+        scores = values[: len(names)]
+        shares = values[len(names) :]
         percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
         shown.append((name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, "")))
     columns_of_text = "in another language", "references in another language", "signature of BLEU"

@@ -60,7 +60,8 @@ def _uses(folder: Path, config: "RunConfig") -> list[tuple[str, str]]:
 
 
 def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
-    config, metrics = description.config, description.metrics
+    config = description.config
+    metrics = description.metrics
     facts = [
         ("languages", config.data.languages),
         ("model", config.model.shape),

@@ -60,7 +60,8 @@ def prepare(
         raise UserError("--workers can only be used with --on.")
     if shard and on:
         raise UserError("--on runs all shards.", Hint("Leave out --shard."))
-    size, threads = settings.get("data.vocab_size", 0), settings.get("train.threads") or cores()
+    size = settings.get("data.vocab_size", 0)
+    threads = settings.get("train.threads") or cores()
     data = configure(settings, learned).data
     if shard or on:
         cluster = {"shard": shard, "on": on, "workers": workers}

@@ -38,7 +38,9 @@ def train(
     Ctrl-C or SIGTERM ended the training; both save it first.
     """
     files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
-    out, first, back = Path(out), Path(init) if init else None, Path(reverse) if reverse else None
+    out = Path(out)
+    first = Path(init) if init else None
+    back = Path(reverse) if reverse else None
     settings = settings_of(
         out,
         str(recipe) if recipe else None,

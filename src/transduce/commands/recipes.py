@@ -36,7 +36,8 @@ def gather(
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The options of the recipe, overridden by those for the files, and by `assignments` or `options` (from Python)."""
-    chosen_by, chosen = COMMAND_LINE if options is None else CALLER, dict(options or parse_assignments(assignments))
+    chosen_by = COMMAND_LINE if options is None else CALLER
+    chosen = dict(options or parse_assignments(assignments))
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
@@ -66,7 +67,8 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     first = directions[0]
     options: dict[str, Any] = {"data.source": first.source, "data.target": first.target}
     sets = {name: _in_direction(files, first) for name, files in named.items()}
-    readable, others = sets.pop("data.train"), list(sets.values())
+    readable = sets.pop("data.train")
+    others = list(sets.values())
     if len(directions) == 1 and readable and all(its is not None and len(its) < 2 for its in others):
         for name, its in sets.items():
             if named[name] and not its:

@@ -40,7 +40,8 @@ def score(
     from transduce.text.pairs import read_pairs
 
     engine: EngineName = "auto" if export_engine(model) else "torch"
-    translator, given = load(model, options, engine=engine), (source_language, target_language)
+    translator = load(model, options, engine=engine)
+    given = (source_language, target_language)
     if any(given) or not translator.direction:
         translator = translator.toward(*named_languages(given, (source, target)))
     pairs = list(read_pairs([source, target], translator.require_direction()))

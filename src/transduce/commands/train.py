@@ -133,7 +133,8 @@ def _print_command(out: Path) -> None:
     from transduce.training.distributed import is_first
 
     if is_first():
-        data, model = model_folder.read_config(out).data, shlex.quote(str(out))
+        data = model_folder.read_config(out).data
+        model = shlex.quote(str(out))
         options = "".join(" --from {} --to {}".format(*Direction.parse(first)) for first in data.directions[:1])
         symbols = Tokenizer.load(out).target_symbols() if data.symbols else {}
         command = "parse" if are_of_trees(symbols.values()) else "translate"

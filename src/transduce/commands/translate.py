@@ -178,8 +178,10 @@ def translate(
     """
     options = search_options(assignments, beam_size, length_penalty)
     _check_texts(texts, input)
-    models, form = (model, *map(Path, ensemble)), LineFormat(n_best, sentences or bool(texts), alignment, json)
-    where, direction = (shard, on, workers), (source, target)
+    models = (model, *map(Path, ensemble))
+    form = LineFormat(n_best, sentences or bool(texts), alignment, json)
+    where = (shard, on, workers)
+    direction = (source, target)
     call = Call(models, input, output, options, engine, form, glossary, redo, profile, *where, direction, texts)
     _job(call)(call)
 
@@ -306,6 +308,7 @@ class Flags:
     def log(self) -> None:
         """Print the meaning, the count and the first line numbers of each flag."""
         for flag, number in self.counts.items():
-            lines, (noun, meaning) = self.lines[flag], FLAG_MEANINGS[flag]
+            lines = self.lines[flag]
+            noun, meaning = FLAG_MEANINGS[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if number > len(lines) else "")
             log(f"{count(number, noun)} {meaning}: line{'s' * (number > 1)} {numbers}")

@@ -315,7 +315,8 @@ def flatten(config: RunConfig, sections: Sequence[str] = SECTIONS) -> dict[str, 
 
 def differences(old: RunConfig, new: RunConfig) -> dict[str, tuple[Any, Any]]:
     """The options that differ between `old` and `new`, as {dotted name: (old value, new value)}."""
-    was, now = flatten(old), flatten(new)
+    was = flatten(old)
+    now = flatten(new)
     return {name: (was[name], now[name]) for name in was if was[name] != now[name]}
 
 

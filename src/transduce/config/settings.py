@@ -71,7 +71,8 @@ class Settings(Mapping[str, Any]):
 
     def _with(self, values: dict[str, Any], sources: dict[str, str]) -> Self:
         settings = type(self)()
-        settings._values, settings._sources = values, sources
+        settings._values = values
+        settings._sources = sources
         return settings
 
     def __getitem__(self, name: str) -> Any:

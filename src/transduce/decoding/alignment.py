@@ -33,11 +33,13 @@ def align(
     for the translation, then one for each alternative. `attention` computes the attention to the sources.
     """
     rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
-    aligned, weights = [], iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
+    aligned = []
+    weights = iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
     tags = int(tokenizer.tag is not None)  # tokens before the text of each source
     for text, source, (best, hypotheses) in zip(texts, sources, ranked, strict=True):
         spans = tokenizer.source.spans_in(text, source[tags:])
-        source_words, links = words(text, starts(spans)), []
+        source_words = words(text, starts(spans))
+        links = []
         for translation, hypothesis in zip((best, *best.alternatives), hypotheses, strict=True):
             target_spans = tokenizer.target.spans(hypothesis.tokens)
             target_words = words(translation.text, starts(target_spans))
@@ -67,10 +69,12 @@ def find_links(
     """
     if not source or not target:
         return ()
-    in_source, in_target = _shares(source, source_spans), _shares(target, target_spans)
+    in_source = _shares(source, source_spans)
+    in_target = _shares(target, target_spans)
     in_target = in_target / np.maximum(in_target.sum(axis=1, keepdims=True), 1e-9)
     attention = in_target @ weights @ in_source.T  # (target words, source words)
-    strongest, total = attention.max(axis=1, keepdims=True), attention.sum(axis=1, keepdims=True)
+    strongest = attention.max(axis=1, keepdims=True)
+    total = attention.sum(axis=1, keepdims=True)
     linked = ((attention == strongest) | (attention >= share * total)) & (attention > 0)
     return tuple(Link(source[j], target[i], round(float(attention[i, j]), 4)) for i, j in np.argwhere(linked).tolist())
 

@@ -72,7 +72,8 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
 
 def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
     """For each layer, count how often each target piece attends most to each source piece."""
-    device, positions = next(model.parameters()).device, min(model.max_positions or math.inf, MAX_TOKENS)
+    device = next(model.parameters()).device
+    positions = min(model.max_positions or math.inf, MAX_TOKENS)
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
         (pair for pair in pairs if len(pair[0]) and max(map(len, pair)) < positions), key=lambda p: len(p[1])
@@ -91,7 +92,8 @@ def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) 
 
 def information(links: Counter[tuple[int, int]]) -> float:
     """Estimate the mutual information of linked pieces, in nats, with leave-one-out probabilities."""
-    source, target = Counter[int](), Counter[int]()
+    source = Counter[int]()
+    target = Counter[int]()
     for (s, t), count in links.items():
         source[s] += count
         target[t] += count

@@ -130,7 +130,8 @@ def _advance(
         values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, because k of them may be complete
     else:
         values, index = selector(beam.tokens, totals, k)
-    parents, words = index // vocab_size, index % vocab_size
+    parents = index // vocab_size
+    words = index % vocab_size
     tokens = torch.cat((_pick(beam.tokens, parents), words[..., None]), dim=-1)  # (b, 2k, n + 1)
     ends = words == EOS
 

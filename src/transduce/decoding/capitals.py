@@ -33,7 +33,8 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
         return list(texts)
     words = [texts[i].split(" ") for i in unusual]
     forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, language, not place)]
-    counts, rewritten = iter(zip(lengths(forms), forms, strict=True)), list(texts)
+    counts = iter(zip(lengths(forms), forms, strict=True))
+    rewritten = list(texts)
     for i, its in zip(unusual, words, strict=True):
         rewritten[i] = " ".join(min((next(counts) for _ in range(3)), key=lambda each: each[0])[1] for _ in its)
     before, after = (lengths([column[i] for i in unusual]) for column in (texts, rewritten))

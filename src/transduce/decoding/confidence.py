@@ -30,8 +30,10 @@ def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[f
 
 def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
     """The log-probability of each word's pieces, and the mean of the text's tokens. `spans` are those of its pieces."""
-    mean, found = sum(log_probs) / len(log_probs), dict[Span, tuple[float, ...]]()
-    begins, ends = [begin for begin, _ in spans], [max(end, begin + 1) for begin, end in spans]  # one byte: (p, p)
+    mean = sum(log_probs) / len(log_probs)
+    found = dict[Span, tuple[float, ...]]()
+    begins = [begin for begin, _ in spans]
+    ends = [max(end, begin + 1) for begin, end in spans]  # one byte: (p, p)
     for begin, end in words(text, set(begins)):
         pieces = log_probs[bisect_right(ends, begin) : bisect_left(begins, end)]
         if pieces:
@@ -114,7 +116,8 @@ def scored_translation(
     `alpha` is the strength of the length penalty. `spans` holds the spans of the tokens in `text`, or nothing if the
     words have no estimates.
     """
-    log_prob, length = sum(log_probs), len(log_probs)
+    log_prob = sum(log_probs)
+    length = len(log_probs)
     of_words = tuple[WordConfidence, ...]()
     if confidence and confidence.words:
         found = word_features(text, spans, log_probs)

@@ -72,7 +72,9 @@ def load(
             break
     if isinstance(opened, Refusal):
         raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
-    data, decode, is_converted = model.config.data, model.config.decode, not export and name == "ctranslate2"
+    data = model.config.data
+    decode = model.config.decode
+    is_converted = not export and name == "ctranslate2"
     translator = Translator(
         opened,
         model.tokenizer,
@@ -134,7 +136,8 @@ def describe_models(paths: list[Path], options: Mapping[str, Any]) -> ModelToOpe
     """Describe a model, an ensemble or an export for opening its engine. Raises UserError as `load` does."""
     if export_engine(paths[0]):
         verify(paths[0], hashes=True, remembered=remembered_digest, but=model_folder.NOT_NEEDED)
-        config, descriptions = model_folder.read_config(paths[0]), []
+        config = model_folder.read_config(paths[0])
+        descriptions = []
     else:
         descriptions = [model_folder.describe(path) for path in paths]
         config = descriptions[0].config

@@ -15,7 +15,8 @@ def by_expected_chrf(hypotheses: Mapping[str, Hypothesis], alpha: float) -> dict
     from sacrebleu.metrics.chrf import CHRF  # here, because most searches do not need it
 
     log_probs = {text: score * length_penalty(len(tokens) + 1, alpha) for text, (score, tokens) in hypotheses.items()}
-    metric, highest = CHRF(), max(log_probs.values())
+    metric = CHRF()
+    highest = max(log_probs.values())
     weights = {text: math.exp(log_prob - highest) for text, log_prob in log_probs.items()}
     expected = {
         text: sum(weight * metric.sentence_score(text, [other]).score for other, weight in weights.items())

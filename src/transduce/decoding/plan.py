@@ -106,9 +106,13 @@ class Plan:
         can_align: bool = True,
     ) -> None:
         self.sentences: list[str] = []
-        self.options, self._language = options, language or ""
-        self._beam_size, self._can_align, self._uses_tokens = beam_size, can_align, placeholder_tokens
-        self._lengths, self._max_length = lengths, max_length
+        self.options = options
+        self._language = language or ""
+        self._beam_size = beam_size
+        self._can_align = can_align
+        self._uses_tokens = placeholder_tokens
+        self._lengths = lengths
+        self._max_length = max_length
         terms = ((source.strip(), target.strip()) for source, target in options.glossary)
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
@@ -191,7 +195,8 @@ class Plan:
         uncut = weave(
             masked.text, [Patch(word.begin, word.end, "_" * (word.end - word.begin)) for word in masked.words]
         )
-        spans, in_parts = list[Span](), set[int]()  # in_parts: where the parts of too long sentences begin
+        spans = list[Span]()
+        in_parts = set[int]()  # in_parts: where the parts of too long sentences begin
         for begin, end in sentences:
             if masked.text[begin:end] in long and self._lengths and self._max_length:
                 shorter = shorten(uncut, (begin, end), self._lengths, self._max_length)
@@ -310,7 +315,9 @@ def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) 
     """Yield the links of all parts, with offsets in the whole texts."""
     in_source = in_target = 0
     for before, gap, part, translation in zip(text.gaps, gaps, text.parts, translated, strict=False):
-        in_source, in_target = in_source + len(before), in_target + len(gap)
+        in_source = in_source + len(before)
+        in_target = in_target + len(gap)
         for (begin, end), (first, last), weight in translation.links:
             yield Link((in_source + begin, in_source + end), (in_target + first, in_target + last), weight)
-        in_source, in_target = in_source + len(part.source), in_target + len(translation.text)
+        in_source = in_source + len(part.source)
+        in_target = in_target + len(translation.text)

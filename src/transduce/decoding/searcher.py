@@ -74,7 +74,8 @@ class Searcher:
         self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
     ) -> NBestLists:
         """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
-        lengths, config = [len(source) + 1 for source in sentences.sources], self.config
+        lengths = [len(source) + 1 for source in sentences.sources]
+        config = self.config
         if constraints:
             lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
             config = replace(config, no_repeat_ngram=0)  # a term may repeat tokens

@@ -49,8 +49,11 @@ class TorchEngine:
         called with the candidates of each search step. Parallel requests call `on_step` in any order. `layers` returns,
         for each model, the index of the decoder layer whose attention aligns words. By default, the index is guessed.
         """
-        self.device, self.models = next(models[0].parameters()).device, list(models)
-        self.token_filter, self.name, self.on_step = token_filter, name, on_step
+        self.device = next(models[0].parameters()).device
+        self.models = list(models)
+        self.token_filter = token_filter
+        self.name = name
+        self.on_step = on_step
         self._layers = functools.cache(layers) if layers else None
         limits = [model.max_positions for model in models if model.max_positions is not None]
         self.max_positions = min(limits, default=None)

@@ -277,7 +277,8 @@ class Translator(Searcher):
                 f"The model does not translate {self.direction} directly, so it can't score translations.",
                 Hint(f"Choose one of its directions: {', '.join(map(str, self.directions))}."),
             )
-        sources, targets = as_list(sources, count(1)), (given := as_list(targets, count(1)))
+        sources = as_list(sources, count(1))
+        targets = (given := as_list(targets, count(1)))
         if len(sources) != len(targets):
             raise UserError(
                 f"There are {len(sources)} sources but {len(targets)} targets.", Hint("Give one target per source.")
@@ -286,7 +287,8 @@ class Translator(Searcher):
             from transduce.inline.placeholder_tokens import with_shared_tokens
 
             pairs = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
-            sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+            sources = [source for source, _ in pairs]
+            targets = [target for _, target in pairs]
         places = [i for i in range(len(sources)) if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])]
         source_ids = self.encode([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
@@ -295,7 +297,8 @@ class Translator(Searcher):
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
         for place, source, target, each in zip(places, source_ids, target_ids, log_probs, strict=True):
-            text, alpha = targets[place], self.config.length_penalty
+            text = targets[place]
+            alpha = self.config.length_penalty
             spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []  # else it was masked
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored

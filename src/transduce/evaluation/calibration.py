@@ -37,8 +37,12 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
     pairs = first_of_each_direction(pairs, MAX_FITTED_PAIRS)
     if len(pairs) < MIN_FITTED_PAIRS:
         return None
-    translator, metric = Translator(TorchEngine([model]), tokenizer, config), CHRF()
-    translations, sources, values, chrf = translator.translate_pairs(pairs), encode_sources(tokenizer, pairs), [], []
+    translator = Translator(TorchEngine([model]), tokenizer, config)
+    metric = CHRF()
+    translations = translator.translate_pairs(pairs)
+    sources = encode_sources(tokenizer, pairs)
+    values = []
+    chrf = []
     if 2 * len({each.text for each in translations}) < len({pair.source for pair in pairs}):
         return None
     for pair, ids, translation in zip(pairs, sources, translations, strict=True):
@@ -58,12 +62,16 @@ def fit_words(
     `sources` holds the token ids of the pairs' sources. Returns None if the probability of a word does not show whether
     it is right.
     """
-    texts, tokenizer, engine = [each.text for each in translations], translator.tokenizer, translator.engine
+    texts = [each.text for each in translations]
+    tokenizer = translator.tokenizer
+    engine = translator.engine
     targets = tokenizer.encode_target(texts)
     # A text can have more tokens than the search gave it.
     targets = [target[: engine.max_positions and engine.max_positions - 1] for target in targets]
     log_probs = translator.forced(engine, engine.log_probs, sources, targets)
-    values, is_right, folds = [], [], []
+    values = []
+    is_right = []
+    folds = []
     references = tokenizer.encode_target([pair.target for pair in pairs])
     for i, (pair, text, target, each) in enumerate(zip(pairs, texts, targets, log_probs, strict=True)):
         cuts = {begin for begin, _ in tokenizer.target.spans_in(pair.target, references[i])}
@@ -98,7 +106,8 @@ def fit(values: Floats, chrf: Floats) -> Confidence | None:
 
 def _fit(values: Floats, is_good: NDArray[np.bool_], folds: NDArray[np.int_]) -> dict[str, Any]:
     """Fit a logistic regression, and cross-validate it over the folds. Returns attributes of Regression."""
-    means, scales = values.mean(axis=0), values.std(axis=0) + 1e-9
+    means = values.mean(axis=0)
+    scales = values.std(axis=0) + 1e-9
     inputs = np.column_stack(((values - means) / scales, np.ones(len(values))))
     held_out = np.empty(len(values))
     for fold in range(FOLDS):
@@ -117,7 +126,8 @@ def _fit(values: Floats, is_good: NDArray[np.bool_], folds: NDArray[np.int_]) ->
 
 def area_under_curve(probabilities: Floats, is_good: NDArray[np.bool_]) -> float:
     """The probability that a good translation has a higher probability than a bad one; ties count half."""
-    good, bad = np.sort(probabilities[is_good]), np.sort(probabilities[~is_good])
+    good = np.sort(probabilities[is_good])
+    bad = np.sort(probabilities[~is_good])
     below = (np.searchsorted(bad, good) + np.searchsorted(bad, good, side="right")) / 2
     return float(below.mean() / len(bad))
 

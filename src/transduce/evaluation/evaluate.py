@@ -48,7 +48,8 @@ def evaluate(
     tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
     tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
     translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction])
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources = [pair.source for pair in pairs]
+    references = [pair.target for pair in pairs]
     scored = translator.score(sources, references)
     began = time.monotonic()
     translations = translator.translate(sources)
@@ -89,7 +90,8 @@ def _validation(
     tokenizer: Tokenizer, pairs: Sequence[Pair], config: RunConfig, sentences: int
 ) -> Callable[[Seq2Seq], Validation | None]:
     """Make a function that validates a model in one direction. `sentences` of the pairs are translated."""
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources = [pair.source for pair in pairs]
+    references = [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
     some = [pairs[place * len(pairs) // count] for place in range(count)]  # evenly from all corpora, which are in order
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)

@@ -56,7 +56,8 @@ def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references
     `log_probs` holds ln p(reference | source) of each sentence, EOS included. `num_tokens` holds the number of tokens
     of each reference with EOS, and 0 for blank lines.
     """
-    log_prob, tokens = math.fsum(log_probs), sum(num_tokens)
+    log_prob = math.fsum(log_probs)
+    tokens = sum(num_tokens)
     counted = (reference for reference, count in zip(references, num_tokens, strict=True) if count)
     words = sum(len(reference.split()) + 1 for reference in counted)
     return Perplexity(_exponential(log_prob, tokens), _exponential(log_prob, words), tokens, words)

@@ -33,7 +33,8 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
     `pairs` may have directions that the model was not trained on. `quality` holds scores of the trained directions.
     """
     greedy = dataclasses.replace(model.config.decode, beam_size=1, **PLAIN_SEARCH)
-    translator, chrf = _translator([model], model.config, greedy), metrics("13a")["chrF2"]
+    translator = _translator([model], model.config, greedy)
+    chrf = metrics("13a")["chrF2"]
     routes = {}
     for name, its in by_direction(pairs).items():
         direction = Direction.parse(name)
@@ -48,8 +49,10 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
 
 def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, tokenize: str) -> list[Route]:
     """Translate pairs of one direction by all routes, and compare each pivot with the direct translations."""
-    translator, direction = _translator(models, models[0].config, config), Direction.parse(pairs[0].direction)
-    references, direct = [pair.target for pair in pairs], _translate(translator, direction, DIRECT, pairs)
+    translator = _translator(models, models[0].config, config)
+    direction = Direction.parse(pairs[0].direction)
+    references = [pair.target for pair in pairs]
+    direct = _translate(translator, direction, DIRECT, pairs)
     routes = [Route(DIRECT, direct, [])]
     for pivot in pivots_of(translator.directions, direction):
         texts = _translate(translator, direction, pivot, pairs)

@@ -34,7 +34,8 @@ def edges(masked: Masked, *, with_words: bool) -> list[int]:
 
 def cut_at_blocks(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     """Cut the spans of sentences at the tags of blocks."""
-    found, parts = edges(masked, with_words=True), list[Span]()
+    found = edges(masked, with_words=True)
+    parts = list[Span]()
     for begin, end in spans:
         inside = found[bisect_right(found, begin) : bisect_left(found, end)]
         for first, last in pairwise([begin, *inside, end]):

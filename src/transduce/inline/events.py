@@ -141,7 +141,8 @@ def plain_events(text: str) -> Iterator[Event]:
 def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:
     """Unpaired tags in plain text, such as `<file>` in `Usage: <file>`, become placeholders."""
     unpaired = {i for i, event in enumerate(tokens) if event.name.startswith("<")}
-    opened, names = list[int](), Counter[str]()
+    opened = list[int]()
+    names = Counter[str]()
     for i, event in enumerate(tokens):
         if event.kind == "open":
             opened.append(i)
@@ -156,7 +157,9 @@ def with_unpaired_words(tokens: Sequence[Event]) -> Iterator[Event]:
 
 
 def _plain_tokens(text: str) -> Iterator[Event]:
-    done, open_pairs, match = 0, list[re.Match[str]](), IN_ALL.search(text) and IN_PLAIN_TEXT.search(text)
+    done = 0
+    open_pairs = list[re.Match[str]]()
+    match = IN_ALL.search(text) and IN_PLAIN_TEXT.search(text)
     while match or open_pairs:
         close = len(text)
         if open_pairs:

@@ -46,7 +46,8 @@ def _tokens(text: str) -> Iterator[Event]:
     elements = [*_with_content(elements, text)]
     i = 0
     while i < len(elements):
-        piece, raw = elements[i], text[elements[i].begin : elements[i].end]
+        piece = elements[i]
+        raw = text[elements[i].begin : elements[i].end]
         if piece.kind == "text":
             yield from _characters(raw)
         elif piece.kind == "open" and is_protected(piece, raw):
@@ -89,7 +90,8 @@ def is_kept(tag: str) -> bool:
 def last_piece(markup: list[Piece], first: int) -> int:
     """The index of the last piece of an element, normally the closing tag."""
     name = markup[first].name
-    opened, names = [name], Counter([name])
+    opened = [name]
+    names = Counter([name])
     for i in range(first + 1, len(markup)):
         piece = markup[i]
         if piece.kind == "open":
@@ -130,7 +132,8 @@ def _characters(text: str) -> Iterator[Event]:
     done = 0
     for match in IN_MARKUP.finditer(text):
         yield from text_event(text[done : match.start()])
-        raw, done = match.group(), match.end()
+        raw = match.group()
+        done = match.end()
         if match["name"]:
             kind: EventKind = "close" if match["slash"] else "word" if match["empty"] else "open"
             yield Event(kind, raw, unescape(raw), f"<{match['name']}")

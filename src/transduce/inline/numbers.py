@@ -40,7 +40,8 @@ def _numbers(text: str, without_thousands: bool) -> Counter[str]:
 
 
 def _contradict(source: Counter[str], translation: Counter[str]) -> bool:
-    source_only, translation_only = list((source - translation).elements()), list((translation - source).elements())
+    source_only = list((source - translation).elements())
+    translation_only = list((translation - source).elements())
     for number in list(source_only):
         match = next((other for other in translation_only if _may_agree(number, other)), None)
         if match is not None:

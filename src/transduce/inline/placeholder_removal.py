@@ -40,7 +40,8 @@ def without_words(masked: Masked, spell: Spell = str) -> Masked:
 
 def _with_quotes(text: str, removal: Mark, edges: set[int], spell: Spell) -> Mark:
     """Also remove the quotes or brackets around a placeholder, unless a tag touches the placeholder."""
-    left, right = text[: removal.begin][-1:], text[removal.end :][:1]
+    left = text[: removal.begin][-1:]
+    right = text[removal.end :][:1]
     if edges & {removal.begin, removal.end} or not right or right != CLOSING_QUOTES.get(left):
         return removal
     opening = spell(left) + removal.opening + spell(right)
@@ -49,8 +50,10 @@ def _with_quotes(text: str, removal: Mark, edges: set[int], spell: Spell) -> Mar
 
 def _with_blanks(text: str, removal: Mark, edges: set[int]) -> Mark:
     """Convert a removal to a "point" mark, and also remove a blank that has become superfluous."""
-    begin, end = removal.begin, removal.end
-    left, right = text[begin - 1 : begin], text[end : end + 1]
+    begin = removal.begin
+    end = removal.end
+    left = text[begin - 1 : begin]
+    right = text[end : end + 1]
     before = bool(NEEDS_BLANK.match(left)) and begin not in edges
     after = bool(NEEDS_BLANK.match(right)) and end not in edges
     if left.isspace() and before and not right.isalnum():

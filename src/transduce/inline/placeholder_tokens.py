@@ -25,11 +25,14 @@ def with_shared_tokens(source: str, target: str) -> tuple[str, str] | None:
     Equal placeholders match. So do placeholders of the same kind, such as `:term:`bit`` and `:term:`octet <bit>``.
     Returns None if a placeholder has no match or a text already contains tokens.
     """
-    masked_source, masked_target = mask(source), mask(target)
+    masked_source = mask(source)
+    masked_target = mask(target)
     if _has_tokens(masked_source) or _has_tokens(masked_target):
         return None
-    source_words, target_words = masked_source.words, masked_target.words
-    tokens, target_tokens = _tokens(source_words), _tokens(target_words)
+    source_words = masked_source.words
+    target_words = masked_target.words
+    tokens = _tokens(source_words)
+    target_tokens = _tokens(target_words)
     unmatched: dict[str, list[str]] = {}  # the source's placeholders by kind, in reverse order
     for raw in reversed([raw for raw in tokens if raw not in target_tokens]):
         unmatched.setdefault(_kind(raw), []).append(raw)

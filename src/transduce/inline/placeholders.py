@@ -79,7 +79,10 @@ def weave(
     text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str, begin: int = 0, end: int | None = None
 ) -> str:
     """Apply patches to text[begin:end], in order and without overlap. `spell` escapes the text between the patches."""
-    parts, done, needs_blank, had_before = list[str](), begin, False, False  # the last two: of the last patch
+    parts = list[str]()
+    done = begin
+    needs_blank = False
+    had_before = False  # the last two: of the last patch
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
@@ -89,7 +92,9 @@ def weave(
         if (patch.before and (between or not had_before) and BLANK_BEHIND.match(last)) or (needs_blank and not between):
             parts.append(" ")
         parts.append(patch.raw)
-        done, needs_blank, had_before = patch.end, patch.after, patch.before
+        done = patch.end
+        needs_blank = patch.after
+        had_before = patch.before
     if needs_blank and BLANK_BEFORE.match(text, done):
         parts.append(" ")
     return "".join([*parts, spell(text[done:end])])
@@ -130,10 +135,12 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
 
     The spans must be in order and must not cut placeholders.
     """
-    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    begins = [begin for begin, _ in spans]
+    ends = [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
     outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
-    first, last = [math.inf] * len(spans), [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
+    first = [math.inf] * len(spans)
+    last = [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
     others: list[Mark] = []
     for mark in masked.marks:
         i = bisect_right(begins, mark.begin) - 1
@@ -178,8 +185,12 @@ class _Builder:
     """Builds a masked text from the events of a text."""
 
     def __init__(self, text: str, *, collapse: bool) -> None:
-        self.text, self.done, self.collapse = text, 0, collapse  # done: characters of the text that are processed
-        self.parts, self.length, self.marks = [""], 0, list[Mark]()
+        self.text = text
+        self.done = 0
+        self.collapse = collapse  # done: characters of the text that are processed
+        self.parts = [""]
+        self.length = 0
+        self.marks = list[Mark]()
         self.opened: list[_Opened] = []
         self.names = Counter[str]()  # counts of the open tags
 
@@ -236,7 +247,8 @@ class _Builder:
         while (opened := self.opened.pop()).name != name:
             self.names[opened.name] -= 1
         self.names[name] -= 1
-        opening, order = self.marks[opened.marks], (self.marks[opened.marks].order[0], mark.order[0])
+        opening = self.marks[opened.marks]
+        order = (self.marks[opened.marks].order[0], mark.order[0])
         is_short = self.length - opening.begin <= MAX_WORD_CHARACTERS
         content = "".join(self.parts[opened.parts :]) if is_short else ""
         if is_short and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
@@ -244,7 +256,8 @@ class _Builder:
             raw = self.text[opened.begin : self.done]
             self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
         elif is_short and self._is_point(content, opened, opening):
-            raw, self.length = self.text[opened.begin : self.done], opening.begin
+            raw = self.text[opened.begin : self.done]
+            self.length = opening.begin
             del self.parts[opened.parts :]
             self.marks[opened.marks :] = [opening._replace(kind="point", opening=raw, order=order)]
         else:
@@ -254,7 +267,8 @@ class _Builder:
         """Whether an element has only blanks, or no letters and is behind a word, as in `dog<sup>1</sup>`."""
         if content.isspace() or opened.name.removeprefix("<") not in RAISED:
             return content.isspace() and opening.before
-        before, after = self.parts[opened.parts - 1][-1:], self.text[self.done : self.done + 1]
+        before = self.parts[opened.parts - 1][-1:]
+        after = self.text[self.done : self.done + 1]
         has_text = any(c.isalpha() or c.isspace() for c in content)
         return bool(before.isalnum() or BLANK_BEHIND.match(before)) and not after.isalnum() and not has_text
 

@@ -125,7 +125,8 @@ def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
 
 def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
     """Merge the patches of tags and placeholders. Tags inside a placeholder move to the placeholder's nearer edge."""
-    merged, rest = list[Patch](), deque(words)
+    merged = list[Patch]()
+    rest = deque(words)
     for patch in patches:
         while rest and rest[0].end <= patch.begin:
             merged.append(rest.popleft())
@@ -143,7 +144,9 @@ class _Placing:
     """Places marks in one translation."""
 
     def __init__(self, source: str, target: str, links: Links, whole: Sequence[Span]) -> None:
-        self.source, self.target, self.guessed = source, target, False
+        self.source = source
+        self.target = target
+        self.guessed = False
         self._whole = whole  # spans of the translation
         best: dict[Span, tuple[float, Span]] = {}  # the best link of each word of the translation
         for origin, linked, weight in links:
@@ -192,16 +195,20 @@ class _Placing:
 
     def _span(self, mark: Mark) -> Span:
         """The span of the translation that best matches the content of a pair of tags."""
-        best, run, begin = 0.0, 0.0, 0  # weights of the best span and of the current one
+        best = 0.0
+        run = 0.0
+        begin = 0  # weights of the best span and of the current one
         inside = {i: link for i, link in enumerate(self.links) if link[1][0] < mark.end and mark.begin < link[1][1]}
         span = max(inside.values(), key=lambda link: link[2])[0] if inside else None
         for i in range(min(inside), max(inside) + 1) if inside else ():
             word, _, weight = self.links[i]
             if run <= 0:
-                run, begin = 0.0, word[0]
+                run = 0.0
+                begin = word[0]
             run += weight - MIN_LINK_WEIGHT if i in inside else -weight
             if run > best:
-                best, span = run, (begin, word[1])
+                best = run
+                span = (begin, word[1])
         if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
             self.guessed = True
             span = self._at_same_share(mark.begin, self.begins), self._at_same_share(mark.end, self.ends)
@@ -211,7 +218,8 @@ class _Placing:
             if self.source[begin:end] == self.target[first:behind]:  # a copied word: a tag may stay inside it
                 left = max(0, mark.begin - begin) if first == span[0] else 0
                 span = span[0] + left, span[1] - (max(0, end - mark.end) if behind == span[1] else 0)
-        last, next_character = self.source[mark.end - 1 : mark.end], self.target[span[1] : span[1] + 1]
+        last = self.source[mark.end - 1 : mark.end]
+        next_character = self.target[span[1] : span[1] + 1]
         takes_punctuation = all(character and character in PUNCTUATION for character in (last, next_character))
         return span[0], span[1] + takes_punctuation
 

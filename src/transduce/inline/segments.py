@@ -85,7 +85,8 @@ def _sentences(text: str, language: str) -> Iterator[Span]:
 
 def _cut(paragraph: str, language: str) -> list[str]:
     """Split a paragraph into sentences that keep the blanks around them."""
-    ends, begin = [0], 0
+    ends = [0]
+    begin = 0
     while begin < len(paragraph):
         found = _ends(paragraph[begin : begin + WINDOW], language)
         if begin + WINDOW < len(paragraph):
@@ -102,7 +103,8 @@ def _ends(text: str, language: str) -> list[int]:
         from sentencex import segment
     except ImportError:
         raise UserError("Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'.") from None
-    ends, done = list[int](), 0
+    ends = list[int]()
+    done = 0
     readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", text))
     for piece in filter(None, segment(language, readable)):
         ends += [done + match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
@@ -129,6 +131,7 @@ def _halves(text: str, begin: int, end: int) -> list[Span]:
 
 def _is_cuttable(text: str, place: int) -> bool:
     """Whether a text may be cut at a place: not before a mark, behind a virama or beside a zero-width joiner."""
-    before, after = text[place - 1], text[place]
+    before = text[place - 1]
+    after = text[place]
     is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(after)  # Sk: colours of emojis
     return not is_mark and combining(before) != VIRAMA and ZERO_WIDTH_JOINER not in (before, after)

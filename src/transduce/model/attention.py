@@ -55,9 +55,11 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config: ModelConfig, *, rotary: bool = False):
         """If `rotary` is true, queries and keys are rotated by their positions."""
         super().__init__()
-        d_model, self.num_heads = config.d_model, config.num_heads
+        d_model = config.d_model
+        self.num_heads = config.num_heads
         self.num_kv_heads = config.num_kv_heads or self.num_heads
-        d_k, d_v = config.d_k or d_model // self.num_heads, config.d_v or d_model // self.num_heads
+        d_k = config.d_k or d_model // self.num_heads
+        d_v = config.d_v or d_model // self.num_heads
         self.positions = RotaryPositions(d_k) if rotary else None
         self.dropout = config.attention_dropout
         self.scale = 1.0 if config.attention == "dot" else None  # None: 1 / sqrt(d_k)
@@ -80,13 +82,15 @@ class MultiHeadAttention(nn.Module):
         q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - x.size(1))  # (r, h, t, d_k)
         if self.num_kv_heads != self.num_heads:
             share = self.num_heads // self.num_kv_heads
-            k, v = k.repeat_interleave(share, dim=1), v.repeat_interleave(share, dim=1)
+            k = k.repeat_interleave(share, dim=1)
+            v = v.repeat_interleave(share, dim=1)
         y = attend_by_sentence(self.attend, q, k, v, mask, causal)  # (r, h, t, d_v)
         return self.out(y.transpose(1, 2).flatten(2))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Attend in each head. q (b, h, t, d_k), k (b, h, s, d_k), v (b, h, s, d_v) -> (b, h, t, d_v)."""
-        t, s = q.size(2), k.size(2)
+        t = q.size(2)
+        s = k.size(2)
         dropout = self.dropout if self.training else 0.0
         if causal and t == 1:
             causal = False  # the last position may attend to every key

@@ -60,7 +60,10 @@ class RotaryPositions(SinusoidalPositions):
     def rotate(self, x: Tensor, start: int) -> Tensor:
         """Rotate pairs of channels of x (b, h, t, d_k), whose first position is `start`."""
         table = self(start, x.size(-2)).to(x.dtype)
-        sines, cosines, even, odd = table[:, 0::2], table[:, 1::2], x[..., 0::2], x[..., 1::2]
+        sines = table[:, 0::2]
+        cosines = table[:, 1::2]
+        even = x[..., 0::2]
+        odd = x[..., 1::2]
         return torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1).flatten(-2)
 
 

@@ -41,7 +41,9 @@ def attend_by_sentence(
 
     q (r, h, t, d_k), k (b, h, s, d_k), v (b, h, s, d_v) -> (r, h, t, d_v).
     """
-    rows, batch, t = q.size(0), k.size(0), q.size(2)
+    rows = q.size(0)
+    batch = k.size(0)
+    t = q.size(2)
     if rows == batch:
         return attend(q, k, v, mask, causal)
     q = q.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)  # (b, h, r/b * t, d_k)

@@ -78,10 +78,12 @@ class RestrictedAttention(MultiHeadAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """Attend in the window. q (b, h, t, d_k); k, v (b, h, s, d); key mask (b, 1, 1, s) -> (b, h, t, d_v)."""
-        t, s = q.size(2), k.size(2)
+        t = q.size(2)
+        s = k.size(2)
         if t < s:  # a step of decoding: the keys before the window are not needed
             s = min(s, t + self.window - 1)
-            k, v = k[:, :, -s:], v[:, :, -s:]
+            k = k[:, :, -s:]
+            v = v[:, :, -s:]
         if causal and t == 1:
             return super().attend(q, k, v, mask, False)
         if self.fused and t == s > 2 * self.window and attention_record.get() is None:

@@ -108,7 +108,8 @@ class DecoderLayer(nn.Module):
         start = 0 if past is None else past[0].size(2)
         k, v = self.attention.project(x, start)
         if past is not None:
-            k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+            k = torch.cat((past[0], k), 2)
+            v = torch.cat((past[1], v), 2)
         return self.attention(x, (k, v), causal=True), (k, v)
 
 

@@ -67,7 +67,8 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
     sources = [(parts, 0) for parts in corpora]
     columns = [(parts, 1) for parts in corpora]
     if data.directions:
-        sources, columns = _balanced(data, corpora), []
+        sources = _balanced(data, corpora)
+        columns = []
     targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
     if any(are_trees(corpus.files) for corpus in data.corpora):
         targets = [*targets, ALL_MARKS]  # trees to translate may be longer than these and need more marks
@@ -113,7 +114,8 @@ def _balanced(data: DataConfig, corpora: Corpora) -> list[Column]:
         for column, language in enumerate((corpus.source, corpus.target)):
             columns.setdefault(language, []).append((parts, column))
             sizes[language] = sizes.get(language, 0) + sum(part.count() for part in parts)
-    largest, balanced = max(sizes.values()), list[Column]()
+    largest = max(sizes.values())
+    balanced = list[Column]()
     for language, its in columns.items():
         copies = (largest / max(1, sizes[language])) ** (1 - 1 / data.temperature)
         balanced += its * min(MAX_COPIES, round(copies))
@@ -144,7 +146,8 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
 
 def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     """Mark the pairs that repeat an earlier pair, and return their indices."""
-    hashes, repeated = staged.hashes(rule), []
+    hashes = staged.hashes(rule)
+    repeated = []
     compared = [Part.TRAIN, *[Part.PLACEHOLDERS_DIFFER] * (rule == DUPLICATE)]  # duplicates are found before masking
     for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(np.isin(staged.parts[block], compared))
@@ -177,7 +180,8 @@ def _hold_out(
     corpus also if it shares one with a pair that is held out.
     """
     held_out = [] if data.valid else _split(data, corpora)
-    old, dropped = sentences(replayed), 0
+    old = sentences(replayed)
+    dropped = 0
     linked = old, np.concatenate([old, sentences(held_out)])
     for corpus, parts in zip(data.corpora, corpora, strict=True):
         for part in parts if len(hashes := linked[corpus.synthetic]) else ():

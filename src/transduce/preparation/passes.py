@@ -110,7 +110,8 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
         )
     known = {*replayed}
     for corpus in data.corpora:
-        files, languages = " + ".join(corpus.files), Direction(corpus.source, corpus.target)
+        files = " + ".join(corpus.files)
+        languages = Direction(corpus.source, corpus.target)
         if corpus.synthetic:
             raise UserError(
                 f"{files}: a synthetic corpus needs a model with one direction.",
@@ -208,7 +209,10 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
 
     For the second and later parts, `checker` must be made from the first pairs of the corpus.
     """
-    rules, stream, seen, read = rules_of(data), iter(pairs), SeenHashes(), 0
+    rules = rules_of(data)
+    stream = iter(pairs)
+    seen = SeenHashes()
+    read = 0
     with StagingWriter(folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
@@ -235,7 +239,8 @@ def encode_part(
                 why = f"the label '{new[0].removeprefix(OPEN)}' is not in the parser's vocabulary. Train a new parser"
                 place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"
                 raise UserError(f"{place}: {why}, or rename the label.")
-        sources, targets = tokenizer.source.encode(block.sources), tokenizer.target.encode(block.targets)
+        sources = tokenizer.source.encode(block.sources)
+        targets = tokenizer.target.encode(block.targets)
         is_long = np.maximum(sources.lengths, targets.lengths) > max_length
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))
@@ -254,13 +259,15 @@ def _stage(
     chunk: Sequence[Pair], batch: PairBatch, flags: Flags, data: DataConfig, seen: SeenHashes, writer: StagingWriter
 ) -> None:
     """Write the clean pairs of a chunk, and record the pairs that break a rule."""
-    rows, hashes = np.flatnonzero(flags == 0), {}
+    rows = np.flatnonzero(flags == 0)
+    hashes = {}
     broken = {row: first_rule(int(flags[row])) for row in np.flatnonzero(flags).tolist()}
     if data.deduplicate:
         exact = batch.exact_hashes(rows.tolist())
         is_new = seen.add(exact)
         broken |= dict.fromkeys(rows[~is_new].tolist(), DUPLICATE)
-        rows, hashes[DUPLICATE] = rows[is_new], exact[is_new]
+        rows = rows[is_new]
+        hashes[DUPLICATE] = exact[is_new]
     if NEAR_DUPLICATE in rules_of(data).others:
         hashes[NEAR_DUPLICATE] = batch.near_hashes(rows.tolist())
     for row, rule in sorted(broken.items()):
@@ -285,7 +292,8 @@ def directed(pairs: Iterable[Pair], languages: Direction, data: DataConfig) -> I
     if not data.directions:
         yield from pairs
         return
-    forward, backward = str(languages), str(languages.reverse)
+    forward = str(languages)
+    backward = str(languages.reverse)
     for pair in pairs:
         if forward in data.directions:
             yield pair._replace(direction=forward)

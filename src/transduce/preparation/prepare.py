@@ -73,7 +73,8 @@ def prepare(
     with write_folder(folder) as aside:
         corpora = []
         for number, corpus in enumerate(data.corpora):
-            own, pairs = data_of(data, corpus), read_corpus(corpus, data)
+            own = data_of(data, corpus)
+            pairs = read_corpus(corpus, data)
             corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         dropped = whole.dropped
@@ -115,7 +116,8 @@ def _rewrite(
     rules = tuple(rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS)
     clean_again = dataclasses.replace(data, placeholders="kept", holdout=0, rules=rules)
     texts = (normalised(text) for pair in held_out for text in (pair.source, pair.target))
-    known, dropped = set() if data.valid else set(texts), 0
+    known = set() if data.valid else set(texts)
+    dropped = 0
 
     def apart(pairs: Iterator[Pair]) -> Iterator[Pair]:
         nonlocal dropped

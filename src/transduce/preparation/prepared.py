@@ -135,7 +135,9 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
 
 def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokenizer) -> tuple[Mixture, list[int]]:
     """The pairs of all directions, with the weights of data.temperature, and the number of the corpus of each store."""
-    views, numbers, directions = list[StoreView](), list[int](), list[str]()
+    views = list[StoreView]()
+    numbers = list[int]()
+    directions = list[str]()
     for (number, store), swapped in product(enumerate(stores), (False, True)):
         source, target = facts.languages[number][:: -1 if swapped else 1]
         direction = Direction(source, target)

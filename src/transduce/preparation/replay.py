@@ -31,7 +31,8 @@ class Replay(NamedTuple):
     def open(cls, data: DataConfig) -> Self:
         """Open data.replay. Raises UserError if it is missing or damaged."""
         prepared = open_prepared(Path(data.replay))
-        facts, named = prepared.facts, [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
+        facts = prepared.facts
+        named = [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
         old = zip(facts.corpora, facts.pair_languages, strict=True)
         corpora = [i for i, (files, languages) in enumerate(old) if (_paths(files), {*languages}) not in named]
         for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
@@ -59,7 +60,8 @@ class Replay(NamedTuple):
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
         """Encode the corpora with an extended vocabulary, for the prepared corpus `folder`, numbered from `first`."""
         for number, corpus in enumerate(self.corpora, first):
-            store, old = TokenStore(store_path(self.prepared.folder, corpus)), self.prepared.tokenizer
+            store = TokenStore(store_path(self.prepared.folder, corpus))
+            old = self.prepared.tokenizer
             write_store(store_path(folder, number), _encoded_again(store, old, tokenizer))
 
     def extend(self, facts: Facts) -> Facts:

@@ -105,7 +105,8 @@ class StagedPairs:
 
     def origins(self, pairs: Iterable[int]) -> list[Origin]:
         """The files and line numbers of the pairs at the indices `pairs`."""
-        files, lines = self.file_numbers(), map_file(self.folder / "lines", "i8")
+        files = self.file_numbers()
+        lines = map_file(self.folder / "lines", "i8")
         return [Origin(self.files[files[pair]], int(lines[pair])) for pair in pairs]
 
     def block_parts(self) -> list[Parts]:
@@ -113,8 +114,10 @@ class StagedPairs:
         return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
 
     def read_block(self, number: int) -> Block:
-        begin, end = self.pair_ends[number - 1] if number else 0, self.pair_ends[number]
-        first_byte, last_byte = self.byte_ends[number - 1] if number else 0, self.byte_ends[number]
+        begin = self.pair_ends[number - 1] if number else 0
+        end = self.pair_ends[number]
+        first_byte = self.byte_ends[number - 1] if number else 0
+        last_byte = self.byte_ends[number]
         with (self.folder / "texts").open("rb") as file:
             file.seek(first_byte)
             texts = file.read(last_byte - first_byte).decode().split("\n")
@@ -150,9 +153,11 @@ class StagingWriter:
 
     def __init__(self, folder: Path, *, with_sentences: bool) -> None:
         self.length = 0
-        self._folder, self._with_sentences = folder, with_sentences
+        self._folder = folder
+        self._with_sentences = with_sentences
         self._numbers: dict[str, int] = {}  # of the files
-        self._pair_ends, self._byte_ends = list[int](), list[int]()
+        self._pair_ends = list[int]()
+        self._byte_ends = list[int]()
         self._left_out: dict[str, LeftOut] = {}
         folder.mkdir(parents=True)
         with ExitStack() as files:
@@ -211,7 +216,8 @@ class StagedTexts(Collection[str]):
     """
 
     def __init__(self, columns: Sequence[Column], every: int = 1) -> None:
-        self._columns, self._every = columns, every
+        self._columns = columns
+        self._every = every
 
     def __len__(self) -> int:
         return sum(int(np.count_nonzero(chosen)) for *_, chosen in self._blocks())

@@ -26,7 +26,8 @@ def remembered_digest(path: Path) -> str:
     """The SHA-256 of a file. A large file that did not change since the last call is not read again."""
     if path.stat().st_size < MIN_REMEMBERED_BYTES:
         return digest(path)
-    before, name = _identity(path), str(path.resolve())
+    before = _identity(path)
+    name = str(path.resolve())
     try:
         memory = cache_folder() / DIGESTS_FILE
     except UserError:

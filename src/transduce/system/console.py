@@ -74,7 +74,8 @@ class Display:
             bar = Progress(
                 BarColumn(12), text, console=_console, auto_refresh=False, transient=True, redirect_stdout=False
             )
-            self._bar, self._task = bar, bar.add_task("", total=None)
+            self._bar = bar
+            self._task = bar.add_task("", total=None)
 
     def show(self, done: int, total: int, text: str) -> None:
         """Show the progress, unless the last update was a moment ago. `total` is 0 if it is unknown."""

@@ -13,7 +13,8 @@ SOURCE_FOLDER = Path(__file__).parents[1]
 @cache
 def revision() -> str:
     """The package's version and, if known, the git commit."""
-    root, released = SOURCE_FOLDER.parents[1], version("transduce")
+    root = SOURCE_FOLDER.parents[1]
+    released = version("transduce")
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():
         with suppress(OSError, subprocess.CalledProcessError):

@@ -17,12 +17,15 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
         return UserError(f"{path} can't be written: {reason or error}.", Hint("Choose another place."))
     size = f"it needs at least {needed:,} bytes, " if needed else ""
     if _error_number(error) == errno.EDQUOT:
-        room, remedy = "your disk quota is used up", "Delete files, or ask for a larger quota"
+        room = "your disk quota is used up"
+        remedy = "Delete files, or ask for a larger quota"
     elif _error_number(error) == errno.EFBIG:
-        room, remedy = "the size of a file is limited", "Raise the limit (`ulimit -f`)"
+        room = "the size of a file is limited"
+        remedy = "Raise the limit (`ulimit -f`)"
     else:
         free = shutil.disk_usage(next(folder for folder in path.absolute().parents if folder.exists())).free
-        room, remedy = f"{free:,} bytes are free", "Free more space"
+        room = f"{free:,} bytes are free"
+        remedy = "Free more space"
     return UserError(f"There is no room for {path}: {size}{room} ({error}). {remedy}.")
 
 

@@ -28,7 +28,8 @@ def kind_of(block: bytes) -> str:
 
 def utf_16(block: bytes) -> str:
     """The encoding of a file that begins as Latin letters do in UTF-16 without a byte order mark, or ""."""
-    high, low = block[:SAMPLE_BYTES:2], block[1:SAMPLE_BYTES:2]
+    high = block[:SAMPLE_BYTES:2]
+    low = block[1:SAMPLE_BYTES:2]
     for codec, zeros, letters in (("UTF-16BE", high, low), ("UTF-16LE", low, high)):
         if zeros.count(0) > max(MIN_ZEROS, len(zeros) / 2) and letters.count(0) < len(letters) / 10:
             return codec

@@ -22,7 +22,9 @@ def alike(blocks: Callable[[], Iterable[Bits64]]) -> Iterator[tuple[NDArray[np.i
     Each call of `blocks` must yield all hashes. The indices refer to the flattened, concatenated arrays of `blocks`.
     """
     for remainder in range(PARTITIONS):
-        places, hashes, begin = [np.empty(0, np.int64)], [np.empty(0, "<u8")], 0
+        places = [np.empty(0, np.int64)]
+        hashes = [np.empty(0, "<u8")]
+        begin = 0
         for block in blocks():
             flat = block.reshape(-1)
             last_bytes = flat.view(np.uint8)[::8]  # uniformly distributed, like the whole hash
@@ -56,7 +58,8 @@ class SeenHashes:
     def _keep(self, run: Bits64) -> None:
         self._runs += [run] if len(run) else []
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
-            last, merged = self._runs.pop(), self._runs[-1]
+            last = self._runs.pop()
+            merged = self._runs[-1]
             merged.resize(len(merged) + len(last), refcheck=False)  # in place, without a second copy
             merged[-len(last) :] = last
             del last

@@ -113,7 +113,8 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
     while changed:
         changed = False
         for part in slices(pairs):
-            a, b = least[sources[part]], least[targets[part]]
+            a = least[sources[part]]
+            b = least[targets[part]]
             linked = np.minimum(a, b)
             changed |= not np.array_equal(a, b)
             np.minimum.at(least, a, linked)
@@ -132,7 +133,8 @@ def _components(sentences: Sentences, pairs: int) -> NDArray[np.int32]:
 
 def _numbered(sentences: Sentences, pairs: int) -> tuple[list[NDArray[np.int32]], int]:
     """Return the sentence id of each source and of each target, and the number of different ids."""
-    sides, known = [np.empty(pairs, dtype=np.int32) for _ in range(2)], 0
+    sides = [np.empty(pairs, dtype=np.int32) for _ in range(2)]
+    known = 0
     for places, hashes in alike(sentences):
         different, numbers = np.unique(hashes, return_inverse=True)
         for side, its in enumerate(sides):

@@ -67,7 +67,8 @@ def _has_usual_script(code: str) -> bool:
         from babel.core import get_global
     except ImportError:
         return True
-    usual, script = get_global("likely_subtags").get(main_language(code), ""), script_of(code)
+    usual = get_global("likely_subtags").get(main_language(code), "")
+    script = script_of(code)
     return not (usual and script) or (script == "latn") == ("Latn" in usual)
 
 

@@ -83,10 +83,12 @@ def nearest_code(code: str, among: Iterable[str]) -> str | None:
     Case is ignored, and "_" equals "-": "EN" and "en-US" are like "en", "pt" is like "pt_BR", and "deu" like "de". But
     "zh-TW" is not like "zh_Hans", since their scripts differ.
     """
-    wanted, script = _subtags(code), script_of(code)
+    wanted = _subtags(code)
+    script = script_of(code)
 
     def likeness(other: str) -> tuple[bool, bool, int]:
-        tags, usual = _subtags(other), (script,) if script else ("", "hans")  # plain zh is like zh_Hans
+        tags = _subtags(other)
+        usual = (script,) if script else ("", "hans")  # plain zh is like zh_Hans
         return tags == wanted, script_of(other) in usual, len({*tags} & {*wanted})
 
     same = [each for each in among if main_language(each) == main_language(code)]

@@ -114,7 +114,8 @@ def _labelled(codes: list[str], file: str) -> list[BilingualCorpus]:
         raise UserError(f"{','.join(codes)}={file} names a language twice.")
     if not Path(file).is_dir():
         return [BilingualCorpus((file,), Direction(a, b)) for a, b in combinations(codes, 2)]
-    files, corpora = expand_folders([file]), []
+    files = expand_folders([file])
+    corpora = []
     for code in codes[1:]:
         own = tuple(each for each in files if code in map(_code, _parts(each, file)))
         if not own and len(codes) > 2:

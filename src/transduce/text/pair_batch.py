@@ -70,7 +70,8 @@ class PairBatch:
     """Consecutive pairs of a corpus."""
 
     def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
-        self.source, self.target = TextColumn(sources), TextColumn(targets)
+        self.source = TextColumn(sources)
+        self.target = TextColumn(targets)
         self.columns = self.source, self.target
 
     def __len__(self) -> int:
@@ -78,7 +79,8 @@ class PairBatch:
 
     def exact_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hash the texts of the pairs at the indices `rows`."""
-        sources, targets = self.source.texts, self.target.texts
+        sources = self.source.texts
+        targets = self.target.texts
         return hash_texts(f"{sources[row]}\n{targets[row]}" for row in rows)
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:

@@ -174,7 +174,8 @@ def are_trees(files: Sequence[str]) -> bool:
 
 
 def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) -> Iterator[Pair]:
-    name, as_read = display_name(file), _as_line if join_lines else str
+    name = display_name(file)
+    as_read = _as_line if join_lines else str
     return (Pair(as_read(source), as_read(target), Origin(name, line)) for source, target, line in texts)
 
 

@@ -97,7 +97,8 @@ class Checker:
         """The BITS of the rules that each pair breaks. If `shifts` is None, `find_shifts` computes it."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]
-        shorter, longer = np.minimum(*lengths), np.maximum(*lengths)
+        shorter = np.minimum(*lengths)
+        longer = np.maximum(*lengths)
         broken[shorter == 0] |= BITS[EMPTY]
         for column in batch.columns:
             broken[column.with_line_breaks] |= BITS[LINE_BREAK]

@@ -19,7 +19,8 @@ def micro_batches(
 
     `seed`, `epoch` and `block` seed the random order. Raises ValueError if a sentence needs more than `budget` cells.
     """
-    source, target = _cells(source_lengths), _cells(target_lengths)
+    source = _cells(source_lengths)
+    target = _cells(target_lengths)
     if len(source) != len(target):
         raise ValueError(f"there are {len(source)} source lengths and {len(target)} target lengths")
     longest = max(source.max(initial=0), target.max(initial=0))
@@ -51,15 +52,18 @@ def _by_length(source: Indices, target: Indices, random: "np.random.Generator") 
 
     The second key ascends where the first key is even and descends where it is odd, or the reverse, at random.
     """
-    longer, difference = np.maximum(source, target), source - target
+    longer = np.maximum(source, target)
+    difference = source - target
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
-    falling, direction = random.integers(2), random.choice((-1, 1))
+    falling = random.integers(2)
+    direction = random.choice((-1, 1))
     return np.lexsort((np.where(longer % 2 == falling, -difference, difference), direction * longer))
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:
     """Cut `order` into batches as large as the budget allows. `longer` is each pair's greater length, with EOS."""
-    batches, start = [], 0
+    batches = []
+    start = 0
     while start < len(order):
         most = budget // longer[start]  # sentences fit, if none of them is longer than the first
         longest = np.maximum.accumulate(longer[start : start + most])

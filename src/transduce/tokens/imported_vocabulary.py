@@ -21,7 +21,9 @@ class ImportedVocabulary(Vocabulary):
     listed: Sequence[str]
 
     def __init__(self, model: bytes, pieces: Sequence[str], threads: int = 1) -> None:
-        self.model, self.threads, self.listed = model, threads, pieces
+        self.model = model
+        self.threads = threads
+        self.listed = pieces
         self.processor = open_model(model)
         self.size = len(pieces)
         self._ids = {piece: token for token, piece in enumerate(pieces)}

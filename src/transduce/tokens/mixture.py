@@ -85,13 +85,15 @@ class Mixture:
 
     def longest(self) -> tuple[int, int]:
         """The index of the pair with the longest sentence, and the length of this sentence in tokens without EOS."""
-        pair, tokens = 0, -1
+        pair = 0
+        tokens = -1
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, store.pairs, SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
                 longer = np.maximum(store.source.lengths[some] + self._has_tags, store.target.lengths[some])
                 if longer.max() > tokens:
-                    pair, tokens = first + start + int(longer.argmax()), int(longer.max())
+                    pair = first + start + int(longer.argmax())
+                    tokens = int(longer.max())
         return pair, tokens
 
     def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
@@ -119,7 +121,8 @@ class Mixture:
         if self.blocks > 1:
             begin, end = (len(firsts) * number // self.blocks for number in (block, block + 1))
             drawn = np.sort(random.permutation(len(firsts))[begin:end])
-            firsts, sizes = firsts[drawn], sizes[drawn]
+            firsts = firsts[drawn]
+            sizes = sizes[drawn]
         return np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
     def _draw_runs(self, store: int, random: np.random.Generator) -> tuple[Indices, Indices]:
@@ -131,7 +134,8 @@ class Mixture:
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
         extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run may be shortened
-        order, extra = order[extra > 0], extra[extra > 0]
+        order = order[extra > 0]
+        extra = extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:

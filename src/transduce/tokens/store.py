@@ -138,7 +138,8 @@ class _ColumnWriter:
         self.ids = files.enter_context(PackedWriter(path.with_suffix(".ids")))
         self.lengths = files.enter_context(PackedWriter(path.with_suffix(".lengths")))
         self._starts = files.enter_context(path.with_suffix(".starts").open("wb"))
-        self._count, self._end = 0, 0
+        self._count = 0
+        self._end = 0
 
     def append(self, rows: Rows) -> None:
         self.ids.append(rows.ids)
@@ -155,7 +156,9 @@ class _OriginWriter:
     def __init__(self, folder: Path, files: ExitStack) -> None:
         self._steps = files.enter_context((folder / "origin.steps").open("wb"))
         self._jumps = files.enter_context((folder / "origin.jumps").open("wb"))
-        self._count, self._last_file, self._last_line = 0, -1, 0
+        self._count = 0
+        self._last_file = -1
+        self._last_line = 0
 
     def append(self, files: NDArray[np.int32], lines: NDArray[np.int64]) -> None:
         if not len(files):
@@ -166,7 +169,9 @@ class _OriginWriter:
         jumps = ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % MAX_STEPS == 0)
         self._steps.write(np.where(jumps, 0, steps).astype(np.uint8).tobytes())
         self._jumps.write(np.stack((pairs[jumps], files[jumps], lines[jumps]), axis=1).astype("i8").tobytes())
-        self._count, self._last_file, self._last_line = self._count + len(files), int(files[-1]), int(lines[-1])
+        self._count = self._count + len(files)
+        self._last_file = int(files[-1])
+        self._last_line = int(lines[-1])
 
 
 def _read_header(folder: Path) -> dict[str, str]:

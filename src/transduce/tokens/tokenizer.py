@@ -27,7 +27,8 @@ class Tokenizer:
     tag: int | None = None  # the id that begins each encoded source; see `into`
 
     def __init__(self, target: Vocabulary, source: Vocabulary | None = None) -> None:
-        self.target, self.source = target, source or target
+        self.target = target
+        self.source = source or target
         # Two imported SentencePiece models may share one list of pieces.
         self.joint = source is None or (target.listed is not None and source.listed is target.listed)
 

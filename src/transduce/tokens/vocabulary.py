@@ -33,12 +33,14 @@ class Rows(NamedTuple):
     def take(self, places: NDArray[np.int64]) -> "Rows":
         """The rows at the indices `places`, in that order."""
         lengths = self.lengths[places]
-        starts, begun = np.cumsum(self.lengths) - self.lengths, np.cumsum(lengths) - lengths
+        starts = np.cumsum(self.lengths) - self.lengths
+        begun = np.cumsum(lengths) - lengths
         return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
 
     def lists(self) -> list[list[int]]:
         """The rows as lists of ids."""
-        ids, ends = self.ids.tolist(), np.cumsum(self.lengths).tolist()
+        ids = self.ids.tolist()
+        ends = np.cumsum(self.lengths).tolist()
         return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
@@ -98,7 +100,8 @@ class Vocabulary:
     tags: Mapping[str, int]  # pieces that no text contains, and their ids
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
-        self.model, self.threads = model, threads
+        self.model = model
+        self.threads = threads
         self.processor = open_model(model)
         special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
         if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
@@ -171,7 +174,8 @@ class Vocabulary:
         """
         plain = [int(token) for token in ids if token > UNK]
         plain_spans = iter(self.processor.decode(plain, return_type="offset_mapping")["offsets"])
-        spans, end = list[Span](), 0
+        spans = list[Span]()
+        end = 0
         for token in ids:
             spans.append(next(plain_spans) if token > UNK else (end, end))
             end = spans[-1][1]

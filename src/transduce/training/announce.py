@@ -30,7 +30,11 @@ def announcement(
     from_scratch: bool,
 ) -> list[str]:
     """Lines about the corpus, the vocabulary, the model, the batches and the training time, followed by warnings."""
-    facts, data, model, train, default = prepared.facts, config.data, config.model, config.train, DataConfig()
+    facts = prepared.facts
+    data = config.data
+    model = config.model
+    train = config.train
+    default = DataConfig()
     row = size_table.sizes_for(facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
 
@@ -114,7 +118,8 @@ def _warnings(
             f"know little more than its sentences. Use about {size_table.USEFUL_PAIRS:,} pairs, or fine-tune a "
             "trained model."
         )
-    train, updates = config.train, updates_in_budget(config, trial)
+    train = config.train
+    updates = updates_in_budget(config, trial)
     limit = f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
     updates = min(updates, train.steps)
     if updates <= 2 * train.warmup:

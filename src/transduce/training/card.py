@@ -25,7 +25,8 @@ def code(lines: Sequence[str]) -> str:
 def translate_command(config: RunConfig) -> str:
     """The command that translates a file with the model in the current folder."""
     data = config.data
-    source, target = data.source, data.target
+    source = data.source
+    target = data.target
     if data.directions:
         return f"transduce translate . --from {source} --to {target} --input text.{source} --output text.{target}"
     return f"transduce translate . --input text.{source} --output text.{target}  # in this folder"
@@ -86,7 +87,8 @@ def _interval(score: Mapping[str, Any]) -> str:
 
 def vocabulary(config: RunConfig) -> str:
     """A short description of the sizes and the types of the vocabularies."""
-    model, data = config.model, config.data
+    model = config.model
+    data = config.data
     if not model.source_vocab_size:
         return f"{model.vocab_size:,} joint {data.tokenizer} tokens"
     if data.symbols:

@@ -37,7 +37,9 @@ def finish(
 
     `untrained` are validation pairs of directions that a multilingual model lacks.
     """
-    config, model, state = training.config, training.model.to(training.device), training.state
+    config = training.config
+    model = training.model.to(training.device)
+    state = training.state
     weights, steps, result, is_moving = choose(training)
     model.load_state_dict(weights)
     model.eval()
@@ -111,7 +113,8 @@ def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[
 def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     """Add and print the scores of the model `init`, to which languages were added, on the same validation pairs."""
     try:
-        trained, metrics = model_folder.read_config(init).data, model_folder.read_metrics(init)
+        trained = model_folder.read_config(init).data
+        metrics = model_folder.read_metrics(init)
     except UserError as error:  # the folder may have been removed since
         log(f"The scores before languages were added are unknown. {error}")
         return
@@ -150,9 +153,11 @@ def choose(training: Training) -> Candidate:
         training.model.load_state_dict(weights)
         return Candidate(weights, steps, training.validate(training.model.eval()), moving)
 
-    config, state = training.config.train, training.state
+    config = training.config.train
+    state = training.state
     regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
-    last, best = regular[-1], training.folder / f"step-{state.best_step:08d}"
+    last = regular[-1]
+    best = training.folder / f"step-{state.best_step:08d}"
     if state.best is None or not best.exists() or not _is_intact(best):
         best = last
     before = islice(filter(_is_intact, reversed(regular[:-1])), config.average - 1)

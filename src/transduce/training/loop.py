@@ -61,12 +61,14 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
     `stop` is called before every update and returns True to interrupt the training. Raises UserError if the loss or the
     gradient is not finite in MAX_SKIPPED_UPDATES successive updates.
     """
-    state, config = training.state, training.config.train
+    state = training.state
+    config = training.config.train
     if training.ranks.world > 1 and not is_sharded(training.wrapped_model):
         one_pair = make_batch([[UNK]], [[UNK]])
         settle_buckets(training.wrapped_model, one_pair.to(training.device), config)
     with stop_signals(insist=training.ranks.world > 1) as stopped, Display() as display:
-        pace, plan = Pace(state), updates(training)
+        pace = Pace(state)
+        plan = updates(training)
         while (reason := finished(training, stopped() or bool(stop and stop()))) is None:
             if begins_risk(state.step, config):
                 begin_risk(training)
@@ -87,7 +89,8 @@ def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
 
 def updates(training: Training) -> Iterator[list[Indices]]:
     """Yield the micro-batches of each update from the current step on, without end."""
-    state, config = training.state, training.config
+    state = training.state
+    config = training.config
     while True:
         plan = training.data.plan(
             state.epoch,
@@ -98,9 +101,11 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         )
         yield from plan[state.position :]
         del plan  # free its memory before the next plan is made
-        state.block, state.position = state.block + 1, 0
+        state.block = state.block + 1
+        state.position = 0
         if state.block == training.data.blocks:
-            state.epoch, state.block = state.epoch + 1, 0
+            state.epoch = state.epoch + 1
+            state.block = 0
 
 
 def begin_risk(training: Training) -> None:
@@ -111,7 +116,8 @@ def begin_risk(training: Training) -> None:
 
 def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
     """Make one update from micro-batches of pair indices."""
-    state, config = training.state, training.config
+    state = training.state
+    config = training.config
     state.step += 1
     state.position += 1
     training.wrapped_model.train()
@@ -137,7 +143,8 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
 
 def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices]) -> None:
     """Add an update's outcome to `state`, and write the means of every REPORT_EVERY updates to the journal."""
-    state, journal = training.state, training.journal
+    state = training.state
+    journal = training.journal
     state.tokens_seen += outcome.num_tokens
     state.skipped = 0 if outcome.applied else state.skipped + 1
     if not outcome.applied:
@@ -175,7 +182,8 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
 @phase("validation", whole=True)
 def validate(training: Training) -> None:
     """Evaluate the model, or its moving average, on the validation set. Record the best step by train.select_by."""
-    state, full = training.state, (training.wrapped_model, training.model, training.ranks, training.device)
+    state = training.state
+    full = (training.wrapped_model, training.model, training.ranks, training.device)
     try:
         with averaged(training.optimizer), full_model(*full) as model:
             result = training.validate(model.eval()) if training.ranks.first else None
@@ -189,7 +197,9 @@ def validate(training: Training) -> None:
     result = training.validations[state.step] = Validation(*figures)
     cost = result.cost(training.config.train.select_by)
     if state.best is None or cost < state.best:
-        state.best, state.best_step, state.stale = cost, state.step, 0
+        state.best = cost
+        state.best_step = state.step
+        state.stale = 0
     else:
         state.stale += 1
     training.journal.write(
@@ -207,7 +217,8 @@ def validate(training: Training) -> None:
 @phase("checkpoints")
 def save(training: Training) -> None:
     """Write a checkpoint, and delete the checkpoints that are no longer needed."""
-    state, config = training.state, training.config.train
+    state = training.state
+    config = training.config.train
     state.journal_size = training.journal.size
     model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model  # DDP shares its weights
     save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
@@ -217,7 +228,8 @@ def save(training: Training) -> None:
 
 def finished(training: Training, stopped: bool) -> Reason | None:
     """The reason to end the training, identical on all ranks, or None to continue."""
-    state, config = training.state, training.config.train
+    state = training.state
+    config = training.config.train
     ends: dict[Reason, bool] = {
         "patience": 0 < config.patience <= state.stale,
         "minutes": 0 < 60 * config.minutes <= state.seconds,
@@ -243,7 +255,8 @@ class Pace:
 
     def line(self, training: Training, outcome: Outcome) -> str:
         """The progress line after an update, with the most important numbers first."""
-        state, train = training.state, training.config.train
+        state = training.state
+        train = training.config.train
         self._recent.append((self._before, outcome))
         self._before = state.seconds
         tokens = sum(each.num_tokens for _, each in self._recent)

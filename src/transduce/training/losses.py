@@ -40,7 +40,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)  # rows at a time
         sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
         for start in range(0, len(logits), chunk):
-            x, target = logits[start : start + chunk].float(), targets[start : start + chunk]
+            x = logits[start : start + chunk].float()
+            target = targets[start : start + chunk]
             real = (target != PAD).float()
             highest = x.amax(dim=-1)
             exponentials = (x - highest[:, None]).exp_()

@@ -46,7 +46,9 @@ def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: float) -> list
     """Draw translations of src (b, s), as r lists of up to `max_length` tokens without EOS. Keeps the model's mode."""
     was_training = model.training
     model.eval()
-    memory, state, tokens = model.encode(src), None, src.new_full((len(src) * samples, 1), BOS)
+    memory = model.encode(src)
+    state = None
+    tokens = src.new_full((len(src) * samples, 1), BOS)
     while tokens.size(1) <= max_length:
         logits, state = model.decode(tokens[:, -1:], memory, state)
         logits = logits[:, -1].float()

@@ -64,7 +64,8 @@ def meet(rank: int, world: int) -> "FailureDetector":
 
 def _store(rank: int) -> Any:
     """Return the key-value store that all ranks share. Rank 0 creates the store."""
-    address, port = os.environ.get("MASTER_ADDR") or "localhost", environment_number("MASTER_PORT")
+    address = os.environ.get("MASTER_ADDR") or "localhost"
+    port = environment_number("MASTER_PORT")
     if port > 65535:
         raise UserError(f"MASTER_PORT is {port}; the highest port is 65535.")
     timeout = datetime.timedelta(seconds=JOIN_SECONDS)
@@ -129,10 +130,12 @@ class FailureDetector:
 
     def __init__(self, names: Sequence[str], rank: int) -> None:
         """Start the heartbeats (collective call). `names` holds the name of each rank, for messages."""
-        self._names, self._rank = names, rank
+        self._names = names
+        self._rank = rank
         self._peers = list(range(1, len(names))) if rank == 0 else [0]
         self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))
-        self._ending, self._sending = threading.Event(), threading.Lock()
+        self._ending = threading.Event()
+        self._sending = threading.Lock()
         self._listeners = [threading.Thread(target=self._listen, args=(peer,), daemon=True) for peer in self._peers]
         for thread in [*self._listeners, threading.Thread(target=self._beat, daemon=True)]:
             thread.start()

@@ -71,7 +71,9 @@ def train(
     """
     keep_memory()
     keep_few_kernels()
-    settings, out, init = Settings.of(options), Path(out), Path(init) if init else None
+    settings = Settings.of(options)
+    out = Path(out)
+    init = Path(init) if init else None
     check_utf8(out)
     with _alone(), init_distributed() as ranks:
         device = device or ranks.device()

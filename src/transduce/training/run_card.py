@@ -114,7 +114,8 @@ def begin_run_card(out: Path, settings: Settings, init: Path | None, keep_optimi
 def add_session(out: Path, session: Session, data: DataConfig) -> None:
     """Update the run card in `out`, if there is one: its test files, and its sessions unless the last one is alike."""
     if card := read_run_card(out):
-        before, known = card.to_json(), card.inputs.get("data.test", {})
+        before = card.to_json()
+        known = card.inputs.get("data.test", {})
         if "data.test" in session.changes or any(_has_changed(*each) for each in known.items()):
             card.inputs["data.test"] = _fingerprints(data.test)
         if session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]:
@@ -131,7 +132,8 @@ def current_session(
     step: int = 0,
 ) -> Session:
     """The session of this process."""
-    command, libraries = command_line.get(), ("torch", "numpy", "sentencepiece")
+    command = command_line.get()
+    libraries = ("torch", "numpy", "sentencepiece")
     machine = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": f"{processor()}, {torch.backends.cpu.get_cpu_capability()}",

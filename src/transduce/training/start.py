@@ -136,7 +136,8 @@ def with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_tu
     training are not: minimum-risk training of a finished model, whose "epochs" are thirds of it; parsers; and training
     with a learning rate that the user or a recipe chose, since such a rate belongs to a schedule of their own.
     """
-    config, facts = settings.config(), prepared.facts
+    config = settings.config()
+    facts = prepared.facts
     risk = config.train.risk_steps
     is_only_risk = fine_tuning and 0 < settings.get("train.steps", 0) == risk
     is_planned = not (is_only_risk or config.data.symbols or "train.learning_rate" in settings)

@@ -49,7 +49,8 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
         if each.has_own_layers and (changed := each.changed(config.model)):
             return Refusal(f"it does not support model.{changed[0]}")
     for name, values in VALUES_BY_OPTION.items():
-        allowed, value = values[FORMATS.index(form)], _value(config, name)
+        allowed = values[FORMATS.index(form)]
+        value = _value(config, name)
         if allowed is not None and value not in allowed:
             return Refusal(REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value))
     return None

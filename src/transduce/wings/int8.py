@@ -28,7 +28,8 @@ class Int8Linear(nn.Module):
         super().__init__()
         scale = weight.detach().abs().amax(dim=1).clamp(min=1e-8) / MAX_INT8
         self.weight = (weight.detach() / scale[:, None]).round().to(torch.int8).t().contiguous()  # (d, out)
-        self.scale, self.bias = scale, bias if bias is None else bias.detach()
+        self.scale = scale
+        self.bias = bias if bias is None else bias.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.flatten(0, -2)
@@ -87,7 +88,8 @@ def is_exact() -> bool:
 @torch.inference_mode()
 def is_faster() -> bool:
     """Measure whether 8-bit matrix products are faster than 32-bit products on this processor."""
-    x, weight = torch.ones(TRIAL_ROWS, TRIAL_SIDE), torch.ones(TRIAL_SIDE, TRIAL_SIDE)
+    x = torch.ones(TRIAL_ROWS, TRIAL_SIDE)
+    weight = torch.ones(TRIAL_SIDE, TRIAL_SIDE)
     product = Int8Linear(weight, None)
     seconds: list[tuple[float, float]] = []
     threads = torch.get_num_threads()

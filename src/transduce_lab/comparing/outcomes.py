@@ -67,10 +67,12 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
         decode = models[0].config.decode
         if text.trees:
             parser = Parser(models, decode)
-            scored, outputs = parser.score(text.pairs), [str(parse) for parse in parser.parse_gold(text.trees)]
+            scored = parser.score(text.pairs)
+            outputs = [str(parse) for parse in parser.parse_gold(text.trees)]
         else:
             found = evaluate(models, text.pairs, decode, tokenize=text.tokenize)
-            scored, outputs = found.scored, [each.text for each in found.translations]
+            scored = found.scored
+            outputs = [each.text for each in found.translations]
         return {
             "log_probs": [each.log_prob for each in scored],
             "num_tokens": [each.num_tokens for each in scored],
@@ -99,17 +101,20 @@ class Judge:
 
     def __init__(self, text: EvaluationText, *, per_word: bool) -> None:
         """`per_word`: perplexity per word, because the rows have different vocabularies."""
-        self.sentences, self.measures = len(text.pairs), measures_of(text.files)
+        self.sentences = len(text.pairs)
+        self.measures = measures_of(text.files)
         self._drawn = resamples(self.sentences)
         self._metrics = metrics(text.tokenize, text.direction.target)
-        self._references, self._trees = text.references, text.trees
+        self._references = text.references
+        self._trees = text.trees
         counts = [len((simplify(tree) or tree).words()) for tree in text.trees]
         counts = counts or [len(reference.split()) for reference in self._references]
         self._words = [count + 1 for count in counts] if per_word else None
 
     def row(self, outcomes: Sequence[Outcome]) -> Row:
         """The scores of a row with these runs."""
-        scores, resampled = dict[str, list[float]](), dict[str, NDArray[np.float64]]()
+        scores = dict[str, list[float]]()
+        resampled = dict[str, NDArray[np.float64]]()
         texts = self._references, *(each.outputs for each in outcomes)
         length, *lengths = (sum(map(len, map(words, lines))) for lines in texts)
         ratios = [each / max(1, length) for each in lengths]

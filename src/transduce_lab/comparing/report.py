@@ -67,7 +67,8 @@ def costs(row: Standing) -> tuple[int, float, float]:
 
 def verdict(row: Standing, definition: Definition) -> str:
     """Better, worse or not resolved, unless the row is the base; and how many of its runs diverged or failed."""
-    failed, total = sum(file.name != FAILURE for file in row.failures), len(row.failures) + len(row.runs)
+    failed = sum(file.name != FAILURE for file in row.failures)
+    total = len(row.failures) + len(row.runs)
     counts = {"diverged": sum(run.diverged for run in row.runs) + len(row.failures) - failed, "failed": failed}
     parts = [_tested(row, definition)] if row.differences else []
     parts += [kind if count == total else f"{count} of {total} runs {kind}" for kind, count in counts.items() if count]
@@ -133,7 +134,8 @@ def _logarithm(measure: str) -> str:
 
 def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
     """The whole table with the `rows` of the standings; draws its pictures into the folder `pictures`."""
-    scores, spent = list[list[str]](), list[list[str]]()
+    scores = list[list[str]]()
+    spent = list[list[str]]()
     for row in rows:
         models = f"{len(row.runs)} models" if row.definition.ensemble else str(len(row.runs))
         scores.append([row.definition.name, models, *cells(row, definition)])
@@ -174,7 +176,8 @@ def code_notes(rows: Sequence[Standing]) -> list[str]:
 
 def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
     """The rows for which the grid has not chosen yet or can't choose, and the trainings that failed."""
-    definition, folder = standings.definition, standings.folder
+    definition = standings.definition
+    folder = standings.folder
     open_rows = [f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)]
     notes = [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."] if open_rows else []
     tried = [definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()]
@@ -233,7 +236,9 @@ def _unit(measure: str, value: float) -> float:
 
 def _curve(folder: Path) -> list[tuple[float, float]]:
     """Million target tokens and perplexity of each validation of a training run."""
-    tokens, points, journal = 0, list[tuple[float, float]](), folder / model_folder.JOURNAL
+    tokens = 0
+    points = list[tuple[float, float]]()
+    journal = folder / model_folder.JOURNAL
     for event in read_events(journal) if journal.exists() else ():
         tokens = event.get("tokens_seen") or tokens
         if event["event"] == "validation" and event.get("perplexity"):

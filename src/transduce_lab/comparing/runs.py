@@ -194,7 +194,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
 
     Raises UserError if a run had other options, or if the runs were made by different code.
     """
-    finished, made_by = list[Result](), dict[str, Path]()
+    finished = list[Result]()
+    made_by = dict[str, Path]()
     for out in sorted((folder / experiment.name).glob("seed-*")):
         record = _record(experiment, out) if (out / MANIFEST).exists() else None
         if record is None or out.name != f"seed-{record['seed']}":
@@ -202,7 +203,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         for name in (model_folder.METRICS, model_folder.RUN):
             verify(out, hashes=True, only=name)
         metrics = model_folder.read_metrics(out)
-        sessions, training = _sessions(out), metrics["training"]
+        sessions = _sessions(out)
+        training = metrics["training"]
         perplexity = metrics.get("validation", {}).get("perplexity", math.nan) or math.inf
         made_by |= {session.code: out for session in sessions}
         finished.append(
@@ -243,7 +245,8 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
                 f"{out} holds a model without {lacking[0]}, so this command can't use it.", Hint("Move it away.")
             )
         return None
-    record, now = _read(out / RECORD), _plain(experiment)
+    record = _read(out / RECORD)
+    now = _plain(experiment)
     was = record.get("options")
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
         raise UserError(f"{out / RECORD} is damaged.", Hint(f"Delete {out}, and train it again."))
@@ -253,7 +256,8 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
             what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
             raise UserError(f"{out} was made with {what}.", Hint("Use the same options and files, or another folder."))
     if experiment.init:
-        first, card = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name, read_run_card(out)
+        first = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name
+        card = read_run_card(out)
         weights = read_manifest(first).get(model_folder.WEIGHTS) if (first / MANIFEST).exists() else None
         if card and (weights is None or weights.sha256 not in card.inputs.get("init", {}).values()):
             raise UserError(

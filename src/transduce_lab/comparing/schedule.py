@@ -32,7 +32,9 @@ class Standings:
 
     def __init__(self, definition: Definition, folder: Path, text: EvaluationText) -> None:
         """If the test text is empty, the runs are ignored."""
-        self.definition, self.folder, self.text = definition, folder, text
+        self.definition = definition
+        self.folder = folder
+        self.text = text
         self.failures = list[str]()  # of this call: sentences for the end of the command
         vocabularies = [definition.vocabulary(row) for row in definition.trained]
         self.per_word = bool(text.trees) or any(each != vocabularies[0] for each in vocabularies)
@@ -112,7 +114,8 @@ def planned_runs(standings: Standings) -> Iterator[Run]:
 
     The runs of the rows are decided when those of the grids are finished.
     """
-    definition, folder = standings.definition, standings.folder
+    definition = standings.definition
+    folder = standings.folder
     for point in definition.points():
         for row in definition.tuned_rows:
             yield definition.tuning(row, point), TUNING_SEED

@@ -51,7 +51,8 @@ def compare_slices(
     The slices of a kind hold every sentence once; empty slices are left out. `rare` is from `rare_words`. The order of
     the sentences does not matter. Raises UserError as `compare` does, and ValueError if the numbers of lines differ.
     """
-    lines, slices = sorted(zip(references, first, second, strict=True)), list[Slice]()
+    lines = sorted(zip(references, first, second, strict=True))
+    slices = list[Slice]()
     for name, kind in _kinds(rare).items():
         chosen = defaultdict[int, list[tuple[str, str, str]]](list)
         for line in lines:

@@ -95,7 +95,8 @@ def holm(p_values: Sequence[float], tests: int = 0) -> list[float]:
     `tests` is the number of tests if some have not been made yet; by default, those with a p-value are all.
     """
     order = sorted((p, i) for i, p in enumerate(p_values) if not math.isnan(p))
-    corrected, largest = [math.nan] * len(p_values), 0.0
+    corrected = [math.nan] * len(p_values)
+    largest = 0.0
     for rank, (p, i) in enumerate(order):
         largest = corrected[i] = max(largest, min(1.0, (max(tests, len(order)) - rank) * p))
     return corrected

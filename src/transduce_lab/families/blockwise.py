@@ -25,7 +25,8 @@ class Head(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.feed_forward, self.residual = FeedForward(config), Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.residual = Residual(config)
 
     def forward(self, x: Tensor) -> Tensor:
         """(r, t, d_model) -> the same shape, from which the logits are computed."""
@@ -73,7 +74,10 @@ def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: floa
         memory = model.encode(source)
     count("source tokens", source.numel())
     count("sentences", 1)
-    tokens, block, state, total = list[int](), [BOS], cast(State, None), 0.0
+    tokens = list[int]()
+    block = [BOS]
+    state = cast(State, None)
+    total = 0.0
     while EOS not in tokens:
         with phase("decode"):
             x, state = model.decoder_output(torch.tensor([block], device=source.device), memory, state)
@@ -105,7 +109,8 @@ class BlockwiseEngine(TorchEngine):
         """Search sentence by sentence; with constraints or without repetitions, as the torch engine does."""
         if config.beam_size > 1 or config.no_repeat_ngram or request.selector:
             return super().run(request, config, n_best)
-        model, alpha = cast(Transformer, self.models[0].eval()), config.length_penalty
+        model = cast(Transformer, self.models[0].eval())
+        alpha = config.length_penalty
         sources = (source_tensor([ids]).to(self.device) for ids in request.sources)
         found = [search_in_blocks(model, *each, alpha) for each in zip(sources, request.limits, strict=True)]
         return [[each] if each.score > -math.inf else [] for each in found]  # nan: the weights are damaged

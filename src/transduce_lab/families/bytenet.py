@@ -30,7 +30,8 @@ class Block(nn.Module):
         kernel_size = KernelOptions.of(config).kernel_size
         self.span = (kernel_size - 1) * dilation
         self.norms = nn.ModuleList(nn.LayerNorm(width) for width in (config.d_model, inner, inner))
-        self.enter, self.leave = nn.Linear(config.d_model, inner), nn.Linear(inner, config.d_model)
+        self.enter = nn.Linear(config.d_model, inner)
+        self.leave = nn.Linear(inner, config.d_model)
         self.conv = nn.Conv1d(inner, inner, kernel_size, dilation=dilation)
         self.dropout = Dropout(config.dropout)
 
@@ -71,7 +72,8 @@ class ByteNet(Seq2Seq):
         """src (b, s) -> the encoded source (b, u, d_model), with zeros after each sentence."""
         mask = src != PAD
         # Stretched by 6/5 with integer arithmetic: floating-point errors would make lengths depend on the batch.
-        lengths, longest = (mask.sum(1) * 6 + 4) // 5, (src.size(1) * 6 + 4) // 5
+        lengths = (mask.sum(1) * 6 + 4) // 5
+        longest = (src.size(1) * 6 + 4) // 5
         real = (torch.arange(longest, device=src.device) < lengths[:, None])[..., None]  # (b, u, 1)
         embed = self.source_embedding or self.embedding
         x = F.pad(self.dropout(embed(src)) * mask[..., None], (0, 0, 0, longest - src.size(1)))
@@ -83,7 +85,8 @@ class ByteNet(Seq2Seq):
     def decode(self, tgt: Tensor, memory: Tensor, state: State = None) -> tuple[Tensor, State]:
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
         position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
-        start, length = int(position[0]), tgt.size(1)
+        start = int(position[0])
+        length = tgt.size(1)
         source = memory[:, start : start + length]
         source = F.pad(source, (0, 0, 0, length - source.size(1)))
         x = self.dropout(self.embedding(tgt)) + source.repeat_interleave(len(tgt) // len(source), dim=0)

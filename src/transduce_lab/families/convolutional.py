@@ -58,15 +58,18 @@ class Convolutional(Seq2Seq):
     def __init__(self, config: ModelConfig):
         super().__init__()
         d = config.d_model
-        encoder, decoder = shapes(config, config.num_encoder_layers), shapes(config, config.num_decoder_layers)
+        encoder = shapes(config, config.num_encoder_layers)
+        decoder = shapes(config, config.num_decoder_layers)
         self.max_positions = config.max_positions if config.positions == "learned" else None
         self.embedding = Embedding(config.vocab_size, d)
         self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
         self.source_positions = make_positions(config)
         self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
-        self.source_enter, self.source_leave = nn.Linear(d, encoder[0].inputs), nn.Linear(encoder[-1].channels, d)
-        self.enter, self.leave = nn.Linear(d, decoder[0].inputs), nn.Linear(decoder[-1].channels, d)
+        self.source_enter = nn.Linear(d, encoder[0].inputs)
+        self.source_leave = nn.Linear(encoder[-1].channels, d)
+        self.enter = nn.Linear(d, decoder[0].inputs)
+        self.leave = nn.Linear(decoder[-1].channels, d)
         self.encoder = nn.ModuleList(GatedConvolution(shape, config) for shape in encoder)
         self.decoder = nn.ModuleList(DecoderLayer(config, shape) for shape in decoder)
 
@@ -91,7 +94,8 @@ class Convolutional(Seq2Seq):
         position, past = state or (tgt.new_zeros(len(tgt)), [None] * len(self.decoder))
         positions = self.target_positions(int(position[0]), tgt.size(1))
         embedded = self.dropout(DEVIATION * (self.embedding(tgt) + positions))
-        x, recent = self.enter(embedded), []
+        x = self.enter(embedded)
+        recent = []
         for module, before in zip(self.decoder, past, strict=True):
             layer = cast(DecoderLayer, module)
             convolution = layer.convolution

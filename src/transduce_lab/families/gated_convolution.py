@@ -51,7 +51,8 @@ class GatedConvolution(nn.Module):
     def __init__(self, shape: Shape, config: ModelConfig):
         super().__init__()
         self.kernel = shape.kernel
-        inputs, separable = shape.inputs, ConvolutionOptions.of(config).separable
+        inputs = shape.inputs
+        separable = ConvolutionOptions.of(config).separable
         self.depthwise = (
             nn.Conv1d(inputs, inputs, self.kernel, groups=inputs, bias=False) if separable else nn.Identity()
         )

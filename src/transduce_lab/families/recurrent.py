@@ -53,7 +53,8 @@ class Recurrent(Seq2Seq):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        d, above = config.d_model, config.num_decoder_layers - 1
+        d = config.d_model
+        above = config.num_decoder_layers - 1
         width = d if config.num_encoder_layers > 1 else 2 * d
         self.embedding = Embedding(config.vocab_size, d)
         self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
@@ -87,13 +88,17 @@ class Recurrent(Seq2Seq):
         keys, values = memory.keys_values[0]
         first, *above = self.decoder
         hidden, context = state or ([None] * len(self.decoder), values.new_zeros(len(tgt), values.size(-1)))
-        below, outputs, contexts = hidden[0], [], []
+        below = hidden[0]
+        outputs = []
+        contexts = []
         for x in self.dropout(self.embedding(tgt)).unbind(1):
             y, below = first(torch.cat((x, context), dim=-1)[:, None], below)
             context = self.source_attention(y, keys, values, memory.mask)[:, 0]
             outputs.append(y[:, 0])
             contexts.append(context)
-        x, attended, after = self.decoder_experts(torch.stack(outputs, 1), 1), torch.stack(contexts, 1), [below]
+        x = self.decoder_experts(torch.stack(outputs, 1), 1)
+        attended = torch.stack(contexts, 1)
+        after = [below]
         for number, (layer, before) in enumerate(zip(above, hidden[1:], strict=True), start=1):
             y, now = layer(torch.cat((self.dropout(x), attended), dim=-1), before)
             x = self.decoder_experts(y + x if number >= FIRST_RESIDUAL_LAYER else y, number + 1)

@@ -29,8 +29,10 @@ def check(folder: Path, out: Path) -> bool:
     UserError if `folder` is not a finished run with a run card, and KeyboardInterrupt if the user interrupts it.
     """
     check_single_process("transduce reproduce")
-    description, card = model_folder.describe(folder), read_run_card(folder)
-    config, metrics = description.config, description.metrics
+    description = model_folder.describe(folder)
+    card = read_run_card(folder)
+    config = description.config
+    metrics = description.metrics
     if out.resolve() == folder.resolve():
         raise UserError(f"{folder} can't be trained again in itself.", Hint.about("Choose another folder.", "out"))
     if not card or "training" not in metrics:
@@ -98,7 +100,8 @@ def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
 
 def _repeat(options: Mapping[str, Any], card: RunCard, was: Mapping[str, Any], out: Path) -> None:
     """Train in `out`. A training run that ended by its time limit ends after as many updates as before."""
-    init, steps = next(iter(card.inputs.get("init", ())), None), was["steps"]
+    init = next(iter(card.inputs.get("init", ())), None)
+    steps = was["steps"]
     begin = partial(train, out=out, init=init, keep_optimizer=card.keep_optimizer)
     if was["reason"] != "minutes":
         result = begin(options)

@@ -34,7 +34,8 @@ class Recurrence(nn.Module):
 
     def by_steps(self, x: Tensor) -> Tensor:
         """The result of `forward`, computed with one call per position."""
-        outputs, hidden = [], None
+        outputs = []
+        hidden = None
         for step in x.split(1, dim=1):
             y, hidden = self.rnn(step, hidden)
             outputs.append(y)

@@ -130,7 +130,9 @@ def _table(
     if what == "table1":
         return table1.table(out), []
     if what == "parsing":
-        until, standings, failures = monotonic() + 60 * budget, list["Standings"](), list[str]()
+        until = monotonic() + 60 * budget
+        standings = list["Standings"]()
+        failures = list[str]()
         for each in table4.comparisons(options, out / "trees"):
             left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
             try:
@@ -171,7 +173,8 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
 
     loaded = model_folder.load(model)
     refuse_parser(loaded.tokenizer, loaded.folder)
-    data, config = loaded.config.data, loaded.config.decode
+    data = loaded.config.data
+    config = loaded.config.decode
     if data.directions:
         raise UserError(
             "These figures are for models of one direction.", Hint("Use transduce attention, with a language code.")

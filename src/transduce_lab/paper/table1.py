@@ -50,7 +50,8 @@ class Cost(NamedTuple):
 def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     """Measure time and memory of a layer for increasing lengths, in a separate process."""
     command = [sys.executable, "-P", "-c", MEASURE, json.dumps([name, list(lengths), d])]
-    process, interrupts = None, list[int]()
+    process = None
+    interrupts = list[int]()
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))  # until `process` is known
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -71,7 +72,8 @@ def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 @torch.inference_mode()
 def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     torch.set_num_threads(1)
-    module, costs = layer(name, d, TIMED_DEPTH), []
+    module = layer(name, d, TIMED_DEPTH)
+    costs = []
     module(torch.randn(1, min(lengths), d))
     before = _peak()
     for n in lengths:
@@ -119,7 +121,8 @@ def path_length(name: str, n: int, d: int = 8) -> int:
     torch.manual_seed(1)
     # After a hundred convolutions, the gradient is too small for float32.
     x = torch.randn(1, n, d, dtype=torch.float64, requires_grad=True)
-    y, depth = x, 0
+    y = x
+    depth = 0
     while True:
         y = layer(name, d, depth).double()(y)
         depth += 1
@@ -136,7 +139,8 @@ def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
 
 def table(folder: Path) -> Table:
     """Measure all layers, write table1.png to `folder` and return table 1."""
-    costs, crossings = {}, {}
+    costs = {}
+    crossings = {}
     total = len(CLAIMS) + len(CROSSING_WIDTHS)
     _peak()  # fails here if it can't be measured
     log(f"Table 1 is measured in {total} parts, and written at the end. This takes about 5 minutes of one core.")

@@ -79,9 +79,11 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     for row in PRINTED_RESULTS:
         published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
         cells.append([row.name, *published, *[""] * (len(headings) - 5)])
-    notes, arithmetic = [], []
+    notes = []
+    arithmetic = []
     for name, training in TRAININGS.items():
-        printed, counted = as_printed(training), of_the_model(training)
+        printed = as_printed(training)
+        counted = of_the_model(training)
         notes.append(
             f"{name}: the paper estimates {training.hours:g} hours x {GPUS} {GPU} x {TFLOPS} TFLOP/s = {printed:.2g} "
             f"operations. The matrix products of this training ({training.steps:,} updates of {TARGET_TOKENS:,} target "

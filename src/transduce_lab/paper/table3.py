@@ -88,9 +88,11 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     """Make table 3 from the paper's rows and the runs in `folder`; draws pictures if there are enough runs."""
     rows = standings.rows()
     ours = report.table(compared, standings, rows, "table3", folder)
-    cells, data = [], []
+    cells = []
+    data = []
     for row, found, facts in zip(_variations(rows), ours.rows, ours.data, strict=True):
-        printed, millions = row.printed, parameters(row)
+        printed = row.printed
+        millions = parameters(row)
         begin = [row.group, row.changes, f"{printed.parameters:g}" if printed.parameters else "", f"{millions:.1f}"]
         cells.append([*begin, f"{printed.perplexity:.2f}", f"{printed.bleu:.1f}", *found[1:]])
         data.append({**facts, "printed": printed._asdict(), "parameters": round(millions, 3)})

@@ -202,7 +202,8 @@ def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) ->
     for second in range(len(test.quotes)):
         place = test.quotes[second][0]
         for first in range(len(gold.quotes)):
-            one, other = gold.quotes[first][1].tag, test.quotes[second][1].tag
+            one = gold.quotes[first][1].tag
+            other = test.quotes[second][1].tag
             if gold.quotes[first][0] == place and one != other:
                 if one in parameters.deleted and other not in parameters.deleted:
                     gold.restore(first)
@@ -211,7 +212,8 @@ def _restore_quotes(gold: _Sentence, test: _Sentence, parameters: Parameters) ->
 
 
 def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:
-    golds, tests = gold.counted(parameters), test.counted(parameters)
+    golds = gold.counted(parameters)
+    tests = test.counted(parameters)
     unmatched = list(tests)
     for bracket in golds:
         for other in unmatched:

@@ -85,7 +85,8 @@ def evaluate_trees(call: Evaluation) -> None:
             )
         lines = list(without_byte_order_mark(read_lines(call.hypothesis)))
         if len(lines) != len(gold):
-            parses, golds = count(len(lines), "line"), f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
+            parses = count(len(lines), "line")
+            golds = f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
             raise UserError(
                 f"{display_name(call.hypothesis)} has {parses}, but {golds}.", Hint("Write one parse per line.")
             )
@@ -130,7 +131,8 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
     rows: list[tuple[str, ...]] = [("", "all", f"at most {scores.cutoff} words")]
     for name in ("sentences", "errors", "skipped", "valid"):
         rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
-    all_figures, short_figures = scores.all.figures, scores.short.figures
+    all_figures = scores.all.figures
+    short_figures = scores.short.figures
     rows += [(name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()]
     print_table(rows)
     for number, row in enumerate(scores.rows, start=1):

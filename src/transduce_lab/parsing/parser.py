@@ -32,7 +32,8 @@ class Parser:
             raise UserError(
                 f"{models[0].folder} was not trained on trees.", Hint("Use `transduce translate` for this model.")
             )
-        networks, config = [model.model for model in models], replace(config, **PLAIN_SEARCH)  # trees repeat symbols
+        networks = [model.model for model in models]
+        config = replace(config, **PLAIN_SEARCH)  # trees repeat symbols
         engine = TorchEngine(networks)
         self._unconstrained = Translator(engine, tokenizer, config)
         pieces = tokenizer.target.pieces(range(tokenizer.target.size))
@@ -85,7 +86,8 @@ class Measured(NamedTuple):
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
     """Parse the gold trees' sentences, and score the parses."""
-    simple, golds = list(map(simplify, gold)), list(map(str, gold))
+    simple = list(map(simplify, gold))
+    golds = list(map(str, gold))
     sentences = [" ".join(tree.words()) if tree else "" for tree in simple]
 
     def agreed(parses: Sequence[Tree | None]) -> BracketScores:
@@ -93,7 +95,8 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
         lines = (str(agree_on_punctuation(tree, parse, parameters)) if parse else "" for tree, parse in pairs)
         return score_brackets(golds, lines, parameters)
 
-    parses, texts = list(parser.parse_gold(gold)), parser.unconstrained(sentences)
+    parses = list(parser.parse_gold(gold))
+    texts = parser.unconstrained(sentences)
     lines = [str(parse or "") for parse in parses]
     free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
     changed = sum(line != str(other or "") for line, other in zip(lines, free, strict=True))

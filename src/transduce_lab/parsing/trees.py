@@ -67,7 +67,9 @@ def parse_trees(lines: Iterable[str], *, need_words: bool = False) -> Iterator[t
     If `need_words` is true, each label needs a word or children.
     """
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
-    first_line, fresh, number = 0, False, -1  # fresh: a bracket was just opened, and its label may follow
+    first_line = 0
+    fresh = False
+    number = -1  # fresh: a bracket was just opened, and its label may follow
     for number, line in enumerate(lines):
         for token in TOKEN.findall(line):
             if token == "(":
@@ -133,10 +135,12 @@ def simplify(tree: Tree) -> Tree | None:
     The labels NP-SBJ and NP=2 become NP. If a root has a label in ROOTS and its only child is a constituent, the child
     becomes the root. A single leaf gets a root.
     """
-    labels, done = list[str](), [list[Tree]()]  # for each open node: its label, and its complete children
+    labels = list[str]()
+    done = [list[Tree]()]  # for each open node: its label, and its complete children
     for node in tree.walk():
         if node is None:
-            label, children = labels.pop(), done.pop()
+            label = labels.pop()
+            children = done.pop()
             if children:
                 done[-1].append(Tree(category(label), tuple(children)))
         elif node.word is None:
@@ -165,14 +169,18 @@ def linearise(tree: Tree) -> list[str]:
     If more brackets close than remain open, one symbol closes them all, so that a parser need not count many brackets.
     """
     # As in Vinyals et al. (2015), but closing brackets have no label, and tags are kept.
-    symbols, depth, closed = list[str](), 0, 0  # closed: brackets that close behind the last symbol
+    symbols = list[str]()
+    depth = 0
+    closed = 0  # closed: brackets that close behind the last symbol
     for node in tree.walk():
         if node is None:
-            depth, closed = depth - 1, closed + 1
+            depth = depth - 1
+            closed = closed + 1
             continue
         symbols += _closing(closed, depth)
         symbols.append(OPEN + node.label if node.word is None else node.label)
-        depth, closed = depth + (node.word is None), 0
+        depth = depth + (node.word is None)
+        closed = 0
     return symbols + _closing(closed, depth)
 
 
@@ -185,7 +193,9 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     surplus = sum(map(is_tag, symbols)) - len(words)
     if surplus:
         raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
-    rest, parts, depth = iter(words), list[str](), 0
+    rest = iter(words)
+    parts = list[str]()
+    depth = 0
     for symbol in symbols:
         if is_tag(symbol):
             parts.append(f"({symbol} {next(rest)})")

@@ -18,7 +18,8 @@ CLOSES_TO = MARK + NUM_MARKS  # CLOSES_TO + i closes brackets until i are open
 
 def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
     """The kind (v,) of each piece, such as OPENS, or NOT_A_SYMBOL for a piece that is not a tree symbol."""
-    known, marks = set(symbols), {mark(place): MARK + place for place in range(NUM_MARKS)}
+    known = set(symbols)
+    marks = {mark(place): MARK + place for place in range(NUM_MARKS)}
 
     def kind(piece: str) -> int:
         symbol = piece.removeprefix("\u2581")
@@ -39,7 +40,8 @@ class WellFormed:
 
     def __init__(self, kinds: Tensor, words: Sequence[int], limits: Sequence[int]):
         """`kinds` has shape (v,); `words` are the sentences' word counts; `limits` are the token limits without EOS."""
-        self.kinds, self.marks = kinds, int(((kinds >= MARK) & (kinds < CLOSES_TO)).sum())
+        self.kinds = kinds
+        self.marks = int(((kinds >= MARK) & (kinds < CLOSES_TO)).sum())
         self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
@@ -75,7 +77,8 @@ class WellFormed:
 
     def select(self, sentences: Tensor) -> None:
         """Keep only the sentences with these indices."""
-        self.words, self.limits = self.words[sentences], self.limits[sentences]
+        self.words = self.words[sentences]
+        self.limits = self.limits[sentences]
 
 
 def _num_open(kinds: Tensor) -> Tensor:

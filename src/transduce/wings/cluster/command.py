@@ -73,10 +73,13 @@ def prepare_in_shards(
     part = read_shard(shard)
     plan = preparing.plan_preparation(data, out, part.count, vocab_size=vocab_size, vocabulary=vocabulary)
     if not preparing.is_aggregated(out, plan):
-        is_new, done = preparing.stage_shard(out, plan, part), "first"
+        is_new = preparing.stage_shard(out, plan, part)
+        done = "first"
     else:
-        is_new, done = preparing.encode_shard(out, plan, part, threads), "second"
-    already, output = "" if is_new else "already ", " --output FOLDER" if done == "second" else ""
+        is_new = preparing.encode_shard(out, plan, part, threads)
+        done = "second"
+    already = "" if is_new else "already "
+    output = " --output FOLDER" if done == "second" else ""
     log(
         f"The {done} round of shard {part} is {already}complete. "
         f"When the {done} round of all shards is complete, run transduce join {shlex.quote(str(out))}{output}"
@@ -96,7 +99,8 @@ def translate_in_shards(call: "Call") -> None:
         raise UserError("--on runs all shards.", Hint("Leave out --shard."))
     if call.profile:
         raise UserError("--profile measures one process.", Hint("Leave out --shard and --on."))
-    models, glossary = tuple(map(str, call.models)), str(call.glossary or "")
+    models = tuple(map(str, call.models))
+    glossary = str(call.glossary or "")
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:
         call.check_output()

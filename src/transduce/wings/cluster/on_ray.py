@@ -106,7 +106,8 @@ def _shards_of(output: Path) -> Path:
 
 def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
     """Yield each shard in `missing` with its lines, in one pass through the file."""
-    lines, position = without_byte_order_mark(read_lines(input)), 0
+    lines = without_byte_order_mark(read_lines(input))
+    position = 0
     for shard in missing:
         [(begin, end)] = plan.cuts(shard)
         yield shard, (list(islice(lines, begin - position, end - position)),)

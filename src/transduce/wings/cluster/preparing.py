@@ -101,7 +101,8 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
 
     def write(aside: Path) -> None:
         for number, (corpus, cut) in enumerate(zip(data.corpora, plan.cuts(shard), strict=True)):
-            own, languages = passes.data_of(data, corpus), passes.languages_in(data, corpus)
+            own = passes.data_of(data, corpus)
+            languages = passes.languages_in(data, corpus)
             # Without the tags of a synthetic corpus, as the rules see the texts.
             beginning = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
@@ -135,7 +136,8 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
         for number, files in enumerate(_read_json(folder / AGGREGATE / DECISIONS)["files"]):
             staged = _staged(folder, shard, number)
             staged.parts = np.fromfile(folder / AGGREGATE / _parts_name(shard, number), np.int8)
-            cleaning, part = Cleaning(), aside / _corpus(number)
+            cleaning = Cleaning()
+            part = aside / _corpus(number)
             part.mkdir()
             with (part / BLOCKS).open("wb") as file:
                 for block in passes.encode_part(staged, files, tokenizer, data.max_length, cleaning):
@@ -153,7 +155,8 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     read, encoded = ([shard_folder(folder, name, each) for each in plan.all()] for name in (READ_ROUND, ENCODED_ROUND))
     for path in (folder / AGGREGATE, *encoded):
         verify(path, hashes=True)
-    decisions, data = _read_json(folder / AGGREGATE / DECISIONS), planned_data(plan)
+    decisions = _read_json(folder / AGGREGATE / DECISIONS)
+    data = planned_data(plan)
     cleaning = _cleaning(decisions["cleaning"])
     remove_leftovers(folder)
     with write_folder(out) as aside:

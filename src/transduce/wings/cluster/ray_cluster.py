@@ -83,9 +83,11 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
 
     # max_calls=0: workers stay alive and load the model once. By default, Ray starts a new worker for each GPU task.
     run = ray.remote(num_cpus=pool.cpus, num_gpus=pool.gpus, max_retries=0, max_calls=0)(_run)
-    new, again = iter(tasks), deque[Task]()
+    new = iter(tasks)
+    again = deque[Task]()
     running: dict[Any, Task] = {}
-    attempts, given_up = Counter[Shard](), list[Shard]()
+    attempts = Counter[Shard]()
+    given_up = list[Shard]()
     while True:
         # New tasks first, so that a shard that kills its workers doesn't delay the others.
         while len(running) < pool.size and (task := next(new, None) or (again.popleft() if again else None)):
@@ -167,7 +169,8 @@ def _pool(workers: int | None, gpus: bool) -> Pool:
     import ray
 
     resources = ray.cluster_resources()
-    cards, processors = int(resources.get("GPU", 0)) if gpus else 0, max(1, int(resources.get("CPU", 1)))
+    cards = int(resources.get("GPU", 0)) if gpus else 0
+    processors = max(1, int(resources.get("CPU", 1)))
     if cards:
         return Pool(min(workers or cards, cards), 0, 1)
     return Pool(min(workers or processors, processors), 1, 0)

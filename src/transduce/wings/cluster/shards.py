@@ -170,7 +170,8 @@ def read_plan(folder: Path) -> Plan:
 
 def check_version(plan: Plan) -> None:
     """Raise UserError unless the installed version of transduce is the version that made the plan."""
-    planned, installed = plan.call[PACKAGE], version(PACKAGE)
+    planned = plan.call[PACKAGE]
+    installed = version(PACKAGE)
     if planned != installed:
         raise UserError(
             f"A worker has {PACKAGE} {installed} instead of {planned}.",

@@ -46,7 +46,8 @@ class Job:
     def call(self) -> dict[str, Any]:
         """The value of `Plan.call`, with digests in place of file names. Raises UserError if a file can't be read."""
         config = model_folder.read_config(Path(self.models[0]))
-        decode, directions = decode_config(config, self.options), directions_of(config.data)
+        decode = decode_config(config, self.options)
+        directions = directions_of(config.data)
         self.format.options(()).check(decode.beam_size)
         wanted = with_known_codes(directions, *self.direction)
         is_indirect = find_pivot(directions, wanted, {})
@@ -91,7 +92,9 @@ class ShardTranslator:
 
     def __init__(self, job: Job, folder: Path, plan: Plan, threads: int = 0) -> None:
         """`threads` is the number of CPU threads, or 0 for the engine's default."""
-        self._job, self._folder, self._plan = job, folder, plan
+        self._job = job
+        self._folder = folder
+        self._plan = plan
         source, target = job.direction
         self._translator = load(
             job.models, job.options, engine=job.engine, threads=threads, source=source, target=target
@@ -110,7 +113,9 @@ class ShardTranslator:
         [(begin, end)] = self._plan.cuts(shard)
         options = self._job.format.options(self._terms)
         translations = self._translator.translate_lines(lines, options, numbers=itertools.count(begin + 1))
-        flags, sha256, count = Flags(), hashlib.sha256(), 0
+        flags = Flags()
+        sha256 = hashlib.sha256()
+        count = 0
         path = shard_path(self._folder, self._plan, shard)
         with write_file(path) as file:
             for count, translation in enumerate(translations, 1):
@@ -185,7 +190,8 @@ def join_translations(folder: Path, output: Path) -> Joined:
     require_all(folder, [shard for shard, record in records.items() if record is None])
     whole = {shard: record for shard, record in records.items() if record}
     write_parts(output, _checked(folder, plan, whole))
-    flags, engines = Flags(), dict.fromkeys(record.engine for record in whole.values())
+    flags = Flags()
+    engines = dict.fromkeys(record.engine for record in whole.values())
     for record in whole.values():
         flags.extend(record.flags)
     remove_leftovers(folder, sole_writer=True)
@@ -195,7 +201,8 @@ def join_translations(folder: Path, output: Path) -> Joined:
 def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Iterator[bytes]:
     """Yield the translations of the shards in blocks. Raises UserError after the last block of a damaged shard."""
     for shard, record in records.items():
-        path, sha256 = shard_path(folder, plan, shard), hashlib.sha256()
+        path = shard_path(folder, plan, shard)
+        sha256 = hashlib.sha256()
         with path.open("rb") as lines:
             while block := lines.read(COPY_BYTES):
                 sha256.update(block)

@@ -69,7 +69,9 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     is_own = pairs[0].origin.file != PHRASEBOOK  # else the pairs are of another domain, or in other languages
     references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
-    chosen, comparison, layer = "", "", alignment_layer(model)
+    chosen = ""
+    comparison = ""
+    layer = alignment_layer(model)
     for compute_type in COMPUTE_TYPES:
         try:
             convert(model.model, config.model, out, compute_type, layer)
@@ -94,7 +96,8 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
 
 def _sentences(translator: Translator, pairs: Sequence[Pair]) -> Sentences:
     """Encode the sources, without those that are too long for our own search or for CTranslate2."""
-    texts, sources = [pair.source for pair in pairs], encode_sources(translator.tokenizer, pairs)
+    texts = [pair.source for pair in pairs]
+    sources = encode_sources(translator.tokenizer, pairs)
     positions = translator.engine.max_positions or MAX_POSITIONS
     fitting = [i for i, source in enumerate(sources) if len(source) < positions]
     return Sentences(texts, sources, list(range(len(texts)))).select(fitting)
@@ -114,7 +117,9 @@ def compare(
     compared = [i for i in range(len(sentences.texts)) if i not in ours | theirs]
     sources = [sentences.sources[i] for i in compared]
     rows = [[lists[i][0].tokens if lists[i] else [] for i in compared] for lists in (expected, found)]
-    scores, chrf, metric = [], [], CHRF()
+    scores = []
+    chrf = []
+    metric = CHRF()
     for tokens in rows:
         log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]

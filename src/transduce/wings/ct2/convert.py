@@ -75,7 +75,8 @@ def convert(
     spec.register_source_vocabulary(pieces.source)
     spec.register_target_vocabulary(pieces.target)
     spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
-    spec.config.eos_token, spec.config.unk_token = pieces.target[EOS], pieces.target[UNK]
+    spec.config.eos_token = pieces.target[EOS]
+    spec.config.unk_token = pieces.target[UNK]
     spec.validate()
     spec.optimize(quantization=None if compute_type == "float32" else compute_type)
     spec.save(str(folder))
@@ -104,7 +105,9 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, to_self: bool) -> None:
-    query, key, value = attention.query, attention.key, attention.value
+    query = attention.query
+    key = attention.key
+    value = attention.value
     groups = [[query, key, value]] if to_self else [[query], [key, value]]
     for linear, layers in zip(spec.linear, [*groups, [attention.out]], strict=True):
         _fill_linear(linear, *layers)

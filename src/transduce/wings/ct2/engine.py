@@ -160,7 +160,8 @@ class CTranslate2Engine:
 
         The first search applies the request's largest length limit to all sentences.
         """
-        results, largest = [job.result() for job in jobs], max(request.limits)
+        results = [job.result() for job in jobs]
+        largest = max(request.limits)
         reached: dict[int, list[int]] = {}
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             if limit < largest and max(map(len, result.hypotheses)) >= limit:

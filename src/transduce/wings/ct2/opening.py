@@ -34,7 +34,8 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
         if model.device is None and not model.required and has_gpu():
             return Refusal("our own search uses the GPU")
         place = cached(folder)
-        compute_type, threads = read_compute_type(place), model.threads or cores()
+        compute_type = read_compute_type(place)
+        threads = model.threads or cores()
         if compute_type:
             remove_leftovers(place.parent, place.name)
             return CTranslate2Engine(place, compute_type, model.config.model, threads)
@@ -67,7 +68,8 @@ def choice(folder: Path, config: RunConfig) -> str:
         return "torch, on the GPU"
     try:
         found = json.loads((cached(folder) / CHECK_FILE).read_bytes())
-        compute_type, comparison = found["compute_type"], found["comparison"]
+        compute_type = found["compute_type"]
+        comparison = found["comparison"]
     except (OSError, UserError, ValueError, LookupError, TypeError):
         return "chosen at the first translation"
     if not comparison:

@@ -47,7 +47,8 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     Args:
         out: The folder for the text, the model and report.html.
     """
-    text, model = out / "text", out / "model"
+    text = out / "text"
+    model = out / "model"
     files: dict[str, Any] = {
         name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")
     }
@@ -143,7 +144,8 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
     with contextlib.suppress(UserError):  # a family without attention
         recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
         picture = picture_of(loaded.model, recorded)
-    training, corpus = metrics["training"], metrics["corpus"]
+    training = metrics["training"]
+    corpus = metrics["corpus"]
     write_report(
         path,
         Report(

@@ -98,7 +98,8 @@ class Document:
 
     def _with_attributes(self, number: int, final: list[str]) -> str:
         """The final text of a slot, including the translated attributes of its tags."""
-        new, tags = final[number], dict[str, str]()
+        new = final[number]
+        tags = dict[str, str]()
         for (begin, end), attributes in self._attributes.get(number, {}).items():
             slots = ((self.slots[i], final[i]) for i in attributes)
             replaced = [(slot, text if text == slot.present else slot.write(text)) for slot, text in slots]
@@ -182,11 +183,13 @@ def decode_pieces(
     `declared` finds the declared encoding in the first `beginning_bytes` bytes. An undecodable byte raises UserError
     or, if `lenient`, becomes a lone surrogate.
     """
-    stream, beginning = iter(pieces), b""
+    stream = iter(pieces)
+    beginning = b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:
         beginning += piece
     codec = choose_codec(beginning, name, declared(beginning))
-    decoder, line = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict"), 1
+    decoder = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict")
+    line = 1
     for piece, is_last in chain(((piece, False) for piece in chain((beginning,), stream)), ((b"", True),)):
         try:
             text = decoder.decode(piece, is_last)

@@ -47,7 +47,9 @@ def read_html(file: DocumentFile) -> Document:
     text, codec = decode(file.content, file.name, _encoding(file.content))
     elements = list(pieces(text, html=True))
     line_ends = [match.start() for match in re.finditer("\n", text)]
-    run, slots, i = _Run(), list[Slot](), 0
+    run = _Run()
+    slots = list[Slot]()
+    i = 0
     while i < len(elements):
         first = elements[i]
         tag = text[first.begin : first.end]
@@ -106,10 +108,12 @@ def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | Non
     slots = []
     places = attributes(tag)
     for begin, end in sorted(places[name] for name in _spoken(piece, tag) if name in places):
-        value, first = tag[begin:end], piece.begin + begin
+        value = tag[begin:end]
+        first = piece.begin + begin
         if is_text(mask(value, markup=True)):
             write = partial(_write_value, tag[begin - 1])
-            line, whole = bisect_left(line_ends, first) + 1, (piece.begin, piece.end)
+            line = bisect_left(line_ends, first) + 1
+            whole = (piece.begin, piece.end)
             slots.append(Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole))
     return slots
 

@@ -9,7 +9,8 @@ EDGE_CHARACTERS = " \t\r\ufeff\u00a0"
 def read_text(file: DocumentFile) -> Document:
     """The non-blank lines, without leading and trailing spaces."""
     text, codec = decode(file.content, file.name)
-    slots, begin = list[Slot](), 0  # begin: of the current line
+    slots = list[Slot]()
+    begin = 0  # begin: of the current line
     for number, line in enumerate(text.split("\n"), 1):
         inner = line.strip(EDGE_CHARACTERS)
         if inner.strip():

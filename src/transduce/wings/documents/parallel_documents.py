@@ -60,16 +60,20 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
     i = j = 0
     while i < len(sources) or j < len(targets):
         source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
-        source_end, target_end = i + source_first, j + (not source_first)
+        source_end = i + source_first
+        target_end = j + (not source_first)
         has_grown = True
         while has_grown:
             has_grown = False
             if target_end < len(targets) and _belongs(targets[target_end], sources[i:source_end]):
-                target_end, has_grown = target_end + 1, True
+                target_end = target_end + 1
+                has_grown = True
             if source_end < len(sources) and _belongs(sources[source_end], targets[j:target_end]):
-                source_end, has_grown = source_end + 1, True
+                source_end = source_end + 1
+                has_grown = True
         yield sources[i:source_end], targets[j:target_end]
-        i, j = source_end, target_end
+        i = source_end
+        j = target_end
 
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:

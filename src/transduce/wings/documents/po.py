@@ -70,7 +70,8 @@ def read_po(file: DocumentFile) -> Document:
 
 def read_po_pairs(file: CorpusFile) -> Iterator[TextPair]:
     """Pairs of a message and its translation."""
-    pieces, name = read_pieces(file.path), display_name(file.path)
+    pieces = read_pieces(file.path)
+    name = display_name(file.path)
     return read_translated_po(pieces, name, file.languages[1], lenient=file.lenient)
 
 
@@ -90,7 +91,8 @@ def _declared(content: bytes) -> str | None:
 
 
 def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
-    rest, number = "", 1
+    rest = ""
+    number = 1
     for text in texts:
         *lines, rest = (rest + text).split("\n")
         yield from lines
@@ -113,7 +115,9 @@ def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tu
 
 
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
-    message, string, line_begin = _Message(), None, 0
+    message = _Message()
+    string = None
+    line_begin = 0
     for number, line in enumerate(lines, 1):
         line_begin += line.startswith("\ufeff")
         line = line.removeprefix("\ufeff")
@@ -150,7 +154,8 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
 
 def _begin_string(message: _Message, match: re.Match[str], begin: int, place: str) -> _String:
     """Begin a string of a message; raises UserError for a repeated keyword such as msgid."""
-    string, number = _String([], begin, begin), int(match["number"] or 0)
+    string = _String([], begin, begin)
+    number = int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         if "msgid_plural" in message.strings and not match["number"]:
             raise UserError(f"{place}: this message has a msgid_plural, so its translation must be 'msgstr[0]'.")
@@ -172,7 +177,8 @@ def _complete(message: _Message, name: str) -> _Message:
 def _slots(message: _Message, forms: Plurals, newline: str, *, redo: bool) -> Iterator[Slot]:
     """The slots for a message's untranslated plural forms, or for all its forms if `redo` is true."""
     last = max(string.end for string in message.translations.values())
-    one, many = message.strings["msgid"].value, message.strings.get("msgid_plural", message.strings["msgid"]).value
+    one = message.strings["msgid"].value
+    many = message.strings.get("msgid_plural", message.strings["msgid"]).value
     uses_one = forms.is_singular or intact(one, many, markup=False)  # not "One file" for 21 files
     for number in range(forms.number):
         text = one if number == forms.singular and uses_one else many

@@ -49,7 +49,8 @@ def read_cues(content: bytes, name: str) -> list[Cue]:
 
 
 def _cues(text: str) -> Iterator[Cue]:
-    line, counted = 1, 0  # line: the line number of the character at index `counted`
+    line = 1
+    counted = 0  # line: the line number of the character at index `counted`
     times: tuple[float, float] | None = None  # of the last cue
     is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
@@ -64,7 +65,8 @@ def _cues(text: str) -> Iterator[Cue]:
             raw = text[begin:end]
             if shown := raw.strip():
                 begin += len(raw) - len(raw.lstrip())
-                line, counted = line + len(LINE_END.findall(text, counted, begin)), begin
+                line = line + len(LINE_END.findall(text, counted, begin))
+                counted = begin
                 yield Cue(*times, _slot(shown, line, begin))
 
 
@@ -115,7 +117,9 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
 
 def _wrap(text: str, height: int) -> list[str]:
     """Wrap a text into at most `height` lines of about the same length."""
-    breaks, columns, width = list[tuple[int, int]](), list[int](), len(text)  # columns: the characters shown before
+    breaks = list[tuple[int, int]]()
+    columns = list[int]()
+    width = len(text)  # columns: the characters shown before
     for match in HIDDEN_OR_BREAK.finditer(text):
         if match.group() in ("", " "):
             breaks.append(match.span())
@@ -124,8 +128,12 @@ def _wrap(text: str, height: int) -> list[str]:
             width -= len(match.group())
     natural = [i for i, (end, _) in enumerate(breaks) if text[end] == " " or text[end - 1] in PAUSES]
     if len(natural) >= height - 1:
-        breaks, columns = [breaks[i] for i in natural], [columns[i] for i in natural]
-    lines, begin, first, column = list[str](), 0, 0, 0  # first: index of the first break after `begin`
+        breaks = [breaks[i] for i in natural]
+        columns = [columns[i] for i in natural]
+    lines = list[str]()
+    begin = 0
+    first = 0
+    column = 0  # first: index of the first break after `begin`
     for remaining in range(height, 1, -1):
         best = column + (width - column) / remaining
         near = bisect_left(columns, best, first)
@@ -134,5 +142,7 @@ def _wrap(text: str, height: int) -> list[str]:
         cut = min(range(max(first, near - 1), min(near + 1, len(breaks))), key=lambda i: abs(columns[i] - best))
         end, next_begin = breaks[cut]
         lines.append(text[begin:end])
-        begin, first, column = next_begin, cut + 1, columns[cut] + next_begin - end
+        begin = next_begin
+        first = cut + 1
+        column = columns[cut] + next_begin - end
     return [*lines, text[begin:]]

@@ -61,16 +61,19 @@ def read_tmx_pairs(file: CorpusFile) -> Iterator[TextPair]:
     The codes "en" and "en-US" match each other, but an exact match is preferred. Raises UserError for a file that is
     not TMX or has no unit in both languages.
     """
-    name, (source, target) = display_name(file.path), file.languages
+    name = display_name(file.path)
+    source, target = file.languages
     if source in UNSPECIFIED_LANGUAGES or target in UNSPECIFIED_LANGUAGES:
         raise UserError(
             f"{name} holds several languages.",
             Hint.about("Name the two languages to read.", "data.source", "data.target"),
         )
     wanted = language_code(source), language_code(target)
-    is_empty, units_by_languages = True, Counter[tuple[str, ...]]()
+    is_empty = True
+    units_by_languages = Counter[tuple[str, ...]]()
     for unit in _units(read_pieces(file.path), name):
-        codes, line = unit.codes, unit.unit.line
+        codes = unit.codes
+        line = unit.unit.line
         units_by_languages[codes] += 1
         if chosen := choose_languages(codes, unit.origin, *wanted):
             is_empty = False
@@ -86,9 +89,11 @@ def read_tmx(file: DocumentFile) -> Document:
     """The untranslated units, or all units if `file.redo` is true."""
     text, codec = decode_xml(file.content, file.name)
     units = list(_units([file.content], file.name))
-    source, target = language_code(file.source), language_code(file.target)
+    source = language_code(file.source)
+    target = language_code(file.target)
     language = _spelling(units, file.target)
-    slots, is_empty = list[Slot](), True
+    slots = list[Slot]()
+    is_empty = True
     for unit in units:
         codes = unit.codes
         if file.source in UNSPECIFIED_LANGUAGES:
@@ -136,7 +141,10 @@ def _without_formatting(raw: str) -> str:
 
     Two blanks around such an element join. Words around a line break or the tag of a block get a blank between them.
     """
-    parts, codes, depth, done = [""], [(0, 0)], 0, 0  # codes: spans of formatting elements, each before its part
+    parts = [""]
+    codes = [(0, 0)]
+    depth = 0
+    done = 0  # codes: spans of formatting elements, each before its part
     for tag in TAG.finditer(raw):
         parts[-1] += raw[done : tag.start()] if not depth else ""
         done = tag.end()
@@ -149,7 +157,8 @@ def _without_formatting(raw: str) -> str:
                 codes.append(tag.span())
             depth += tag["empty"] is None
     parts[-1] += raw[done:]
-    text, between = "", list[tuple[int, int]]()  # between: the formatting elements behind the text so far
+    text = ""
+    between = list[tuple[int, int]]()  # between: the formatting elements behind the text so far
     for part, code in zip(parts, codes, strict=True):
         between.append(code)
         if text[-1:].isspace() and part[:1].isspace():
@@ -206,7 +215,8 @@ def language_distance(code: str, wanted: str) -> int | None:
 
 
 def _units(pieces: Iterable[bytes], name: str) -> Iterator[_Memory]:
-    is_tmx, origin = False, ""
+    is_tmx = False
+    origin = ""
 
     def start(element: str, attributes: dict[str, str]) -> None:
         nonlocal is_tmx, origin
@@ -253,8 +263,10 @@ def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:
 
 def _new_target(text: str, unit: Unit, spoken: _Variant, language: str) -> Slot:
     """The slot for a new <tuv> element after the source's <tuv> element."""
-    end, before = unit.end(spoken.element), indentation(text, unit.character(spoken.element.begin))
-    variant, segment = spoken.element.full_name, spoken.segment.full_name
+    end = unit.end(spoken.element)
+    before = indentation(text, unit.character(spoken.element.begin))
+    variant = spoken.element.full_name
+    segment = spoken.segment.full_name
     key = "xml:lang" if "xml:lang" in spoken.element.attributes else "lang"
 
     def write(translation: str) -> str:

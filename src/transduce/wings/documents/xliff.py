@@ -97,9 +97,11 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
         spoken = children.get("source")
         if spoken is None or unit.attributes.get("translate") == "no" or unit.attributes.get("restype") == PO_HEADER:
             continue
-        before_target, written = children.get("seg-source", spoken), children.get("target")
+        before_target = children.get("seg-source", spoken)
+        written = children.get("target")
         states = {element.attributes.get("state") for element in (unit, written) if element}
-        parts, translated = _marked(before_target), _marked(written)
+        parts = _marked(before_target)
+        translated = _marked(written)
         pairs: list[tuple[Element, Element | None]] = [(spoken, written)]
         if parts and parts.keys() == translated.keys():
             pairs = [(parts[number], element) for number, element in translated.items()]
@@ -122,7 +124,9 @@ def _marked(element: Element | None) -> dict[str, Element]:
 
 def _slot(text: str, segment: _Segment, language: str) -> Slot:
     """The slot at a unit's existing target, or at the place for a new target."""
-    unit, source, target = segment.unit, segment.source, segment.target
+    unit = segment.unit
+    source = segment.source
+    target = segment.target
     new_name = source.full_name.removesuffix("source") + "target"
     declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
     same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}

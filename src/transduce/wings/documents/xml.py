@@ -73,7 +73,8 @@ class Unit(NamedTuple):
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
         """The begin, end and replacement of the edit that gives an element a new text."""
-        begin, tag = element.begin, self._tag(element)
+        begin = element.begin
+        tag = self._tag(element)
         if tag.endswith(b"/>"):
             text = f"{tag[:-2].decode().rstrip()}>{text}</{element.full_name}>"
         else:
@@ -96,13 +97,17 @@ class UnitReader:
     def __init__(
         self, name: str, units: Iterable[str], levels: int, on_start: Callable[[str, dict[str, str]], object]
     ) -> None:
-        self._name, self._unit_names, self._levels, self._on_start = name, {*units}, levels, on_start
+        self._name = name
+        self._unit_names = {*units}
+        self._levels = levels
+        self._on_start = on_start
         self._expat = expat.ParserCreate("utf-8")
         self._expat.StartElementHandler = self._start
         self._expat.EndElementHandler = self._end
         self._expat.StartDoctypeDeclHandler = self._doctype
         self._expat.EntityDeclHandler = self._refuse_declaration
-        self._buffer, self._buffer_begin = bytearray(), 0  # bytes of the file from the open unit or the last tag
+        self._buffer = bytearray()
+        self._buffer_begin = 0  # bytes of the file from the open unit or the last tag
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
@@ -134,7 +139,8 @@ class UnitReader:
             reason = expat.ErrorString(error.code)
             truncated = ", or the file is cut short" if last and reason.startswith(TRUNCATION_ERRORS) else ""
             raise UserError(f"{self._name}:{error.lineno}: not well-formed XML: {reason}{truncated}.") from None
-        units, self._units = self._units, []
+        units = self._units
+        self._units = []
         return units
 
     def _drop_before(self, byte: int) -> None:
@@ -175,7 +181,8 @@ class UnitReader:
             element.last = place - self._buffer_begin
             if self._depth:
                 return
-            content, self._last_unit_end = bytes(self._buffer[: element.last]), place
+            content = bytes(self._buffer[: element.last])
+            self._last_unit_end = place
             self._units.append(Unit(element.children, content, self._characters, self._line, self._attributes[-1]))
         self._last_tag = place
         self._attributes.pop()
@@ -229,7 +236,8 @@ def as_content(translation: str, source: str) -> str:
     content = ILLEGAL_CHARACTER.sub("", escaped)
     if "\n" not in source:
         return content
-    begin, end = len(source) - len(source.lstrip()), len(source.rstrip())
+    begin = len(source) - len(source.lstrip())
+    end = len(source.rstrip())
     return source[:begin] + content.strip() + source[end:]  # `source_text` has removed these blanks
 
 

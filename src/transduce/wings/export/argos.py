@@ -27,7 +27,8 @@ def usage(model: Bundle) -> str:
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the package; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
-    name, data = _name(model), model.config.data
+    name = _name(model)
+    data = model.config.data
     metadata = {
         "package_version": PACKAGE_VERSION,
         "argos_version": MIN_ARGOS_VERSION,

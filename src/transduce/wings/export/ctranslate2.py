@@ -25,7 +25,8 @@ JOINT_MODEL, SOURCE_MODEL, TARGET_MODEL = "sentencepiece.model", "source.spm", "
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
-    tokenizer, decode = model.tokenizer, model.config.decode
+    tokenizer = model.tokenizer
+    decode = model.config.decode
     joint = len({*tokenizer.models}) == 1
     source, target = _names(joint=joint)
     tags = tokenizer.source.tags

@@ -30,7 +30,8 @@ class Graph:
         """Raises ImportError if onnx is not installed."""
         import onnx
 
-        self.config, self._onnx = config, onnx
+        self.config = config
+        self._onnx = onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
         self._alive: list[Tensor] = []  # kept so that their addresses, which identify weights, aren't reused
@@ -168,8 +169,10 @@ class Graph:
 
     def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
         """Attend from x (r, t, d_model) to keys and values (r, g, s, d) -> (r, t, d_model)."""
-        heads, groups = attention.num_heads, attention.num_kv_heads
-        d_k, d_v = attention.query.out_features // heads, attention.out.in_features // heads
+        heads = attention.num_heads
+        groups = attention.num_kv_heads
+        d_k = attention.query.out_features // heads
+        d_v = attention.out.in_features // heads
         scale = 1 / math.sqrt(d_k) if attention.scale is None else attention.scale
         queries = self._rotated(self.split(x, attention.query, heads), attention)
         queries = self.add("Mul", queries, self.weight(scale))

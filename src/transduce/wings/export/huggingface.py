@@ -139,7 +139,8 @@ def _config(config: ModelConfig) -> dict[str, Any]:
 
 def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
     """The contents of the tokenizer's JSON files, by file name."""
-    tokenizer, data = model.tokenizer, model.config.data
+    tokenizer = model.tokenizer
+    data = model.config.data
     source = tokenizer.source.pieces(range(tokenizer.source.size))
     target = tokenizer.target.pieces(range(tokenizer.target.size))
     files: dict[str, dict[str, Any]] = {marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}}

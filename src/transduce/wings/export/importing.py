@@ -56,7 +56,8 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     load_weights(model, written / model_folder.WEIGHTS)
     imported = Bundle(written, theirs.config, Tokenizer.load(written), model.eval())
     forbidden = sorted({theirs.target_rows[token] for token in (PAD, UNK)})
-    data, count = theirs.config.data, MAX_COMPARED_SENTENCES
+    data = theirs.config.data
+    count = MAX_COMPARED_SENTENCES
     texts = first_of_each_direction(pairs, count) or phrases(data, count)
     if (directions := data.directions) and not texts[0].direction:
         texts = [pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)]

@@ -185,7 +185,8 @@ def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> T
 
 def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
     """Marian's weights in our format; raises UserError if weights are missing, unknown or of the wrong shape."""
-    file, theirs = folder / marian.WEIGHTS_FILE, _read_weights(folder)
+    file = folder / marian.WEIGHTS_FILE
+    theirs = _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
         own = Transformer(config.model).state_dict()

@@ -30,11 +30,13 @@ NOWHERE = Origin("", 0)
 
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
-    text, tokenizer = fill("onnx", command=translate_command(model.config)), model.tokenizer
+    text = fill("onnx", command=translate_command(model.config))
+    tokenizer = model.tokenizer
     if tokenizer.is_imported:  # the Python example takes ids from SentencePiece, which numbers these pieces differently
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
-    shape, most = model.config.model, f"ids.size + {model.config.decode.max_extra_tokens}"
+    shape = model.config.model
+    most = f"ids.size + {model.config.decode.max_extra_tokens}"
     most = f"min({most}, {shape.max_positions})" if shape.positions == "learned" else most
     tags = tokenizer.source.tags
     special = {"begin": BOS, "end": EOS, "never": [PAD, BOS, UNK]}
@@ -45,7 +47,8 @@ def usage(model: Bundle) -> str:
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write the folder's files; raises UserError if onnx is not installed or a graph exceeds 2 GiB."""
-    network, config = model.model, model.config.model
+    network = model.model
+    config = model.config.model
     assert isinstance(network, Transformer)
     try:
         (folder / ENCODER).write_bytes(graph.encoder(network, config))

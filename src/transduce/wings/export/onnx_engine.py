@@ -127,7 +127,8 @@ class OnnxEngine:
 
     def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """The log-probability of each token of each target, and of EOS, given its source."""
-        step, batch = self._stepper(sources), make_batch(sources, targets)
+        step = self._stepper(sources)
+        batch = make_batch(sources, targets)
         steps = zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True)
         rows = torch.stack([step(before).gather(1, tokens[:, None])[:, 0] for before, tokens in steps], dim=1).tolist()
         return [row[: len(target) + 1] for row, target in zip(rows, targets, strict=True)]

@@ -67,7 +67,8 @@ class Parity(NamedTuple):
         if self.bleu is None:
             tie = "In each remaining sentence, two tokens were equally probable, and rounding decided between them."
             return lines + [tie] * (self.identical < self.sentences)
-        ours, theirs = self.bleu.first, self.bleu.second
+        ours = self.bleu.first
+        theirs = self.bleu.second
         significance = f"{_test(self.bleu)}; {ours.signature}"
         lines.append(f"The export's BLEU is {theirs.value:.2f}, the model's {ours.value:.2f} ({significance}).")
         if self.sentences < MAX_COMPARED_SENTENCES:
@@ -87,7 +88,8 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     """
     translator = greedy(TorchEngine([model.model]), model.tokenizer, model.config)
     pairs = _fitting(translator, pairs)
-    texts, sources = [pair.source for pair in pairs], encode_sources(model.tokenizer, pairs)
+    texts = [pair.source for pair in pairs]
+    sources = encode_sources(model.tokenizer, pairs)
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
     tags = [model.tokenizer.tag_of(target_of(pair.direction)) for pair in pairs]
@@ -165,7 +167,8 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
             "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU.",
             Hint("Name a validation text with its translations."),
         )
-    references, targets = [pair.target for pair in pairs], {target_of(pair.direction) for pair in pairs}
+    references = [pair.target for pair in pairs]
+    targets = {target_of(pair.direction) for pair in pairs}
     language = (targets.pop() or data.target) if len(targets) == 1 else ""
     bleu = compare(ours, theirs, references, tokenize=data.bleu_tokenize, language=language)[0]
     loss = bleu.first.value - bleu.second.value

@@ -66,7 +66,8 @@ def attention(
 
     (loaded,) = load_models([model])
     refuse_parser(loaded.tokenizer, loaded.folder)
-    data, config = loaded.config.data, decode_config(loaded.config, options)
+    data = loaded.config.data
+    config = decode_config(loaded.config, options)
     direction = choose_direction(directions_of(data), source, target)
     tokenizer = loaded.tokenizer.into(direction.target if data.directions else "")
     recorded = attention_of(loaded.model, tokenizer, sentence, config, direction.source)

@@ -30,7 +30,8 @@ Curve = list[tuple[int, float]]  # pairs of an update and a value from the journ
 def learning_curve(events: Iterable[Event]) -> str:
     """An SVG chart of a journal's training loss, validation loss and, if present, validation BLEU."""
     events = list(events)
-    training, bleu = _curve(events, "update", "nll"), _curve(events, "validation", "bleu")
+    training = _curve(events, "update", "nll")
+    bleu = _curve(events, "validation", "bleu")
     validation = [(step, math.log(value)) for step, value in _curve(events, "validation", "perplexity")]
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(5.0, 4.2 if bleu else 2.8), layout="constrained")

@@ -53,12 +53,15 @@ def attention_of(
     (text,) = readable([text], translator.lengths, language) if config.capitals else [text]
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
-    source, target = tokenizer.encode_source([text])[0], search.path(search.complete[0])
+    source = tokenizer.encode_source([text])[0]
+    target = search.path(search.complete[0])
     batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    source_pieces, pieces = [*tokenizer.source.pieces(source), SHOWN_EOS], tokenizer.target.pieces(target)
-    decoder_input, decoder_output = [SHOWN_BOS, *pieces], [*pieces, SHOWN_EOS]
+    source_pieces = [*tokenizer.source.pieces(source), SHOWN_EOS]
+    pieces = tokenizer.target.pieces(target)
+    decoder_input = [SHOWN_BOS, *pieces]
+    decoder_output = [*pieces, SHOWN_EOS]
     uses = {}
     for use, prefix, suffix, queries, keys in (
         ("encoder", "encoder.", ".attention", source_pieces, source_pieces),

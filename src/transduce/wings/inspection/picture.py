@@ -85,7 +85,8 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 @torch.inference_mode()
 def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
     """The positional encodings of source and target, as one table of sinusoids or two learned tables."""
-    source, target = getattr(model, "source_positions", None), getattr(model, "target_positions", None)
+    source = getattr(model, "source_positions", None)
+    target = getattr(model, "target_positions", None)
     if not isinstance(source, (LearnedPositions, SinusoidalPositions)) or target is None:
         return []
     if isinstance(source, LearnedPositions):

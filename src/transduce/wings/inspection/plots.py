@@ -54,7 +54,8 @@ def pick(use: AttentionUse, layer: int = 0, head: int = 0, *, mean: bool = False
 def draw_attention(path: Path, use: AttentionUse, title: str, maps: Sequence[Sequence[Map]] = ()) -> None:
     """Draw attention maps (default: all maps) to `path`, a .png, .svg or .pdf file."""
     maps = maps or pick(use)
-    rows, columns = len(maps), len(maps[0])
+    rows = len(maps)
+    columns = len(maps[0])
     alone = rows == columns == 1  # a single map is drawn larger
     size = max(1.6, (0.24 if alone else 0.16) * max(len(use.queries), len(use.keys)))
     # SVG keeps text as text, and PDF embeds fonts as publishers require. The same input gives the same file.

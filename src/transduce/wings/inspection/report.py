@@ -49,7 +49,8 @@ def write_report(path: Path, report: Report) -> None:
         section("Next steps", _next_steps(report.next_steps)),
     ]
     head = f"<header><h1>{shown(report.title)}</h1><p>{shown(report.summary)}</p></header>"
-    body, draws = "\n".join([head, *sections]), report.picture is not None
+    body = "\n".join([head, *sections])
+    draws = report.picture is not None
     write_text(
         path, document(report.title, body, packaged("report.css"), draws=draws, inline_styles=bool(report.curve))
     )
@@ -57,7 +58,8 @@ def write_report(path: Path, report: Report) -> None:
 
 def mark_differences(text: str, other: str) -> tuple[str, str]:
     """Mark the words in which two texts differ; returns both texts as HTML with <mark> elements."""
-    units, others = COMPARED_UNIT.findall(text), COMPARED_UNIT.findall(other)
+    units = COMPARED_UNIT.findall(text)
+    others = COMPARED_UNIT.findall(other)
     matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
     marked = ["", ""]
     for change, a, b, c, d in matcher.get_opcodes():

@@ -45,7 +45,8 @@ class SearchTree:
 
     def path(self, complete: Complete) -> list[int]:
         """The tokens of a complete hypothesis, without BOS and EOS."""
-        tokens, place = [], complete.place
+        tokens = []
+        place = complete.place
         for step in reversed(self.steps[: complete.length]):
             tokens.append(step[place].token)
             place = step[place].parent
@@ -70,8 +71,10 @@ def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: D
 def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> Iterator[list[Node]]:
     kept_before = [-1]
     for expansion in expansions:
-        kept, ended = expansion.kept[0].tolist(), expansion.ended[0].isfinite().tolist()
-        log_probs, tokens = expansion.log_probs[0].tolist(), expansion.tokens[0].tolist()
+        kept = expansion.kept[0].tolist()
+        ended = expansion.ended[0].isfinite().tolist()
+        log_probs = expansion.log_probs[0].tolist()
+        tokens = expansion.tokens[0].tolist()
         parents = [kept_before[parent] for parent in expansion.parents[0].tolist()]
         pieces = [
             end if token == EOS else piece for token, piece in zip(tokens, tokenizer.target.pieces(tokens), strict=True)

@@ -38,7 +38,8 @@ def examples(part: str, count: int | None = None) -> Iterator[Example]:
 
 def held_out(model: Bundle, count: int) -> list[Pair]:
     """The first `count` validation pairs of a model, or else training pairs of the phrasebook."""
-    data, own = model.config.data, model.folder / DATA
+    data = model.config.data
+    own = model.folder / DATA
     place = own if (own / VALID_FILE).is_file() else training_data(own, data, model.tokenizer)
     pairs = read_valid(place) if place else []
     return first_of_each_direction(pairs, count) or phrases(data, count)
@@ -52,7 +53,8 @@ def training_data(folder: Path, data: DataConfig, tokenizer: Tokenizer) -> Path 
 
 def phrases(data: DataConfig, count: int) -> list[Pair]:
     """The first `count` training examples of the phrasebook, with German or English sources, in all directions."""
-    is_german, directions = data.source.startswith("de"), cycle(data.directions or [""])
+    is_german = data.source.startswith("de")
+    directions = cycle(data.directions or [""])
     return [
         Pair(*((each.german, each.english) if is_german else each[:2]), Origin(PHRASEBOOK, line), direction)
         for line, (each, direction) in enumerate(zip(examples("train", count), directions, strict=False), 1)

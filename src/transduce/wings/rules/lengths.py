@@ -36,7 +36,8 @@ class Scale(NamedTuple):
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
     """Log length ratios and normalized length differences (Gale and Church, 1993)."""
-    a, b = sources * growth + RATIO_SMOOTHING_CHARACTERS, targets + RATIO_SMOOTHING_CHARACTERS
+    a = sources * growth + RATIO_SMOOTHING_CHARACTERS
+    b = targets + RATIO_SMOOTHING_CHARACTERS
     return np.log(b / a), (b - a) / np.sqrt((a + b) / 2)
 
 

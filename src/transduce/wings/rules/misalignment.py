@@ -75,13 +75,15 @@ def _is_evident(offset: int | None, ratios: Floats, words: Floats) -> bool:
         return True
     if offset is None or np.nanmin(misfits) == misfits[MAX_SHIFT_LINES]:
         return bool(np.nanmin(misfits) < misfits[MAX_SHIFT_LINES])
-    usual, spread = np.nanmean(np.delete(misfits, here)), np.nanstd(np.delete(misfits, here))
+    usual = np.nanmean(np.delete(misfits, here))
+    spread = np.nanstd(np.delete(misfits, here))
     return bool(usual - misfits[here] >= max(MIN_FIT * spread, MIN_BETTER * usual))
 
 
 def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints:
     """The target line of each source line, or -1 where the alignment is uncertain."""
-    targets, claims = np.arange(lines), np.ones(lines, dtype=np.int64)
+    targets = np.arange(lines)
+    claims = np.ones(lines, dtype=np.int64)
     for first, last, _ in shifts:
         claims[first : last + 1] = 0
         targets[max(first - EDGE_LINES, 0) : last + 1 + EDGE_LINES] = -1
@@ -160,10 +162,12 @@ def _words(texts: Sequence[str]) -> Hashes:
     kinds = _kinds()[np.minimum(codes, 0xFFFF)]
     inside = np.concatenate(([0], (kinds > 0).astype(np.int8)))
     edges = np.diff(inside)
-    begins, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    begins = np.flatnonzero(edges == 1)
+    ends = np.flatnonzero(edges == -1)
     digits = np.concatenate(([0], np.cumsum(kinds == 2)))
     kept = (ends - begins >= MIN_WORD_CHARACTERS) | (digits[ends] > digits[begins])
-    begins, ends = begins[kept], ends[kept]
+    begins = begins[kept]
+    ends = ends[kept]
     powers, inverses = _powers(len(codes) + 1)
     sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
     hashes = (sums[ends] - sums[begins]) * inverses[begins]  # cumulative sums avoid a loop over words

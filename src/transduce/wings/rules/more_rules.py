@@ -108,7 +108,8 @@ class MoreRules:
 
     def _characters(self, batch: PairBatch, rows: Ints) -> Flags:
         """The broken rules about characters: those asked for, or all of them if languages are checked."""
-        found, needed = np.zeros(len(batch), dtype=np.uint32), OTHERS if any(self._labels) else self._asked
+        found = np.zeros(len(batch), dtype=np.uint32)
+        needed = OTHERS if any(self._labels) else self._asked
         for rule, pattern in ((MOJIBAKE, MISREAD), (CHARACTERS, DAMAGED_CHARACTER)):
             if rule in needed:
                 for column in batch.columns:
@@ -162,7 +163,8 @@ def _is_translatable(column: TextColumn, row: int) -> bool:
 
 def _where(batch: PairBatch, rows: Ints, disagree: Callable[[str, str], bool]) -> Ints:
     """Return the rows for which `disagree(source, target)` is true."""
-    sources, targets = batch.source.texts, batch.target.texts
+    sources = batch.source.texts
+    targets = batch.target.texts
     return np.array([row for row in rows if disagree(sources[row], targets[row])], dtype=np.int64)
 
 

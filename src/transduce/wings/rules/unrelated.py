@@ -52,12 +52,14 @@ class Lexicon(NamedTuple):
         """The score of each pair in this direction; nan for a pair without known target words."""
         sources, targets, positions = meet(pairs)
         keys = sources.astype(np.int64) * len(self.shares) + targets
-        places, order = np.empty_like(keys), np.argsort(keys)
+        places = np.empty_like(keys)
+        order = np.argsort(keys)
         places[order] = np.searchsorted(self.keys, keys[order])  # faster in ascending order
         places = places.clip(max=len(self.keys) - 1)
         met = (self.keys[places] == keys) & (sources != ibm_model_1.NULL_WORD)
         words = np.concatenate([target for _, target in pairs])
-        best, shares = np.zeros(len(words)), self.shares[words]
+        best = np.zeros(len(words))
+        shares = self.shares[words]
         np.maximum.at(best, positions, np.where(met, self.probabilities[places], 0.0))
         known = np.flatnonzero(shares)
         gains = np.log(KNOWN_SHARE * best[known] / shares[known] + 1 - KNOWN_SHARE)
@@ -83,7 +85,8 @@ class Unrelated:
         self._lexicons = [
             (Lexicon.learn(half, sizes[1]), Lexicon.learn([pair[::-1] for pair in half], sizes[0])) for half in halves
         ]
-        real, random = [], []
+        real = []
+        random = []
         for fold, half in enumerate(halves):
             real.append(self._scores(half, 1 - fold))
             others = half[len(half) // 2 :] + half[: len(half) // 2]
@@ -108,7 +111,8 @@ class Unrelated:
 
     def _half(self, sources: Sequence[str], targets: Sequence[str], rows: Ints) -> list[tuple[Row, Row]]:
         """The word numbers of the pairs in these rows, as many as MAX_SAMPLE_MEETINGS allows. Unknown words are new."""
-        half, meetings = [], 0
+        half = []
+        meetings = 0
         for row in rows.tolist():
             source, target = (
                 np.array([words.setdefault(stem, len(words)) for stem in _stems(text)], dtype=np.int64)

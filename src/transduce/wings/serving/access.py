@@ -44,18 +44,25 @@ def answer(error: BaseException) -> JSONResponse:
     match error:
         case UnusableModelError():
             log.error("%s", error)
-            status, sentence = 503, "The model can't be loaded. The server has logged the reason."
+            status = 503
+            sentence = "The model can't be loaded. The server has logged the reason."
         case UserError():
-            status, sentence = 400, str(error)
+            status = 400
+            sentence = str(error)
         case HTTPException():
-            status, sentence, headers = error.status_code, error.detail, error.headers
+            status = error.status_code
+            sentence = error.detail
+            headers = error.headers
         case ClientDisconnect():
-            status, sentence = 499, "Client disconnected."
+            status = 499
+            sentence = "Client disconnected."
         case asyncio.CancelledError():  # limits.drain_seconds have passed
-            status, headers = 503, {"Retry-After": "5"}
+            status = 503
+            headers = {"Retry-After": "5"}
             sentence = "The server is shutting down; send the request again later."
         case _:
-            status, sentence = 500, "Internal server error. The server has logged the error."
+            status = 500
+            sentence = "Internal server error. The server has logged the error."
     return JSONResponse({"error": FRAMEWORK_ERRORS.get(sentence, sentence)}, status, headers)
 
 
@@ -63,7 +70,8 @@ class RateLimit:
     """A token-bucket rate limit of `per_minute` requests for each client."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
-        self._size, self._clock = per_minute, clock
+        self._size = per_minute
+        self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def wait(self, client: str) -> int:
@@ -98,16 +106,25 @@ class AccessControl:
         If `proxied` is true, so do requests that a proxy has forwarded. `origins` lists the origins of web pages on
         other sites that may send requests, or "*" for all.
         """
-        self._app, self._service, self._keys, self._limits = app, service, keys, limits
-        self._open, self._local, self._proxied, self._origins = open_paths, local, proxied, origins
-        self._by_key, self._by_address = RateLimit(limits.per_key), RateLimit(limits.per_address)
+        self._app = app
+        self._service = service
+        self._keys = keys
+        self._limits = limits
+        self._open = open_paths
+        self._local = local
+        self._proxied = proxied
+        self._origins = origins
+        self._by_key = RateLimit(limits.per_key)
+        self._by_address = RateLimit(limits.per_address)
         self._uploads = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, path, status = time.monotonic(), scope["path"], 0
+        start = time.monotonic()
+        path = scope["path"]
+        status = 0
 
         async def watched(message: Message) -> None:
             nonlocal status
@@ -135,7 +152,9 @@ class AccessControl:
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
         """Check a request and return a function that receives its body. Raises HTTPException to refuse the request."""
-        headers, path, post = Headers(scope=scope), scope["path"], scope["method"] == "POST"
+        headers = Headers(scope=scope)
+        path = scope["path"]
+        post = scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if len(headers) > MAX_HEADERS or sum(map(len, chain.from_iterable(headers.raw))) > MAX_BYTES_OF_HEADERS:
@@ -244,7 +263,8 @@ def _too_long(limit: int) -> HTTPException:
 async def _peek(receive: Receive) -> tuple[bytes, Receive]:
     """Read a body. Returns the body (b"" above MAX_KEY_BODY_BYTES) and a function that receives the body again."""
     read: list[Message] = []
-    body, more = b"", True
+    body = b""
+    more = True
     while more and len(body) <= MAX_KEY_BODY_BYTES:
         read.append(await receive())
         body += read[-1].get("body", b"")

@@ -112,10 +112,12 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/translate", summary="Translate texts", openapi_extra=_body(Texts))
     async def translate(request: Request) -> JSONResponse:
         asked = validate(Texts, await _fields(request, limits))
-        one, texts = isinstance(asked.q, str), [asked.q] if isinstance(asked.q, str) else asked.q
+        one = isinstance(asked.q, str)
+        texts = [asked.q] if isinstance(asked.q, str) else asked.q
         payload.check_limits(asked, texts, limits)
         catalogue = _catalogue(request, service, asked.model)
-        columns, sources = dict[str, list[Any]](), [asked.source] * len(texts)
+        columns = dict[str, list[Any]]()
+        sources = [asked.source] * len(texts)
         if asked.source == AUTO:
             detected = await service.sources(texts, catalogue, asked.target, html=asked.format == "html")
             sources = [each.language for each in detected]
@@ -151,7 +153,8 @@ def _add_translations(app: FastAPI, service: Service) -> None:
     @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
-        source, catalogue = asked.source, _catalogue(request, service, asked.model)
+        source = asked.source
+        catalogue = _catalogue(request, service, asked.model)
         if source == AUTO:
             source = (await service.sources([asked.q], catalogue, asked.target))[0].language
         route = catalogue.route(source, asked.target)
@@ -179,13 +182,16 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         if request.headers.get("content-type", "").lower().startswith(MULTIPART):
             boundary(request.headers["content-type"])
         async with request.form(max_files=1, max_fields=8) as form:
-            file, source, target = form.get("file"), form.get("source") or AUTO, form.get("target")
+            file = form.get("file")
+            source = form.get("source") or AUTO
+            target = form.get("target")
             name = form.get("model", "")
             if not isinstance(file, UploadFile):
                 raise UserError("Send a document as multipart/form-data, in the field file with a filename.")
             if not isinstance(source, str) or not isinstance(target, str):
                 raise UserError("Send the language codes of the document as text, in the fields source and target.")
-            document, content = payload.file_name(file.filename or ""), await file.read()
+            document = payload.file_name(file.filename or "")
+            content = await file.read()
         catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
         if source == AUTO:
             shown = await service.shown(content, target, document)
@@ -198,7 +204,8 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
 
         kept = downloads.add(document, target, await _in_turn(request, service, translated))
         asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
-        prefix, url = request.headers.get("x-forwarded-prefix", ""), request.url_for("download_file", kept=kept)
+        prefix = request.headers.get("x-forwarded-prefix", "")
+        url = request.url_for("download_file", kept=kept)
         url = url.replace(path=f"{prefix.rstrip('/')}{url.path}") if URL_PREFIX.fullmatch(prefix) else url
         return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
 
@@ -283,7 +290,8 @@ def _body(kind: type[BaseModel]) -> dict[str, Any]:
 async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Run `work` with a place in the queue. Cancels `work` if the client disconnects."""
     with service.batcher.place():
-        task, gone = asyncio.ensure_future(work()), asyncio.ensure_future(_disconnected(request))
+        task = asyncio.ensure_future(work())
+        gone = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
             if task.done():

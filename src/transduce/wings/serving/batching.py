@@ -60,7 +60,10 @@ class Batcher:
 
     def __init__(self, requests: int, tokens: int, batch_tokens: int, wait: float, observe: Callable[[int, int], None]):
         """`wait` is the maximum estimated wait in seconds. `observe` receives a batch's sentence and token counts."""
-        self.room, self.room_for_tokens, self.batch_tokens, self.wait = requests, tokens, batch_tokens, wait
+        self.room = requests
+        self.room_for_tokens = tokens
+        self.batch_tokens = batch_tokens
+        self.wait = wait
         self.requests = 0  # in the queue
         self._sizes: list[int] = []  # in tokens, of the requests that wait or are being translated
         self._observe = observe
@@ -141,7 +144,8 @@ class Batcher:
             while not self._waiting:
                 self._wake.clear()
                 await self._wake.wait()
-            began, batch = loop.time(), self._compose()
+            began = loop.time()
+            batch = self._compose()
             tokens = sum(job.part.tokens[i] for job, i in batch)
             results = await loop.run_in_executor(self._threads, _translate, batch)
             self._pace = max(PACE_DECAY * self._pace, tokens / max(loop.time() - began, 1e-3))
@@ -175,7 +179,8 @@ class Batcher:
 
 def _translate(batch: Sequence[tuple[Job, int]]) -> list[Translation | Exception]:
     """Translate a batch. Returns a translation or an exception for each sentence."""
-    key, sentences = batch[0][0].part.key, [job.part.sentences[i] for job, i in batch]
+    key = batch[0][0].part.key
+    sentences = [job.part.sentences[i] for job, i in batch]
     numbers = [job.part.numbers[i] for job, i in batch]
     try:
         return list(key.translator.translate_sentences(sentences, key.options, numbers))

@@ -149,7 +149,8 @@ def named_folders(arguments: Iterable[str]) -> list[tuple[str, Path]]:
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or Path(argument).exists():
-            name, folder = Path(argument).absolute().name[:MAX_NAME_CHARACTERS], argument
+            name = Path(argument).absolute().name[:MAX_NAME_CHARACTERS]
+            folder = argument
         elif not NAME.fullmatch(name) or not folder:
             cause = f"'{argument}' is neither a folder nor NAME=FOLDER."
             raise UserError(f"{cause} A name has letters from a to z, digits, and . _ -")

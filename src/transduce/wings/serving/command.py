@@ -80,7 +80,8 @@ def serve(
             ipaddress.ip_network(address)
         except ValueError:
             raise UserError(f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24.") from None
-    local, origins = is_local(host), _origins(cors)
+    local = is_local(host)
+    origins = _origins(cors)
     if not local and keys is None and not insecure:
         raise UserError(
             f"Other machines can reach {host}.", Hint("Give --keys FILE (--new-key makes a key), or --insecure.")

@@ -19,7 +19,9 @@ class Downloads:
     """Stores the last `size` translated documents, each for at most `seconds` seconds."""
 
     def __init__(self, size: int, seconds: int, clock: Callable[[], float] = time.monotonic):
-        self._size, self._seconds, self._clock = size, seconds, clock
+        self._size = size
+        self._seconds = seconds
+        self._clock = clock
         self._kept: dict[str, Download] = {}  # the oldest first
 
     def add(self, name: str, target: str, content: bytes) -> str:

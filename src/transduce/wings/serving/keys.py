@@ -25,7 +25,8 @@ class Keys:
 
     def __init__(self, path: Path | None = None):
         """Raises UserError if a line of the file is invalid, a name has two keys, or the file has no key."""
-        self._path, self._stamp = path, path and _stamp(path)
+        self._path = path
+        self._stamp = path and _stamp(path)
         self._digests = _read(path) if path else []
         if path and not self._digests:
             raise UserError(f"{path} holds no key.", Hint(f"Add one with `{_command(path)}`."))

@@ -55,7 +55,8 @@ class Detector:
 
         Languages that the server does not translate are left out, unless they are much likelier than those it does.
         """
-        code, ranked = {label: code for code, label in reversed(self._labels.items())}, self._rank(text)
+        code = {label: code for code, label in reversed(self._labels.items())}
+        ranked = self._rank(text)
         best = max((ranked.get(label, 0.0) for label in code), default=0.0)
         likeliest = [(each, value) for each, value in ranked.items() if each in code or value >= MIN_RATIO * best]
         found = [Detected(code.get(each, each), round(100 * value, 1)) for each, value in likeliest]
@@ -69,7 +70,8 @@ class Detector:
         UserError if a language that is not in `among` is much likelier; with `usual`, such languages are ignored. A
         single language of `among` that py3langid does not know is chosen instead.
         """
-        probabilities, known = self._rank(text), [code for code in among if code in self._labels]
+        probabilities = self._rank(text)
+        known = [code for code in among if code in self._labels]
         unknown = [code for code in among if code not in self._labels]
         if not probabilities:
             return Detected(usual if usual and any(map(str.isalpha, text)) else UNDETERMINED, 0.0)

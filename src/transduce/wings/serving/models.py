@@ -44,7 +44,9 @@ class Version:
     """A version of a model, in memory."""
 
     def __init__(self, state: State, translator: Translator):
-        self.state, self.loaded, self.users = state, translator, 0  # requests that use it
+        self.state = state
+        self.loaded = translator
+        self.users = 0  # requests that use it
         self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
         self._network: model_folder.Bundle | None = None  # to draw attention
 
@@ -77,7 +79,8 @@ class Version:
                 self._network = model_folder.load(self.state.path)
             except UserError as error:
                 raise UnusableModelError(str(error)) from None
-        model, translator = self._network.model, self.translator(direction, self.loaded.config.beam_size)
+        model = self._network.model
+        translator = self.translator(direction, self.loaded.config.beam_size)
         return picture_of(
             model, attention_of(model, translator.tokenizer, text, translator.config, direction.source)
         ).json()

@@ -117,7 +117,9 @@ class _Bodies:
 
     def __init__(self, app: ASGIApp, seconds: int, is_closing: Callable[[], bool]):
         """While `is_closing` is true, answers tell the client that the connection ends."""
-        self._app, self._seconds, self._is_closing = app, seconds, is_closing
+        self._app = app
+        self._seconds = seconds
+        self._is_closing = is_closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

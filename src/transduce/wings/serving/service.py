@@ -78,7 +78,8 @@ class Service:
     """The models of a server. All models share one queue."""
 
     def __init__(self, store: ModelStore, limits: Limits):
-        self.store, self.limits = store, limits
+        self.store = store
+        self.limits = limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
         self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
         self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
@@ -112,13 +113,15 @@ class Service:
         translates from it, the result has `target` for texts that look like it.
         """
         texts = [await self.shown(text, target) for text in texts] if html else texts
-        among, kept = catalogue.sources(target), catalogue.kept(target)
+        among = catalogue.sources(target)
+        kept = catalogue.kept(target)
 
         def choose() -> list[Detected]:
             whole = self._detector.choose("\n".join(texts), among, kept=kept)
             if len(texts) == 1:
                 return [whole]
-            usual, kept_here = whole.language, kept if whole.language == kept else ""
+            usual = whole.language
+            kept_here = kept if whole.language == kept else ""
             return [self._detector.choose(text, among, usual=usual, kept=kept_here) for text in texts]
 
         return await self._run(sum(map(len, texts)), choose)
@@ -174,7 +177,8 @@ class Service:
         languages = route[0].direction.source, route[-1].direction.target
         document = await self._run(len(content), lambda: read_document(content, name, *languages))
         lengths = list(map(len, document.texts))
-        longest, total = max(lengths, default=0), sum(lengths)
+        longest = max(lengths, default=0)
+        total = sum(lengths)
         limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
         for what, count, limit in limits:
             if count > limit:

@@ -37,7 +37,10 @@ class ModelStore:
 
         Raises UserError if a model alone needs more memory, or if two models of the same name have a common direction.
         """
-        self.models, self._load, self._limit, self.catalogues = models, load, limit, Catalogues(models)
+        self.models = models
+        self._load = load
+        self._limit = limit
+        self.catalogues = Catalogues(models)
         largest = max(models, key=lambda model: model.weight_bytes)
         if largest.weight_bytes > limit:
             raise UserError(
@@ -184,9 +187,12 @@ class ModelStore:
     def _use(self, model: Model, version: Version) -> None:
         if model.version and model.version.users:
             self._replaced.add(model.version)
-        model.version, model.weight_bytes = version, version.weight_bytes
+        model.version = version
+        model.weight_bytes = version.weight_bytes
         if version.state != model.state:
-            model.state, model.tried, model.refused = version.state, None, None
+            model.state = version.state
+            model.tried = None
+            model.refused = None
             model.scores = version.loaded.scores
             self.catalogues = Catalogues(self.models)
 

@@ -69,7 +69,8 @@ def with_back_translations(
             "The reverse model translates monolingual text.", Hint.about("Give this text, too.", "monolingual")
         )
     check_single_process("a training run with monolingual text")
-    config, folder = with_known_languages(settings, init).config(), out / model_folder.BACK_TRANSLATION
+    config = with_known_languages(settings, init).config()
+    folder = out / model_folder.BACK_TRANSLATION
     data = config.data
     checked(data)
     if data.symbols:
@@ -122,7 +123,9 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
     """The distinct lines that are no targets of the corpora, the validation set or the test set."""
     scored = _targets([CorpusConfig(files) for files in (data.valid, data.test) if files], data)
     known = scored | _targets(data.corpora, data)
-    lines, read, leaks = dict[str, str](), 0, 0
+    lines = dict[str, str]()
+    read = 0
+    leaks = 0
     for text in chain.from_iterable(without_byte_order_mark(read_lines(file)) for file in files):
         read += 1
         key = normalised(text)
@@ -236,7 +239,8 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
             f"{folder} was made from other text or another reverse model.",
             Hint.about("Choose another output folder.", "out"),
         )
-    begun, translator = begin(path, call), load(reverse, source=data.target, target=data.source)
+    begun = begin(path, call)
+    translator = load(reverse, source=data.target, target=data.source)
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
     pairs = (Pair(line, "", Origin("", number)) for number, line in enumerate(lines, start=1))
     good = [

@@ -38,7 +38,8 @@ class SentenceConstraints:
     """Computes the progress of hypotheses towards the constraints of one sentence."""
 
     def __init__(self, constraints: Sequence[Constraint], boundaries: WordBoundaries):
-        self.constraints, self.boundaries = constraints, boundaries
+        self.constraints = constraints
+        self.boundaries = boundaries
         # The fewest tokens of a segmentation that may follow any token: after a space, or in a script without spaces.
         self.lengths = [
             min(
@@ -94,7 +95,8 @@ class ConstraintSelector:
     ):
         """`forbidden` are token sequences that a sentence's translation must not have."""
         self.sentences = [SentenceConstraints(constraints, boundaries) for constraints in sentences]
-        self.limits, self.forbidden = list(limits), list(forbidden) or [()] * len(limits)
+        self.limits = list(limits)
+        self.forbidden = list(forbidden) or [()] * len(limits)
         most = max(beam_size, MAX_HYPOTHESES)
         self.sizes = [min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences]
         # For each sentence, the progress of its open hypotheses, by their tokens.
@@ -133,7 +135,8 @@ class ConstraintSelector:
         required = _required(steps, v).to(totals.device)
         places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
         values = totals.gather(1, places).tolist()
-        index, taken = torch.zeros(b, 2 * k, dtype=torch.long), torch.zeros(b, 2 * k, dtype=torch.bool)
+        index = torch.zeros(b, 2 * k, dtype=torch.long)
+        taken = torch.zeros(b, 2 * k, dtype=torch.bool)
         for i, row in enumerate(places.tolist()):
             seen = len(row) - max(0, best.size(1) - 2 * self.sizes[i])
             candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
@@ -141,7 +144,8 @@ class ConstraintSelector:
             for start, chosen in ((0, ending), (k, going_on)):
                 index[i, start : start + len(chosen)] = torch.tensor(chosen, dtype=torch.long)
                 taken[i, start : start + len(chosen)] = True
-        index, taken = index.to(totals.device), taken.to(totals.device)
+        index = index.to(totals.device)
+        taken = taken.to(totals.device)
         return totals.gather(1, index).masked_fill(~taken, -torch.inf), index
 
     def _forbid(self, rows: list[list[list[int]]], totals: Tensor) -> None:
@@ -159,12 +163,15 @@ class ConstraintSelector:
         The groups supply open hypotheses in turn. A hypothesis can end only if it is among the best `size` candidates
         that meet all constraints.
         """
-        sentence, before, size = self.sentences[i], self.progress[i], self.sizes[i]
+        sentence = self.sentences[i]
+        before = self.progress[i]
+        size = self.sizes[i]
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one
         groups: dict[int, list[int]] = {}
         after: dict[int, Progress] = {}
         for place in sorted((p for p, value in candidates.items() if value > -math.inf), key=lambda p: -candidates[p]):
-            hypothesis, token = hypotheses[place // v], place % v
+            hypothesis = hypotheses[place // v]
+            token = place % v
             written = before[tuple(hypothesis)]
             if token != EOS:
                 after[place] = written = sentence.advance(written, steps[place // v], token)

@@ -28,7 +28,8 @@ def enforce(
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
-    glossary, tokenizer = Glossary(terms, translator.language), translator.tokenizer
+    glossary = Glossary(terms, translator.language)
+    tokenizer = translator.tokenizer
     forms = enumerate(zip(sentences.texts, originals, strict=True))
     matches = {i: its for i, both in forms if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))}
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
@@ -88,7 +89,8 @@ def _rivals(
 ) -> dict[int, Rivals]:
     """The rivals in a hypothesis of each sentence."""
     chosen = list(hypotheses)
-    some, its = sentences.select(chosen), [matches[i] for i in chosen]
+    some = sentences.select(chosen)
+    its = [matches[i] for i in chosen]
     return dict(zip(chosen, find_rivals(translator, engine, some, list(hypotheses.values()), its), strict=True))
 
 
@@ -101,14 +103,16 @@ def _search(
     n_best: int,
 ) -> dict[int, list[Hypothesis]]:
     """Search the sentences that have constraints, with these and without the banned token sequences."""
-    boundaries, chosen = word_boundaries(translator.tokenizer.target), list(constraints)
+    boundaries = word_boundaries(translator.tokenizer.target)
+    chosen = list(constraints)
     # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
     most = max(1, MAX_HYPOTHESES // translator.config.beam_size)
     beams = [min(most, 1 + sum(len(term.segmentations[0]) for term in each)) for each in constraints.values()]
 
     def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
         places = [chosen[i] for i in indices]
-        wanted, unwanted = [constraints[i] for i in places], [banned.get(i, ()) for i in places]
+        wanted = [constraints[i] for i in places]
+        unwanted = [banned.get(i, ()) for i in places]
         return ConstraintSelector(wanted, boundaries, limits, beam_size, unwanted)
 
     found = translator.search(engine, sentences.select(chosen), n_best, Constraints(beams, selector))

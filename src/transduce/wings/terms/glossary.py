@@ -68,7 +68,8 @@ class Glossary:
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
         for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
-            folded, is_exact = tuple(map(self._fold, units)), _has_capitals(units)
+            folded = tuple(map(self._fold, units))
+            is_exact = _has_capitals(units)
             entry = units if is_exact else folded, is_exact, entries[units]
             self._by_first.setdefault(folded[0], []).append(entry)
 
@@ -85,7 +86,8 @@ class Glossary:
             for source, is_exact, target in self._by_first.get(unit, ())
             if source == (units if is_exact else folded)[place : place + len(source)]
         ]
-        by_place, free = dict[int, Match](), [True] * len(units)
+        by_place = dict[int, Match]()
+        free = [True] * len(units)
         for place, length, target in sorted(found, key=lambda match: -match[1]):
             if all(free[place : place + length]):
                 by_place[place] = Match((spans[place][0], spans[place + length - 1][1]), target)
@@ -96,7 +98,8 @@ class Glossary:
 def contains(text: str, target: str) -> bool:
     """Whether a text contains a target as one or more whole words."""
     spans = spans_of(text)
-    begins, ends = {begin for begin, _ in spans}, {end for _, end in spans}
+    begins = {begin for begin, _ in spans}
+    ends = {end for _, end in spans}
     return any(begin + len(target) in ends and text.startswith(target, begin) for begin in begins)
 
 
@@ -123,7 +126,8 @@ def _plain(unit: str) -> str:
 
 def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     """The constraint that requires a target; raises UserError if the model's vocabulary can't spell the target."""
-    behind_space, behind_none = tokenizer.encode_target([target])[0], tokenizer.target.encode_behind(target)
+    behind_space = tokenizer.encode_target([target])[0]
+    behind_none = tokenizer.target.encode_behind(target)
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
     if UNK in segmentations[0]:  # possible with an imported model
         raise UserError(

@@ -52,7 +52,8 @@ def _rivals(translation: Translation, matches: Sequence[Match]) -> Rivals:
 
 def is_added(text: str, free: str, target: str, rival: str | None) -> bool:
     """Whether a translation has the term beside its rival, or is the free translation with the term added."""
-    words, others = sorted(_words(text)), sorted(_words(free))
+    words = sorted(_words(text))
+    others = sorted(_words(free))
     for word in _words(target):
         if word in words:
             words.remove(word)

@@ -235,7 +235,8 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
     for first, last, offset in chunk_audit.shifts:
         for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
             lines = [origin.line for origin in origins]
-            begin, previous = lines[0], result.stretches[-1] if result.stretches else None
+            begin = lines[0]
+            previous = result.stretches[-1] if result.stretches else None
             # A stretch that crosses a chunk boundary arrives in two parts.
             if previous and previous == (file, previous.first, begin - 1, offset):
                 begin = result.stretches.pop().first
@@ -252,7 +253,8 @@ def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
     """The verdicts of a chunk. `faults` has the bits of the rules whose breach is a fault."""
     offsets = chunk_audit.partners - np.arange(len(chunk_audit.broken))
     # A realigned pair that is suspicious was probably not realigned correctly.
-    broken, remaining = chunk_audit.broken & faults, chunk_audit.remaining & np.where(offsets, ~np.uint32(0), faults)
+    broken = chunk_audit.broken & faults
+    remaining = chunk_audit.remaining & np.where(offsets, ~np.uint32(0), faults)
     verdicts = np.zeros(len(broken), VERDICT)
     # Removed pairs are listed as they stand in the corpus, so their rule must be one that the original pair breaks.
     reasons = np.where(offsets, broken, remaining)
@@ -267,7 +269,8 @@ def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
 
 def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32) -> None:
     """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
-    broken, remaining = chunk_audit.broken, chunk_audit.remaining
+    broken = chunk_audit.broken
+    remaining = chunk_audit.remaining
     moved = chunk_audit.partners != np.arange(len(broken))  # these are kept only if nothing is wrong with them
     good = np.where(moved, remaining, remaining & faults) == 0
     for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):

@@ -39,8 +39,10 @@ class ChunkAuditor(NamedTuple):
 
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
         """Check the pairs, and try to repair misaligned pairs and text that is not UTF-8."""
-        checker, sides = self.checker, PairBatch(sources, targets)
-        faulty, lost = np.union1d(*map(undecoded, sides.columns)), np.empty(0, dtype=np.int64)
+        checker = self.checker
+        sides = PairBatch(sources, targets)
+        faulty = np.union1d(*map(undecoded, sides.columns))
+        lost = np.empty(0, dtype=np.int64)
         if len(faulty):
             sides, lost = _decoded(sides, faulty, self.common)
         shifts = find_shifts(sides.source.texts, sides.target.texts) if MISALIGNED in checker.asked else []
@@ -49,7 +51,8 @@ class ChunkAuditor(NamedTuple):
         remaining = broken.copy()
         broken[faulty] |= BITS[ENCODING]
         remaining[lost] |= BITS[ENCODING]
-        partners, best = np.arange(len(sides)), sides
+        partners = np.arange(len(sides))
+        best = sides
         if shifts:
             partners, best = _realigned(checker, sides, shifts, remaining, lost)
         rows = range(len(sides))
@@ -70,7 +73,8 @@ class ChunkAuditor(NamedTuple):
 
 def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
     """Decode the pairs in `rows` as Windows-1252. Returns all pairs, and the rows that are not Windows-1252."""
-    texts, lost = tuple(list(side.texts) for side in sides.columns), list[int]()
+    texts = tuple(list(side.texts) for side in sides.columns)
+    lost = list[int]()
     for row in rows.tolist():
         is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
         for side in texts:

@@ -132,7 +132,8 @@ def _uncovered(audit: Audit, tokenizer: Tokenizer | None) -> list[tuple[str, int
 
 
 def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]) -> None:
-    pairs, findings = audit.pairs, audit.findings()
+    pairs = audit.pairs
+    findings = audit.findings()
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     print(
         f"{' + '.join(files)}: {count(pairs, 'pair')}, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)"

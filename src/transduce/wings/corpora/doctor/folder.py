@@ -72,7 +72,8 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
         return
     all_whole = True
     for name, entry in manifest.items():
-        path, says = folder / name, ""
+        path = folder / name
+        says = ""
         if not path.is_file():
             says = "is missing"
         elif path.stat().st_size != entry.size:

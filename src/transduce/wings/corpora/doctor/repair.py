@@ -38,7 +38,9 @@ class RepairedCorpus:
     """Reads a corpus again, and removes or repairs the pairs that its audit found faulty."""
 
     def __init__(self, files: Sequence[str], languages: tuple[str, str], audit: Audit) -> None:
-        self._files, self._languages, self._audit = files, languages, audit
+        self._files = files
+        self._languages = languages
+        self._audit = audit
 
     def _pairs(self) -> Iterator[tuple[Pair, Verdict]]:
         """Yield each pair, realigned if possible, with its verdict."""

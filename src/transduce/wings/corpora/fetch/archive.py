@@ -33,7 +33,8 @@ class _Limited(io.RawIOBase):
     """A stream that raises UserError if it is far larger than the archive at `path`."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
-        self.stream, self.path = stream, path
+        self.stream = stream
+        self.path = path
         self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
         self.headers: int | None = None  # bytes of headers that may still come; None: no header is being read
 

@@ -49,7 +49,8 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched |
     """
     try:
         facts = json.loads((out / SOURCE_JSON).read_bytes())
-        corpus, names = facts["corpus"], [file_name(file["url"]) for file in facts["downloads"]]
+        corpus = facts["corpus"]
+        names = [file_name(file["url"]) for file in facts["downloads"]]
         fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):

@@ -88,7 +88,8 @@ def file_name(url: str) -> str:
 
 def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int]) -> Result:
     """Call `attempt` until it succeeds. Raises UserError after a permanent error or MAX_FAILURES failures in a row."""
-    failures, reached = 0, progress()
+    failures = 0
+    reached = progress()
     while True:
         wait = 0.0
         try:
@@ -140,7 +141,8 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
         if offset and (offset, version) != (size, part):
             part.unlink(missing_ok=True)
             raise httpx2.RemoteProtocolError(STARTS_OVER)
-        needed, free = total - _size(part), shutil.disk_usage(path.parent).free
+        needed = total - _size(part)
+        free = shutil.disk_usage(path.parent).free
         if needed > free:
             raise UserError(
                 f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free.", Hint("Make room.")
@@ -156,7 +158,8 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
 
 def _receive(answer: httpx2.Response, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
     """Append the server's answer to `file`. Raises TransportError if its size is then not `total` (0 if unknown)."""
-    began, done = time.monotonic(), offset
+    began = time.monotonic()
+    done = offset
     for block in answer.iter_raw():
         with _disk(path):
             written = file.write(block)
@@ -229,7 +232,8 @@ def _check(wanted: Download, path: Path) -> None:
     with path.open("rb") as file:
         content = file.read(MAX_PROLOG_BYTES)
     if WEB_PAGE.match(content):
-        reason, hint = "it is a web page", "does a proxy ask for a login?"
+        reason = "it is a web page"
+        hint = "does a proxy ask for a login?"
     elif expected or not content:
         reason = f"its {algorithm} is {actual} instead of {expected}" if expected else "it is empty"
         hint = "fetch it again, or correct the table."

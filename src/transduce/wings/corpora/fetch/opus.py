@@ -20,9 +20,11 @@ def look_up(entry: Entry, request: Request) -> Request:
         raise UserError(f"{error} If you know the version, write {named}, which needs no catalogue.") from None
     try:
         for row in json.loads(answer)["corpora"]:
-            first, second = str(row["source"]), str(row["target"])
+            first = str(row["source"])
+            second = str(row["target"])
             if row["corpus"] == request.corpus and {first, second} == {source, target}:
-                version, size = str(row["version"]), int(row.get("size") or 0) * KIB
+                version = str(row["version"])
+                size = int(row.get("size") or 0) * KIB
                 if not CORPUS_NAME.fullmatch(version) or not 0 <= size < MAX_BYTES:
                     raise ValueError
                 return request._replace(version=version, stored=(first, second), size=size)

@@ -143,7 +143,8 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
 
 def choose(entry: Entry, request: Request) -> Corpus:
     """The corpus that a request names. Raises UserError if its entry is incomplete or uses a file twice."""
-    values, members = request.placeholders(), dict[Download, set[str]]()
+    values = request.placeholders()
+    members = dict[Download, set[str]]()
     splits: dict[str, tuple[Part, ...]] = {}
     try:
         for split, parts in entry.splits.items():

@@ -61,7 +61,9 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
     if len(content) > MAX_SGM_BYTES:
         raise UserError(f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", Hint("Split it."))
     text, repaired = _utf8(content.removeprefix(codecs.BOM_UTF8))
-    lines, document, names = 0, "", hashlib.sha256()
+    lines = 0
+    document = ""
+    names = hashlib.sha256()
     for opened, segment, inside in SEGMENTS.findall(text.decode()):
         if opened:
             document = attribute(opened, "docid") or ""
