@@ -356,7 +356,7 @@ def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A table of the statistics of shuffles."""
     found = [(row["pairs"], how, values) for row in rows for how, values in row["shuffle"].items()]
     names = [name for name in found[0][2] if name != "planning"]
-    yield "| | " + " | ".join(f"{pairs:,}{' as a whole' * (how == 'whole')}" for pairs, how, _ in found) + " |"
+    yield "| | " + " | ".join(f"{pairs:,}{' as a whole' if how == 'whole' else ''}" for pairs, how, _ in found) + " |"
     yield "| --- " * (len(found) + 1) + "|"
     for name in names:
         yield f"| {name} | " + " | ".join(f"{values[name]:.2g}" for *_, values in found) + " |"

@@ -72,7 +72,8 @@ def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, m
     known = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world)}
     command = [sys.executable, __file__, str(arguments.data), "--shapes", shape, "--threads", str(threads), *more]
     command += [f"--seconds={arguments.seconds}", f"--processes={arguments.processes}"]
-    command += ["--float32"] * arguments.float32
+    if arguments.float32:
+        command.append("--float32")
     processes = [
         subprocess.Popen(command, env={**known, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
         for rank in range(world)

@@ -87,7 +87,8 @@ def look(bundle: model_folder.Bundle, words: list[str]) -> tuple[list[str], Tens
     spans = list[tuple[int, int]]()
     for word in words:
         text += "" if not text or NO_SPACE.fullmatch(word) else " "
-        spans.append((len(text), len(text := text + word)))
+        spans.append((len(text), len(text) + len(word)))
+        text += word
     (ids,) = bundle.tokenizer.encode_source([text])
     places = bundle.tokenizer.source.spans_in(text, ids)
     owner = torch.zeros(len(words), len(ids) + 1)  # with EOS

@@ -72,7 +72,9 @@ def compare(arguments: argparse.Namespace) -> None:
     """Measure all toolkits in turns, and print the table."""
     from transduce.system.machine import SPIN_COUNT
 
-    own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}", *["--float32"] * arguments.float32]
+    own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}"]
+    if arguments.float32:
+        own.append("--float32")
     sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
     print("| shape | | tokens/s | transduce is faster by | first update after | peak memory | loss a token |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
 FILES = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
 
 MAX_CORE_NODES = 135_500  # read to know the system; raised only by the budget of a feature that its users asked for
@@ -57,6 +60,81 @@ def homonyms(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
             values[name].add(value)
             places[name].add(file)
     return {name: places[name] for name in values if len(values[name]) > 1 and len(places[name]) > 1}
+
+
+def unrelated_values(node: ast.AST) -> bool:
+    """Whether a statement assigns several values at once that are neither constants of one kind nor exchanged."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return False
+    target = node.targets[0]
+    if not isinstance(target, ast.Tuple) or len(target.elts) != len(node.value.elts):
+        return False
+    names = {ast.unparse(each) for each in target.elts}
+    read = {ast.unparse(each) for each in ast.walk(node.value) if isinstance(each, ast.expr)}
+    return not all(name.isupper() for name in names) and not names & read
+
+
+def named_in_arguments(node: ast.AST) -> bool:
+    """Whether an argument of a call is named by `:=`."""
+    return isinstance(node, ast.Call) and any(
+        isinstance(argument, ast.NamedExpr) for argument in [*node.args, *(each.value for each in node.keywords)]
+    )
+
+
+def repeated_by_truth(node: ast.AST) -> bool:
+    """Whether a list or a text is multiplied by a truth value."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return False
+    sides = node.left, node.right
+    is_repeated = any(
+        isinstance(each, ast.List | ast.JoinedStr) or (isinstance(each, ast.Constant) and isinstance(each.value, str))
+        for each in sides
+    )
+    return is_repeated and any(
+        isinstance(each, ast.Compare | ast.BoolOp)
+        or (isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not))
+        or (isinstance(each, ast.Call) and ast.unparse(each.func) == "bool")
+        for each in sides
+    )
+
+
+DENSE_FORMS = {
+    "several values at once": unrelated_values,
+    "a name inside a call": named_in_arguments,
+    "a list times a truth value": repeated_by_truth,
+}
+
+
+@pytest.mark.parametrize("form", DENSE_FORMS)
+def test_statements_do_one_thing(form: str) -> None:
+    is_dense = DENSE_FORMS[form]
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("src", "tools", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if is_dense(node) and isinstance(node, ast.stmt | ast.expr)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("several values at once", "a, b = f(), g()"),
+        ("a name inside a call", "f(a := 1)"),
+        ("a list times a truth value", "[1] * (a > b)"),
+    ],
+)
+def test_dense_forms_are_found(form: str, text: str) -> None:
+    assert any(map(DENSE_FORMS[form], ast.walk(ast.parse(text))))
+
+
+@pytest.mark.parametrize(
+    "text", ["a, b = b, a", "LOW, HIGH = 1, 2", "a, b = f()", "if (a := f()): pass", "[1] * count"]
+)
+def test_plain_forms_are_accepted(text: str) -> None:
+    assert not any(is_dense(node) for is_dense in DENSE_FORMS.values() for node in ast.walk(ast.parse(text)))
 
 
 def test_the_core_stays_small() -> None:

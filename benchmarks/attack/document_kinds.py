@@ -34,7 +34,9 @@ def po_text(draw: Draw, style: Style) -> Text:
 
 
 def po_comments(draw: Draw, style: Style, fuzzy: bool, word: str) -> list[str]:
-    flags = draw.sample(["python-format", "no-wrap", "c-format", "range: 0..9"], draw.randint(0, 2)) + ["fuzzy"] * fuzzy
+    flags = draw.sample(["python-format", "no-wrap", "c-format", "range: 0..9"], draw.randint(0, 2))
+    if fuzzy:
+        flags.append("fuzzy")
     draw.shuffle(flags)
     lines = ["#", "# a note, fuzzy?", f"# {word}", "#. extracted", '#. msgid "x"', "#: a.py:1 b.py:2", "#, x"]
     lines = draw.sample(lines, draw.randint(0, 3))
@@ -51,7 +53,8 @@ def po_header(draw: Draw, style: Style, rule: str, template: bool) -> str:
     fields = ["Project-Id-Version: x", f"Content-Type: text/plain; charset={charset}"]
     fields += ["Content-Transfer-Encoding: 8bit"]
     fields += draw.choice([["Language: zu"], ["Language: zu_ZA"], ["Language: "], []])
-    fields += [f"Plural-Forms: {rule}"] * bool(rule)
+    if rule:
+        fields.append(f"Plural-Forms: {rule}")
     lines = [f'"{field}\\n"' for field in fields]
     comments = draw.choice([[], ["# Title"], ["# Title", "#, fuzzy"], ["#, fuzzy"]])
     return style.newline.join([*comments, 'msgid ""', 'msgstr ""', *lines, "", ""])

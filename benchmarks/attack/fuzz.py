@@ -140,7 +140,8 @@ class Attack:
 
     def _repeat(self) -> None:
         """Repeat slices of the kept inputs until the time is over, and end the process."""
-        self._repeat_from, draw = float("inf"), random.Random(self._seed)
+        self._repeat_from = float("inf")
+        draw = random.Random(self._seed)
         kept = [path.read_bytes() for path in sorted(self._kept.iterdir())]
         while time.process_time() < self._end:
             data = draw.choice(kept) or b"x"

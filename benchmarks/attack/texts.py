@@ -106,7 +106,8 @@ def hostile_file(draw: Draw) -> bytes:
     ends = draw.choice([["\n"], ["\n"], ["\r\n"], ["\n", "\r\n"], ["\n", "\r\n", "\r\r\n"]])
     text = "".join(line + draw.choice(ends) for line in lines)
     text = text.rstrip("\r\n") if draw.random() < 0.3 else text
-    data = ("\ufeff" * (draw.random() < 0.1) + text).encode()
+    mark = "\ufeff" if draw.random() < 0.1 else ""
+    data = f"{mark}{text}".encode()
     if draw.random() < 0.08:
         at = draw.randint(0, len(data))
         data = data[:at] + draw.choice(NOT_UTF8) + data[at:]

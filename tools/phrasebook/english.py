@@ -84,7 +84,7 @@ def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) ->
     verb = link + "/verb"
     helper = link + ("/helper" if "infinitive" in tense.german else "/verb")
     if order in ("command", "bare"):
-        return [leaf("VB", word, verb) for word in (*(["do"] * clause.negated), forms["base"])]
+        return [leaf("VB", word, verb) for word in (*(["do"] if clause.negated else []), forms["base"])]
     first, *others = tense.english.split()
     word = first.removeprefix("*")
     who = subject.person if subject else ER

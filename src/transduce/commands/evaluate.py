@@ -185,7 +185,8 @@ def _evaluate_model(call: Evaluation) -> None:
     for each in models:
         refuse_parser(each.tokenizer, each.folder)
     config = decode_config(models[0].config, options)
-    if len(directions := by_direction(pairs)) > 1:
+    directions = by_direction(pairs)
+    if len(directions) > 1:
         if call.output or call.paper_bleu:
             raise UserError("--output and --paper-bleu are for one direction.", Hint("Choose it with --from and --to."))
         results = {}

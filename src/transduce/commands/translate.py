@@ -311,4 +311,4 @@ class Flags:
             lines = self.lines[flag]
             noun, meaning = FLAG_MEANINGS[flag]
             numbers = ", ".join(map(str, lines)) + (", …" if number > len(lines) else "")
-            log(f"{count(number, noun)} {meaning}: line{'s' * (number > 1)} {numbers}")
+            log(f"{count(number, noun)} {meaning}: {'lines' if number > 1 else 'line'} {numbers}")

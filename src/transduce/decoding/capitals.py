@@ -85,6 +85,7 @@ def _is_dotted(language: str) -> bool:
 
 def _lower(text: str) -> str:
     """The text in lower case, with the same length."""
-    if len(lower := text.lower()) == len(text):  # not letter by letter: Σ at the end of a word becomes ς
+    lower = text.lower()
+    if len(lower) == len(text):  # not letter by letter: Σ at the end of a word becomes ς
         return lower
-    return "".join(lower if len(lower := letter.lower()) == 1 else letter for letter in text)
+    return "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)

@@ -48,7 +48,7 @@ def matching(directions: Sequence[Direction], source: str, target: str) -> list[
     source, target = with_known_codes(directions, source, target)
     found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
     if not found:
-        wanted = " ".join([f"from {source}"] * bool(source) + [f"to {target}"] * bool(target))
+        wanted = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
         raise UserError(
             f"The model does not translate {wanted}.",
             Hint.about(

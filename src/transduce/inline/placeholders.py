@@ -232,7 +232,9 @@ class _Builder:
                 self.marks[-1] = last._replace(after=True)
             is_restored = BLANK_BEFORE.match(text, 1) or (text == " " and self.text.startswith("<", self.done))
             text = text[1:] if self.collapse or (is_behind_point and is_restored) else text
-        elif is_behind_point and re.match(rf"[{NO_BLANK}{'.,:;!?' * last.before}]", text):  # a word may come there
+        elif is_behind_point and re.match(
+            rf"[{NO_BLANK}{'.,:;!?' if last.before else ''}]", text
+        ):  # a word may come there
             self.marks[-1] = last._replace(after=True)
         self._add(text)
 

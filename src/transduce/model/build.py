@@ -52,6 +52,7 @@ def initialise(model: nn.Module, seed: int, method: str = "transduce") -> None:
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
+        draw_weights = getattr(module, "draw_weights", None)
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)
             if module.bias is not None:
@@ -64,7 +65,7 @@ def initialise(model: nn.Module, seed: int, method: str = "transduce") -> None:
                 nn.init.normal_(module.weight, std=deviation, generator=generator)
             if method == "fairseq" and isinstance(module, Embedding):
                 module.weight[PAD] = 0
-        elif callable(draw_weights := getattr(module, "draw_weights", None)):
+        elif callable(draw_weights):
             draw_weights(generator)
     for stack in model.children():
         branches = sum(isinstance(module, Residual) for module in stack.modules())

@@ -148,7 +148,9 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
     """Mark the pairs that repeat an earlier pair, and return their indices."""
     hashes = staged.hashes(rule)
     repeated = []
-    compared = [Part.TRAIN, *[Part.PLACEHOLDERS_DIFFER] * (rule == DUPLICATE)]  # duplicates are found before masking
+    compared = [Part.TRAIN]
+    if rule == DUPLICATE:  # duplicates are found before masking
+        compared.append(Part.PLACEHOLDERS_DIFFER)
     for block in slices(len(staged)):
         pairs = block.start + np.flatnonzero(np.isin(staged.parts[block], compared))
         repeated.append(pairs[~seen.add(hashes[pairs])])
@@ -184,7 +186,8 @@ def _hold_out(
     dropped = 0
     linked = old, np.concatenate([old, sentences(held_out)])
     for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for part in parts if len(hashes := linked[corpus.synthetic]) else ():
+        hashes = linked[corpus.synthetic]
+        for part in parts if len(hashes) else ():
             shares = [np.isin(each, hashes).any(axis=1) for each in part.sentences()]
             pairs = np.flatnonzero(part.parts == Part.TRAIN)
             part.parts[pairs[np.concatenate([np.empty(0, bool), *shares])]] = Part.DROPPED

@@ -76,7 +76,8 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
     trees = [file for file in files if are_trees([file])]
     of_trees = are_of_trees(tokenizer.target_symbols().values()) if tokenizer else bool(trees)
     if odd := [file for file in files if are_trees([file]) != of_trees]:
-        what = f"{odd[0]} holds {'no ' * of_trees}trees, unlike {'the corpus of the model' if tokenizer else trees[0]}"
+        other = "the corpus of the model" if tokenizer else trees[0]
+        what = f"{odd[0]} holds {'no trees' if of_trees else 'trees'}, unlike {other}"
         raise UserError(
             f"{what}.", Hint("Train and validate a parser on trees only, and any other model without trees.")
         )

@@ -51,7 +51,7 @@ def with_progress(items: Iterable[Item], what: str) -> Iterator[Item]:
 
 def count(number: int, noun: str) -> str:
     """A number and its noun in the singular or plural: "1 pair", "1,000 pairs"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def duration(seconds: float) -> str:

@@ -38,7 +38,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     Keeps a byte order mark. If `lenient` is true, bytes that are not UTF-8 become lone surrogates. Raises UserError if
     the file is missing, damaged or not UTF-8.
     """
-    if advice := UNREADABLE.get(suffix := suffixes(file)[0]):
+    suffix = suffixes(file)[0]
+    if advice := UNREADABLE.get(suffix):
         raise UserError(f"{display_name(file)}: transduce can't read {suffix} files. {advice}")
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line

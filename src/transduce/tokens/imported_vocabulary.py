@@ -51,7 +51,8 @@ class ImportedVocabulary(Vocabulary):
         """Each id's span in the text that the pieces form."""
         surfaces: list[str | int] = ["" if token <= UNK else self._surface(self.listed[token]) for token in ids]
         first = next((place for place, surface in enumerate(surfaces) if surface != ""), 0)
-        if surfaces and isinstance(piece := surfaces[first], str):
+        piece = surfaces[first] if surfaces else 0
+        if isinstance(piece, str):
             surfaces[first] = piece.removeprefix(SPACE)
         return piece_spans(surfaces)
 

@@ -134,7 +134,8 @@ def _warnings(
         )
     seconds = effort(0, train) * trial.seconds_per_update
     is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
-    remedies = ["allow more minutes"] * is_short + ["set train.patience=0"] * bool(train.patience)
+    known = {"allow more minutes": is_short, "set train.patience=0": train.patience}
+    remedies = [remedy for remedy, helps in known.items() if helps]
     if risk_steps(train) and not stage_of(1, train).is_risk and remedies:
         yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:

@@ -77,7 +77,8 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
             results[-1] += f"; BLEU {before['bleu']:.1f} before languages were added"
         for score in its.get("test", {}).get("scores", []):
             results.append(f"test {score['name']} {_interval(score)}, {score['signature']}")
-        rows += [(direction, "; ".join(results))] * bool(results)
+        if results:
+            rows.append((direction, "; ".join(results)))
     return rows
 
 

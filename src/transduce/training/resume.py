@@ -106,7 +106,8 @@ def resume(
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
         raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")
-    check_risk(config.train, out, bool(valid := prepared.valid()))
+    valid = prepared.valid()
+    check_risk(config.train, out, bool(valid))
     if going.changes and ranks.first:  # only here, since everything above may fail
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
@@ -213,7 +214,8 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
 def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
     """Load the newest intact checkpoint on all ranks, and rename damaged checkpoints."""
     if not ranks.first:
-        check_shared(path := folder / ranks.agree(""), ranks)
+        path = folder / ranks.agree("")
+        check_shared(path, ranks)
         return load_checkpoint(path, model, optimizer)
     for path in reversed(model_folder.checkpoints_in(folder)):
         try:

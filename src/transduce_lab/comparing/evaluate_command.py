@@ -171,4 +171,6 @@ def _values(first: float, second: float) -> tuple[str, str, str]:
 
 
 def _p(p_value: float) -> str:
-    return "–" if math.isnan(p_value) else f"{p_value:.3f}" + " (significant)" * (p_value < 0.05)
+    if math.isnan(p_value):
+        return "–"
+    return f"{p_value:.3f} (significant)" if p_value < 0.05 else f"{p_value:.3f}"

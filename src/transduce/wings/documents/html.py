@@ -58,7 +58,8 @@ def read_html(file: DocumentFile) -> Document:
         if first.kind == "text" or (first.kind == "other" and tag.startswith("<!--")) or first.name in INLINE:
             run.begin = first.begin if run.begin < 0 else run.begin
             run.end = elements[i].end
-            run.tags += [first] * (first.kind in ("open", "empty"))
+            if first.kind in ("open", "empty"):
+                run.tags.append(first)
         else:
             slots += _slots(text, run, line_ends, len(slots))
             run = _Run()

@@ -122,7 +122,8 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
     if (activation := config.get("activation_function")) not in [*marian.MARIAN_ACTIVATIONS]:
         known = ", ".join(marian.MARIAN_ACTIVATIONS)
         raise UserError(f"{file}: activation_function is {activation}; only {known} can be imported.")
-    if type(shared := config.get("share_encoder_decoder_embeddings", True)) is not bool:
+    shared = config.get("share_encoder_decoder_embeddings", True)
+    if not isinstance(shared, bool):
         raise UserError(f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false.")
 
 

@@ -66,7 +66,7 @@ class Parity(NamedTuple):
         ]
         if self.bleu is None:
             tie = "In each remaining sentence, two tokens were equally probable, and rounding decided between them."
-            return lines + [tie] * (self.identical < self.sentences)
+            return [*lines, tie] if self.identical < self.sentences else lines
         ours = self.bleu.first
         theirs = self.bleu.second
         significance = f"{_test(self.bleu)}; {ours.signature}"

@@ -64,7 +64,8 @@ def limits_from(arguments: Iterable[str]) -> Limits:
         name, equals, text = argument.partition("=")
         if name not in known or not equals:
             raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits.")
-        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number := text.replace("_", "")):  # more overflow in system calls
+        number = text.replace("_", "")
+        if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):  # more overflow in system calls
             raise UserError(f"{name} must be a whole number above zero of at most 9 digits, not '{text}'.")
         values[known[name]] = int(number)
     return Limits(**values)

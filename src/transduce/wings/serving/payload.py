@@ -209,7 +209,8 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     fields: dict[str, Any] = {name: items[0] if len(items) == 1 else items for name, items in values.items()}
-    if isinstance(terms := fields.get("glossary"), str) and terms:
+    terms = fields.get("glossary")
+    if isinstance(terms, str) and terms:
         try:
             fields["glossary"] = _json(terms.encode(), 1)
         except UserError:

@@ -109,7 +109,8 @@ class ModelStore:
         while model.version is None:
             if model.loading is None:  # a new version was refused, and the old one had been dropped for it
                 model.loading = asyncio.create_task(self._load_again(model))
-            await asyncio.wait([loading := model.loading])  # other requests may wait, too
+            loading = model.loading
+            await asyncio.wait([loading])  # other requests may wait, too
             if not loading.result():
                 raise HTTPException(503, f"The model {model.name} can't be loaded. The server has logged the reason.")
         return model.version

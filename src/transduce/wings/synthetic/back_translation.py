@@ -191,7 +191,7 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
     only_risk = settings.get("train.risk_steps") == settings.get("train.steps")  # which needs a model to start from
-    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *["train.steps"] * only_risk)
+    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else []))
     if train(own.over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
     return reverse

@@ -56,7 +56,7 @@ class Misaligned(NamedTuple):
         lines = f"{self.file}, lines {self.first:,} to {self.last:,}"
         if self.offset is None:
             return f"{lines}: the translations are not on the same lines of the other side, nor near them."
-        number = f"{abs(self.offset)} line{'s' * (abs(self.offset) > 1)}"
+        number = f"{abs(self.offset)} {'lines' if abs(self.offset) > 1 else 'line'}"
         way, long, short = ("down", "target", "source") if self.offset > 0 else ("up", "source", "target")
         return (
             f"{lines}: the translations are {number} further {way} (a shift by {self.offset:+}). Just before these "

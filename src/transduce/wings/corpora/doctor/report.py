@@ -71,12 +71,13 @@ def verdict(audit: Audit) -> str:
 def line_numbers(finding: Finding, first: int, limit: int) -> str:
     """A text that lists up to `limit` line numbers of a finding, starting with the one at index `first`."""
     several = len({origin.file for origin in finding.lines}) > 1
-    named = [
-        f"{file}, " * several + f"line{'s' * (len(lines) > 1)} {', '.join(lines)}"
-        for file, origins in groupby(finding.lines[first : first + limit], key=attrgetter("file"))
-        if (lines := [str(origin.line) for origin in origins])
-    ]
-    return "; ".join(named) + " …" * (finding.number > first + limit)
+    named = []
+    for file, origins in groupby(finding.lines[first : first + limit], key=attrgetter("file")):
+        lines = [str(origin.line) for origin in origins]
+        numbers = f"{'lines' if len(lines) > 1 else 'line'} {', '.join(lines)}"
+        named.append(f"{file}, {numbers}" if several else numbers)
+    listed = "; ".join(named)
+    return f"{listed} …" if finding.number > first + limit else listed
 
 
 def length_rows(audit: Audit) -> list[tuple[str, ...]]:
@@ -85,9 +86,8 @@ def length_rows(audit: Audit) -> list[tuple[str, ...]]:
     for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):
             values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
-            rows.append(
-                (f"{name}, {unit}", *(f"{value:,}" + " or more" * (value == MAX_LENGTH_COUNTED) for value in values))
-            )
+            lengths = (f"{value:,} or more" if value == MAX_LENGTH_COUNTED else f"{value:,}" for value in values)
+            rows.append((f"{name}, {unit}", *lengths))
     return rows
 
 

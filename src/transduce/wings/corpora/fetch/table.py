@@ -100,12 +100,16 @@ class Entry(NamedTuple):
     @property
     def pattern(self) -> str:
         """The form of a request for this entry, such as "opus:CORPUS:SOURCE-TARGET"."""
-        return self.name + ":CORPUS" * bool(self.catalogue) + ":SOURCE-TARGET" * (not self.pairs)
+        corpus = ":CORPUS" if self.catalogue else ""
+        pair = "" if self.pairs else ":SOURCE-TARGET"
+        return f"{self.name}{corpus}{pair}"
 
     @property
     def example(self) -> str:
         """A complete request for this entry, such as "opus:Books:en-de"."""
-        return self.name + ":Books" * bool(self.catalogue) + ":" + "-".join((*self.pairs, ("en", "de"))[0])
+        corpus = ":Books" if self.catalogue else ""
+        pair = "-".join((*self.pairs, ("en", "de"))[0])
+        return f"{self.name}{corpus}:{pair}"
 
 
 def read_table(text: str, file: str) -> dict[str, Entry]:
