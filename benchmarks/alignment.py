@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from phrasebook import Example, stream, tokens
 from transduce import model_folder
 from transduce.decoding import alignment
-from transduce.decoding.alignment_layer import MAX_PAIRS, alignment_layer, information, piece_links, source_attention
+from transduce.decoding.alignment_layer import (
+    MAX_PAIRS,
+    alignment_layer,
+    information,
+    piece_links,
+    source_attention,
+)
 from transduce.model.seq2seq import make_batch
 from transduce.preparation.prepared import VALID_FILE
 from transduce.text.pairs import read_pairs
@@ -28,7 +34,9 @@ SEED = 77  # not the demo's seed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--sentences", type=int, default=400)
     arguments = parser.parse_args()
@@ -41,10 +49,15 @@ def report(model: model_folder.Bundle, examples: list[Example]) -> None:
     sources = model.tokenizer.encode_source([each.english for each in examples])
     targets = model.tokenizer.encode_target([each.german for each in examples])
     found = [
-        [layer[0].numpy() for layer in source_attention(model.model, make_batch([source], [target]))]
+        [
+            layer[0].numpy()
+            for layer in source_attention(model.model, make_batch([source], [target]))
+        ]
         for source, target in zip(sources, targets, strict=True)
     ]
-    pairs = list(islice(read_pairs([str(model.folder / model_folder.DATA / VALID_FILE)]), MAX_PAIRS))
+    pairs = list(
+        islice(read_pairs([str(model.folder / model_folder.DATA / VALID_FILE)]), MAX_PAIRS)
+    )
     held_out = [model.tokenizer.encode_source([pair.source for pair in pairs])]
     held_out.append(model.tokenizer.encode_target([pair.target for pair in pairs]))
     links = piece_links(model.model, *held_out)
@@ -60,14 +73,22 @@ def report(model: model_folder.Bundle, examples: list[Example]) -> None:
     print(f"| mean | | {cells(model, examples, mean)} |")
 
 
-def cells(model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]) -> str:
+def cells(
+    model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]]
+) -> str:
     precision, recall, error = measure(model, examples, maps, 0, alignment.LINK_SHARE)
-    one, later = (measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.LINK_SHARE)))
+    one, later = (
+        measure(model, examples, maps, *how)[2] for how in ((0, 1.0), (1, alignment.LINK_SHARE))
+    )
     return f"{precision:.3f} | {recall:.3f} | {error:.3f} | {one:.3f} | {later:.3f}"
 
 
 def measure(
-    model: model_folder.Bundle, examples: list[Example], maps: list[NDArray[np.float32]], later: int, share: float
+    model: model_folder.Bundle,
+    examples: list[Example],
+    maps: list[NDArray[np.float32]],
+    later: int,
+    share: float,
 ) -> tuple[float, float, float]:
     """Precision, recall and alignment error rate of links between the phrasebook's words."""
     hits = given = gold = 0

@@ -27,7 +27,11 @@ TOKENS, ROUNDS, REPEATS = 1024, 3, 5
 
 def peak() -> int:
     """The peak memory of this process in bytes."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().split("\n") if line.startswith("VmHWM"))
+    (line,) = (
+        line
+        for line in Path("/proc/self/status").read_text().split("\n")
+        if line.startswith("VmHWM")
+    )
     return int(line.split()[1]) * 1024
 
 
@@ -61,12 +65,16 @@ def main() -> None:
     found = dict[tuple[str, int, int], list[tuple[float, float]]]()
     for _ in range(ROUNDS):
         for row in rows:
-            made = subprocess.run([sys.executable, __file__, json.dumps(row)], capture_output=True, check=True)
+            made = subprocess.run(
+                [sys.executable, __file__, json.dumps(row)], capture_output=True, check=True
+            )
             found.setdefault(row, []).append(json.loads(made.stdout))
     print("| length | d_k | scores | ms | to scaled | MB |\n| --- | --- | --- | --- | --- | --- |")
     for kind, d_k, length in rows:
         times, memory = zip(*found[kind, d_k, length], strict=True)
-        of_scaled = [time / base for time, (base, _) in zip(times, found["scaled", d_k, length], strict=True)]
+        of_scaled = [
+            time / base for time, (base, _) in zip(times, found["scaled", d_k, length], strict=True)
+        ]
         ratio = f"{statistics.median(of_scaled):.2f} ({min(of_scaled):.2f} to {max(of_scaled):.2f})"
         values = f"{statistics.median(times):.1f} | {ratio} | {statistics.median(memory):.0f}"
         print(f"| {length} | {d_k} | {kind} | {values} |")

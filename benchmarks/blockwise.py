@@ -42,7 +42,9 @@ class Row(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=100)
@@ -54,7 +56,10 @@ def main() -> None:
     rows = []
     for folder in arguments.models:
         for search, (engine, beam_size) in SEARCHES.items():
-            if search != "blockwise" or BlockwiseOptions.of(read_config(folder).model).block_size > 1:
+            if (
+                search != "blockwise"
+                or BlockwiseOptions.of(read_config(folder).model).block_size > 1
+            ):
                 options = {"decode.beam_size": beam_size, "decode.retry_loops": False}
                 translator = transduce.load(folder, options, engine=engine, threads=1)
                 rows.append(Row(folder.parent.name, search, translator, []))
@@ -65,7 +70,15 @@ def main() -> None:
                 row.translator.translate([source])
             if number:  # the first round is a rehearsal
                 row.seconds.append(time.perf_counter() - began)
-    headings = "model", "search", "BLEU", "same as greedy", "tokens per call", "ms per sentence", "speed"
+    headings = (
+        "model",
+        "search",
+        "BLEU",
+        "same as greedy",
+        "tokens per call",
+        "ms per sentence",
+        "speed",
+    )
     print(f"| {' | '.join(headings)} |\n|{' --- |' * len(headings)}")
     greedy: list[str] = []
     for row in rows:
@@ -76,10 +89,14 @@ def main() -> None:
         calls = profile.counts.get("decoder calls", 0)
         per_call = f"{profile.counts['hypotheses'] / calls:.2f}" if calls else ""
         bleu = sacrebleu.corpus_bleu(found, [references]).score
-        ratios = sorted(first / own for first, own in zip(rows[0].seconds, row.seconds, strict=True))
+        ratios = sorted(
+            first / own for first, own in zip(rows[0].seconds, row.seconds, strict=True)
+        )
         spread = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
         milliseconds = 1000 * statistics.median(row.seconds) / arguments.sentences
-        print(f"| {row.model} | {row.search} | {bleu:.2f} | {same:.1%} | {per_call} | {milliseconds:.1f} | {spread} |")
+        print(
+            f"| {row.model} | {row.search} | {bleu:.2f} | {same:.1%} | {per_call} | {milliseconds:.1f} | {spread} |"
+        )
 
 
 if __name__ == "__main__":

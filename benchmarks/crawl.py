@@ -34,7 +34,13 @@ from generated_crawl import SEED, Crawl, write_texts
 from numpy.typing import NDArray
 
 from preparation import TRANSDUCE, run
-from transduce.preparation.prepared import FACTS_FILE, LEFT_OUT_FILE, VALID_FILE, open_prepared, read_facts
+from transduce.preparation.prepared import (
+    FACTS_FILE,
+    LEFT_OUT_FILE,
+    VALID_FILE,
+    open_prepared,
+    read_facts,
+)
 from transduce.system.files import write_folder
 from transduce.tokens import mixture
 from transduce.tokens.batching import padding_share
@@ -45,7 +51,12 @@ CHECKED_PAIRS = 30_000  # prepared both from text and from ids, for the check
 OPTIONS = ("data.vocab_size=8000", "data.deduplicate=false")
 TINY = [
     *("model.d_model=64", "model.d_ff=128", "model.num_heads=2", "model.num_encoder_layers=1"),
-    *("model.num_decoder_layers=1", "data.max_tokens=4096", "train.threads=1", "train.accumulate=1"),
+    *(
+        "model.num_decoder_layers=1",
+        "data.max_tokens=4096",
+        "train.threads=1",
+        "train.accumulate=1",
+    ),
 ]
 MAX_TOKENS = 4096  # as in data.max_tokens
 MIB = 2**20
@@ -57,13 +68,19 @@ TRAINED_BLOCKS = 8
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="folder for the corpora and the results")
     parser.add_argument("--text", type=int, nargs="+", default=[], metavar="PAIRS")
     parser.add_argument("--tokens", type=int, nargs="+", default=[], metavar="PAIRS")
-    parser.add_argument("--learn", action="store_true", help="with --text: also measure learning a vocabulary")
+    parser.add_argument(
+        "--learn", action="store_true", help="with --text: also measure learning a vocabulary"
+    )
     parser.add_argument("--report", type=Path, metavar="PLOT")
-    parser.add_argument("--step", choices=STEPS, help="internal: the measurement of a separate process")
+    parser.add_argument(
+        "--step", choices=STEPS, help="internal: the measurement of a separate process"
+    )
     parser.add_argument("--began", type=float, default=0.0)
     arguments = parser.parse_args()
     if arguments.step:
@@ -77,7 +94,11 @@ def main() -> None:
             for pairs in sizes:
                 data = arguments.folder / f"{make.__name__}-{pairs}"
                 shutil.rmtree(data, ignore_errors=True)
-                row = {"how": make.__name__, "pairs": pairs, **make(crawl, pairs, data, vocabulary, arguments.learn)}
+                row = {
+                    "how": make.__name__,
+                    "pairs": pairs,
+                    **make(crawl, pairs, data, vocabulary, arguments.learn),
+                }
                 row |= sizes_of(data)
                 for step in STEPS:
                     row[step] = child(step, data)
@@ -94,7 +115,21 @@ def learnt(crawl: Crawl, folder: Path) -> Path:
     for old in (text, ids):
         shutil.rmtree(old, ignore_errors=True)
     files = write_texts(crawl, CHECKED_PAIRS, folder)
-    run([*TRANSDUCE, "--train", *files, "--from", "en", "--to", "de", "--out", str(text), *OPTIONS, "data.holdout=0"])
+    run(
+        [
+            *TRANSDUCE,
+            "--train",
+            *files,
+            "--from",
+            "en",
+            "--to",
+            "de",
+            "--out",
+            str(text),
+            *OPTIONS,
+            "data.holdout=0",
+        ]
+    )
     from_ids(crawl, CHECKED_PAIRS, ids, text)
     for path in sorted((text / "corpus-0").iterdir()):
         if path.read_bytes() != (ids / "corpus-0" / path.name).read_bytes():
@@ -102,7 +137,9 @@ def learnt(crawl: Crawl, folder: Path) -> Path:
     return text
 
 
-def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: bool) -> dict[str, Any]:
+def from_text(
+    crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: bool
+) -> dict[str, Any]:
     """Write text, prepare it with the vocabulary, and measure both; learn: first also with a new vocabulary."""
     began = time.process_time()
     files = write_texts(crawl, pairs, data.parent)
@@ -122,7 +159,9 @@ def from_text(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, learn: boo
     return found
 
 
-def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = False) -> dict[str, Any]:
+def from_ids(
+    crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = False
+) -> dict[str, Any]:
     """Write the prepared folder of the generated corpus directly from ids, and measure that."""
     began = time.process_time()
     made = [0.0]
@@ -134,7 +173,10 @@ def from_ids(crawl: Crawl, pairs: int, data: Path, vocabulary: Path, _: bool = F
         (aside / FACTS_FILE).write_text(json.dumps(dataclasses.asdict(facts)))
         for name in (VALID_FILE, LEFT_OUT_FILE):
             shutil.copy(vocabulary / name, aside / name)
-    return {"generator": pairs / made[0], "written": pairs / (time.process_time() - began - made[0])}
+    return {
+        "generator": pairs / made[0],
+        "written": pairs / (time.process_time() - began - made[0]),
+    }
 
 
 def timed(blocks: Iterator[Encoded], seconds: list[float]) -> Iterator[Encoded]:
@@ -182,7 +224,9 @@ def training(data: Path, began: float) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     seconds = {"imports": since(began)}
     memory = {"imports": memory_of_this()}
-    given = gather(None, train=(str(data),), valid=(), test=(), languages=("", ""), assignments=TINY)
+    given = gather(
+        None, train=(str(data),), valid=(), test=(), languages=("", ""), assignments=TINY
+    )
     start(given, out, None, False, torch.device("cpu"))
     seconds["start"] = since(began)
     memory["start"] = memory_of_this()
@@ -207,7 +251,13 @@ def training(data: Path, began: float) -> dict[str, Any]:
             memory["block"] = memory_of_this()
             most = max(most, memory["block"])
     shutil.rmtree(out)
-    return {"seconds": seconds, "memory": memory, "most": most, "planned": planned, "blocks": task.data.blocks}
+    return {
+        "seconds": seconds,
+        "memory": memory,
+        "most": most,
+        "planned": planned,
+        "blocks": task.data.blocks,
+    }
 
 
 def since(began: float) -> tuple[float, float]:
@@ -225,7 +275,9 @@ def forget(data: Path) -> None:
 def memory_of_this() -> tuple[int, int]:
     """This process's anonymous memory and memory mapped from files, in bytes."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
-    found = {name: int(value.split()[0]) * 1024 for name, value in (line.split(":") for line in lines)}
+    found = {
+        name: int(value.split()[0]) * 1024 for name, value in (line.split(":") for line in lines)
+    }
     return found["Anonymous"], found["Rss"] - found["Anonymous"]
 
 
@@ -270,23 +322,33 @@ def mixed(corpus: mixture.Mixture) -> dict[str, float]:
         update = 0
         for block in range(corpus.blocks if epoch == 0 else -(-corpus.blocks // 8)):
             before = time.process_time()
-            plan = [batch for (batch,) in corpus.plan(epoch, block, budget=MAX_TOKENS, accumulate=1, seed=1)]
+            plan = [
+                batch
+                for (batch,) in corpus.plan(epoch, block, budget=MAX_TOKENS, accumulate=1, seed=1)
+            ]
             planning += (time.process_time() - before) * (epoch == 0)
             for number, batch in enumerate(plan, start=update):
                 place[batch] = number
             update += len(plan)
             if epoch == 0:
                 drawn = np.concatenate(plan)
-                stretches.append(np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn))
+                stretches.append(
+                    np.bincount(drawn * 100 // len(corpus), minlength=100) / len(drawn)
+                )
                 means.append(np.mean(corpus.lengths(drawn)))
                 for batch in plan[:: max(1, len(plan) * corpus.blocks // COMPARED_UPDATES)]:
-                    runs = np.bincount(np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1])
+                    runs = np.bincount(
+                        np.unique(batch // mixture.RUN_PAIRS, return_inverse=True)[1]
+                    )
                     mates = mates + int((runs * (runs - 1)).sum())
                     pairs = pairs + len(batch)
                     padding.append(corpus.lengths(batch))
     again = places[1] >= 0
     position = np.arange(len(corpus), dtype=np.float32)
-    apart = {f"same update, {d} apart": float(np.mean(places[0][:-d] == places[0][d:])) for d in (1, 100, 10_000)}
+    apart = {
+        f"same update, {d} apart": float(np.mean(places[0][:-d] == places[0][d:]))
+        for d in (1, 100, 10_000)
+    }
     return {
         "planning": planning,
         "position and place": correlation(position, places[0]),
@@ -303,7 +365,9 @@ def correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
     """Pearson's correlation, computed in parts to save memory."""
     sums = np.zeros(5)
     for start in range(0, len(one), 1_000_000):
-        a, b = (each[start : start + 1_000_000].astype(np.float64) / len(one) for each in (one, other))
+        a, b = (
+            each[start : start + 1_000_000].astype(np.float64) / len(one) for each in (one, other)
+        )
         sums += (a.sum(), b.sum(), (a * a).sum(), (b * b).sum(), (a * b).sum())
     a, b, aa, bb, ab = sums / len(one)
     return float((ab - a * b) / np.sqrt((aa - a * a) * (bb - b * b)))
@@ -317,8 +381,13 @@ STEPS = {"training": training, "shuffle": shuffle, "epoch": epoch}
 
 def report(folder: Path, plot: Path) -> None:
     """Print the newest results for each number of pairs as tables, and draw cost against the number of pairs."""
-    rows = [json.loads(line) for line in (folder / "measured.jsonl").read_text(encoding="utf-8").splitlines()]
-    rows = sorted({(row["how"], row["pairs"]): row for row in rows}.values(), key=lambda row: row["pairs"])
+    rows = [
+        json.loads(line)
+        for line in (folder / "measured.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    rows = sorted(
+        {(row["how"], row["pairs"]): row for row in rows}.values(), key=lambda row: row["pairs"]
+    )
     for table in (made_and_stored, trained, shuffled):
         print("\n".join(table(rows)), end="\n\n")
     draw(rows, plot)
@@ -339,7 +408,14 @@ def made_and_stored(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A table of the costs of a training."""
-    names = "first update, real time", "CPU time", "imports", "anonymous memory", "after 8 blocks", "mapped"
+    names = (
+        "first update, real time",
+        "CPU time",
+        "imports",
+        "anonymous memory",
+        "after 8 blocks",
+        "mapped",
+    )
     yield f"| pairs | {' | '.join(names)} | an epoch |"
     yield "| --- " * 8 + "|"
     for row in rows:
@@ -348,15 +424,28 @@ def trained(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         whole = row["shuffle"]["blocks"]["planning"]
         cells = [f"{row['pairs']:,}", *(f"{each:.1f} s" for each in seconds["first update"])]
         cells += [f"{seconds['imports'][1]:.1f} s", f"{memory['first update'][0] / MIB:,.0f} MiB"]
-        cells += [f"{row['training']['most'][0] / MIB:,.0f} MiB", f"{memory['block'][1] / MIB:,.0f} MiB"]
-        yield "| " + " | ".join([*cells, f"{whole:.1f} s in {row['training']['blocks']} blocks"]) + " |"
+        cells += [
+            f"{row['training']['most'][0] / MIB:,.0f} MiB",
+            f"{memory['block'][1] / MIB:,.0f} MiB",
+        ]
+        yield (
+            "| "
+            + " | ".join([*cells, f"{whole:.1f} s in {row['training']['blocks']} blocks"])
+            + " |"
+        )
 
 
 def shuffled(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A table of the statistics of shuffles."""
     found = [(row["pairs"], how, values) for row in rows for how, values in row["shuffle"].items()]
     names = [name for name in found[0][2] if name != "planning"]
-    yield "| | " + " | ".join(f"{pairs:,}{' as a whole' if how == 'whole' else ''}" for pairs, how, _ in found) + " |"
+    yield (
+        "| | "
+        + " | ".join(
+            f"{pairs:,}{' as a whole' if how == 'whole' else ''}" for pairs, how, _ in found
+        )
+        + " |"
+    )
     yield "| --- " * (len(found) + 1) + "|"
     for name in names:
         yield f"| {name} | " + " | ".join(f"{values[name]:.2g}" for *_, values in found) + " |"
@@ -371,8 +460,18 @@ def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
     costs = [
         ("preparing, CPU s", prepared, lambda row: row["given"]["processor"], True),
         ("planning an epoch, CPU s", rows, lambda row: row["shuffle"]["blocks"]["planning"], True),
-        ("start to first update, CPU s", rows, lambda row: row["training"]["seconds"]["first update"][1], False),
-        ("anonymous memory of a training, MiB", rows, lambda row: row["training"]["most"][0] / MIB, False),
+        (
+            "start to first update, CPU s",
+            rows,
+            lambda row: row["training"]["seconds"]["first update"][1],
+            False,
+        ),
+        (
+            "anonymous memory of a training, MiB",
+            rows,
+            lambda row: row["training"]["most"][0] / MIB,
+            False,
+        ),
     ]
     for axis, (title, some, cost, grows) in zip(axes, costs, strict=True):
         sizes = [row["pairs"] for row in some]
@@ -380,7 +479,9 @@ def draw(rows: Sequence[dict[str, Any]], plot: Path) -> None:
         axis.plot(sizes, values, "o-")
         axis.set(title=title, xscale="log", xlabel="pairs", yscale="log" if grows else "linear")
         if grows:
-            axis.plot(sizes, [values[0] * size / sizes[0] for size in sizes], ":", label="in proportion")
+            axis.plot(
+                sizes, [values[0] * size / sizes[0] for size in sizes], ":", label="in proportion"
+            )
             axis.legend()
         else:
             axis.set_ylim(0, 1.3 * max(values))

@@ -40,7 +40,9 @@ from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
-Make = Callable[[Path, int, int], Translate]  # from a model folder, a beam size and a number of threads
+Make = Callable[
+    [Path, int, int], Translate
+]  # from a model folder, a beam size and a number of threads
 
 
 class Side(NamedTuple):
@@ -52,7 +54,9 @@ class Side(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("source")
     parser.add_argument("reference")
@@ -60,23 +64,35 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--lines", type=int, help="translate only the first LINES lines")
-    parser.add_argument("--engines", nargs="+", help="the engines to measure, by the beginnings of their names")
+    parser.add_argument(
+        "--engines", nargs="+", help="the engines to measure, by the beginnings of their names"
+    )
     arguments = parser.parse_args()
     sources, references = (
-        list(islice(read_lines(file), arguments.lines)) for file in (arguments.source, arguments.reference)
+        list(islice(read_lines(file), arguments.lines))
+        for file in (arguments.source, arguments.reference)
     )
     print(f"{arguments.model}, {len(sources):,} sentences, {arguments.threads} threads, ctranslate2 "
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
     print("| beam | engine | seconds | sentences/s | relative to the bare engine | BLEU |")
     print("| --- | --- | --- | --- | --- | --- |")
-    makers: dict[str, Make] = {"bare CTranslate2, int8": bare, "bare CTranslate2, int8, AVX-512": bare_wide}
+    makers: dict[str, Make] = {
+        "bare CTranslate2, int8": bare,
+        "bare CTranslate2, int8, AVX-512": bare_wide,
+    }
     makers["transformers"] = marian
-    makers |= {f"transduce, {engine}": partial(ours, engine=engine) for engine in ("ctranslate2", "int8", "torch")}
+    makers |= {
+        f"transduce, {engine}": partial(ours, engine=engine)
+        for engine in ("ctranslate2", "int8", "torch")
+    }
     if arguments.engines:
-        makers = {name: make for name, make in makers.items() if name.startswith(tuple(arguments.engines))}
+        makers = {
+            name: make for name, make in makers.items() if name.startswith(tuple(arguments.engines))
+        }
     for beam_size in arguments.beam_size:
         sides = {
-            name: start(make, arguments.model, beam_size, arguments.threads, sources) for name, make in makers.items()
+            name: start(make, arguments.model, beam_size, arguments.threads, sources)
+            for name, make in makers.items()
         }
         for _ in range(arguments.repeats):
             for side in sides.values():
@@ -85,23 +101,36 @@ def main() -> None:
         first = next(iter(sides.values()))
         for name, side in sides.items():
             side.connection.send(False)
-            ratios = sorted(theirs / ours for ours, theirs in zip(side.seconds, first.seconds, strict=True))
+            ratios = sorted(
+                theirs / ours for ours, theirs in zip(side.seconds, first.seconds, strict=True)
+            )
             middle = statistics.median(side.seconds)
             bleu = sacrebleu.corpus_bleu(side.found, [references]).score
             ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-            print(f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} | {bleu:.1f} |")
+            print(
+                f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} | {bleu:.1f} |"
+            )
 
 
 def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
     """Start an engine's process, and wait until it has translated all sentences once."""
     here, there = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
-    spawn.Process(target=serve, args=(there, make, model, beam_size, threads, sources), daemon=True).start()
+    spawn.Process(
+        target=serve, args=(there, make, model, beam_size, threads, sources), daemon=True
+    ).start()
     there.close()  # so that `recv` fails if the process ends
     return Side(here, here.recv(), [])
 
 
-def serve(connection: Connection, make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> None:
+def serve(
+    connection: Connection,
+    make: Make,
+    model: Path,
+    beam_size: int,
+    threads: int,
+    sources: list[str],
+) -> None:
     """Send the translations, then the seconds of another pass for each request."""
     torch.set_num_threads(threads)
     translate = make(model, beam_size, threads)
@@ -114,7 +143,9 @@ def serve(connection: Connection, make: Make, model: Path, beam_size: int, threa
 
 def ours(model: Path, beam_size: int, threads: int, *, engine: EngineName) -> Translate:
     """Translate with `transduce.load`."""
-    translator = transduce.load(model, {"decode.beam_size": beam_size}, engine=engine, device="cpu", threads=threads)
+    translator = transduce.load(
+        model, {"decode.beam_size": beam_size}, engine=engine, device="cpu", threads=threads
+    )
     return lambda texts: [each.text for each in translator.translate(texts)]
 
 
@@ -123,14 +154,21 @@ def bare(model: Path, beam_size: int, threads: int) -> Translate:
     loaded = model_folder.load(model, threads=threads)
     folder = Path(tempfile.mkdtemp())
     convert(loaded.model, loaded.config.model, folder, "int8")
-    engine = ctranslate2.Translator(str(folder), compute_type="int8", inter_threads=threads, intra_threads=1)
+    engine = ctranslate2.Translator(
+        str(folder), compute_type="int8", inter_threads=threads, intra_threads=1
+    )
 
     def translate(texts: list[str]) -> list[str]:
         rows = [[*map(str, row), "2"] for row in loaded.tokenizer.encode_source(texts)]
         results = engine.translate_batch(
-            rows, beam_size=beam_size, max_batch_size=32, length_penalty=loaded.config.decode.length_penalty
+            rows,
+            beam_size=beam_size,
+            max_batch_size=32,
+            length_penalty=loaded.config.decode.length_penalty,
         )
-        return loaded.tokenizer.decode([[int(token) for token in result.hypotheses[0]] for result in results])
+        return loaded.tokenizer.decode(
+            [[int(token) for token in result.hypotheses[0]] for result in results]
+        )
 
     return translate
 
@@ -148,7 +186,9 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(action="ignore"):  # a hint to install sacremoses, which is not needed here
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # a hint to install sacremoses, which is not needed here
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
     alpha = loaded.config.decode.length_penalty
@@ -160,9 +200,13 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
         for start in range(0, len(order), 64):
             places = order[start : start + 64]
             batch = tokenizer([texts[place] for place in places], return_tensors="pt", padding=True)
-            rows = network.generate(**batch, num_beams=beam_size, length_penalty=alpha, max_new_tokens=256)
+            rows = network.generate(
+                **batch, num_beams=beam_size, length_penalty=alpha, max_new_tokens=256
+            )
             for place, row in zip(places, rows, strict=True):
-                found[place] = tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+                found[place] = tokenizer.decode(
+                    row, skip_special_tokens=True, clean_up_tokenization_spaces=False
+                )
         return found
 
     return translate

@@ -58,7 +58,9 @@ PLACEHOLDERS = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["faults", "shifts", "speed"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--from", dest="source", default="en")
@@ -77,7 +79,9 @@ def main() -> None:
 
 def faults(arguments: argparse.Namespace) -> None:
     """Print recall and precision for every fault, and the false alarms on the undamaged corpus."""
-    corpus, other, test = ([(pair.source, pair.target) for pair in read_pairs([file])] for file in arguments.files)
+    corpus, other, test = (
+        [(pair.source, pair.target) for pair in read_pairs([file])] for file in arguments.files
+    )
     choice = random.Random(arguments.seed)
     clean = numbered(corpus, choice, arguments.share)
     damaged, planted = plant(clean, other, test, choice, arguments.share)
@@ -96,9 +100,13 @@ def faults(arguments: argparse.Namespace) -> None:
         lines = planted[fault]
         named = set().union(*(after[rule] for rule in rules))
         # Two faults may have the same rule; a line with either fault is no false alarm.
-        right = set().union(*(planted[each] for each, others in RULES_BY_FAULT.items() if others & rules))
+        right = set().union(
+            *(planted[each] for each, others in RULES_BY_FAULT.items() if others & rules)
+        )
         alarms = sum(len(before[rule]) for rule in rules)
-        precision = [f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)]
+        precision = [
+            f"{len(named & each) / len(named):.1%}" if named else "" for each in (right, touched)
+        ]
         recall = f"{len(lines & named) / len(lines):.1%}" if rules else "–"
         found = f"{recall} | {len(lines & anything) / len(lines):.1%}"
         print(
@@ -106,7 +114,9 @@ def faults(arguments: argparse.Namespace) -> None:
             f"| {f'{alarms:,} ({alarms / len(clean):.3%})' if rules else ''} |"
         )
     alarms = len(set().union(*before.values()))
-    print(f"\nOf the clean text, {alarms:,} pairs ({alarms / len(clean):.2%}) are reported as faulty:")
+    print(
+        f"\nOf the clean text, {alarms:,} pairs ({alarms / len(clean):.2%}) are reported as faulty:"
+    )
     print(", ".join(f"{rule} {len(lines):,}" for rule, lines in sorted(before.items()) if lines))
     print(f"Of the damaged text, {len(anything - touched):,} reported pairs have no planted fault.")
 
@@ -129,14 +139,24 @@ def put(text: str, what: str) -> str:
 
 
 def plant(
-    clean: Sequence[Texts], other: Sequence[Texts], test: Sequence[Texts], choice: random.Random, share: float
+    clean: Sequence[Texts],
+    other: Sequence[Texts],
+    test: Sequence[Texts],
+    choice: random.Random,
+    share: float,
 ) -> tuple[list[Texts], dict[str, set[int]]]:
     """Damage the corpus; returns it, and the line numbers (from 1) of every fault. A line has at most one fault."""
     pairs = list(clean)
     count = int(share * len(clean))
-    free = list(range(len(pairs) // 10, len(pairs)))  # the first tenth: undamaged, the source of repeated lines
+    free = list(
+        range(len(pairs) // 10, len(pairs))
+    )  # the first tenth: undamaged, the source of repeated lines
     choice.shuffle(free)
-    has_number = {place for place in free if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])}
+    has_number = {
+        place
+        for place in free
+        if any(c.isdigit() for c in clean[place][0]) and not marked(clean[place])
+    }
     planted: dict[str, set[int]] = {}
     taken: set[int] = set()
 
@@ -158,28 +178,41 @@ def plant(
         pairs[place] = clean[place][0], misread(clean[place][1])
     for place in take("target is the source"):
         pairs[place] = clean[place][0], clean[place][0]
-    for place, foreign in zip(take("target in a third language"), choice.sample(other, count), strict=True):
+    for place, foreign in zip(
+        take("target in a third language"), choice.sample(other, count), strict=True
+    ):
         pairs[place] = foreign
-    for place, foreign in zip(take("source in a third language"), choice.sample(other, count), strict=True):
+    for place, foreign in zip(
+        take("source in a third language"), choice.sample(other, count), strict=True
+    ):
         pairs[place] = foreign[1], clean[place][1]
     for place in take("sides swapped"):
         pairs[place] = clean[place][1], clean[place][0]
     for place in take("target cut to a third"):
         pairs[place] = clean[place][0], clean[place][1][: max(1, len(clean[place][1]) // 3)]
     for place in take("target joined with two others"):
-        pairs[place] = clean[place][0], " ".join([clean[place][1], *(each[1] for each in choice.sample(clean, 2))])
+        pairs[place] = (
+            clean[place][0],
+            " ".join([clean[place][1], *(each[1] for each in choice.sample(clean, 2))]),
+        )
     for place in take("broken characters"):
         side = choice.randrange(2)
         at = choice.random()
         sides = list(clean[place])
         at = int(at * len(sides[side]))
-        sides[side] = sides[side][:at] + choice.choice("\ufffd\x02\x0b\x8a\x1a") + sides[side][at + 1 :]
+        sides[side] = (
+            sides[side][:at] + choice.choice("\ufffd\x02\x0b\x8a\x1a") + sides[side][at + 1 :]
+        )
         pairs[place] = sides[0], sides[1]
     for place in take("a blank side"):
         side = choice.randrange(2)
         pairs[place] = (clean[place][0], " ") if side else ("", clean[place][1])
     for place, known in zip(take("a test sentence"), choice.choices(test, k=count), strict=True):
-        pairs[place] = (known[0].upper(), clean[place][1]) if choice.random() < 0.5 else (clean[place][0], known[1])
+        pairs[place] = (
+            (known[0].upper(), clean[place][1])
+            if choice.random() < 0.5
+            else (clean[place][0], known[1])
+        )
     lines = take("another line's target")
     for place, next_one in zip(lines, [*lines[1:], lines[0]], strict=True):
         pairs[place] = clean[place][0], clean[next_one][1]
@@ -206,7 +239,11 @@ def another_number(text: str, choice: random.Random) -> str:
     if not places:
         return f"{text} {choice.randint(13, 9999)}"
     at = choice.choice(places)
-    return text[:at] + choice.choice([digit for digit in "123456789" if digit != text[at]]) + text[at + 1 :]
+    return (
+        text[:at]
+        + choice.choice([digit for digit in "123456789" if digit != text[at]])
+        + text[at + 1 :]
+    )
 
 
 def misread(text: str) -> str:
@@ -219,18 +256,28 @@ def misread(text: str) -> str:
 
 def nearly(text: str, choice: random.Random) -> str:
     """Change the text's case or punctuation."""
-    ways = [str.upper, str.lower, lambda each: each.rstrip(".!?"), lambda each: f"„{each}“", lambda each: f"{each} …"]
+    ways = [
+        str.upper,
+        str.lower,
+        lambda each: each.rstrip(".!?"),
+        lambda each: f"„{each}“",
+        lambda each: f"{each} …",
+    ]
     return choice.choice(ways)(text)
 
 
 def diagnose(pairs: Sequence[Texts], file: Path, options: Sequence[str]) -> dict[str, Any]:
     """Run `transduce doctor` on pairs, and return its JSON report."""
-    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="\n")
+    file.write_text(
+        "".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8", newline="\n"
+    )
     return run([str(file), *options])
 
 
 def run(arguments: Sequence[str]) -> dict[str, Any]:
-    done = subprocess.run([*DOCTOR, *arguments, "--json"], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [*DOCTOR, *arguments, "--json"], check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout)
 
 
@@ -248,7 +295,9 @@ def shifts(arguments: argparse.Namespace) -> None:
     kept: the share of the pairs with both texts that --fix writes; wrong: the number of wrong pairs that it writes.
     """
     for times in ("false alarms", "shifts"), ("one line missing",):
-        print(f"| text | lines | {' | '.join(times)} | found with the right size | largest distance | kept | wrong |")
+        print(
+            f"| text | lines | {' | '.join(times)} | found with the right size | largest distance | kept | wrong |"
+        )
         print(f"| {' | '.join(['---'] * (6 + len(times)))} |")
         choice = random.Random(arguments.seed)
         for source, target in zip(arguments.files[::2], arguments.files[1::2], strict=True):
@@ -256,7 +305,11 @@ def shifts(arguments: argparse.Namespace) -> None:
             counts = [arguments.times]
             if len(times) == 2:
                 counts = [len(repaired(*sides)[0]), 3 * arguments.times]
-                damaged = [shifted(*sides, shift, choice) for _ in range(arguments.times) for shift in (3, -2, 1)]
+                damaged = [
+                    shifted(*sides, shift, choice)
+                    for _ in range(arguments.times)
+                    for shift in (3, -2, 1)
+                ]
             else:
                 damaged = [one_missing(*sides, choice) for _ in range(arguments.times)]
             distances = []
@@ -271,7 +324,13 @@ def shifts(arguments: argparse.Namespace) -> None:
                 right = right + good.total()
                 wrong = wrong + len(kept) - good.total()
                 there += len(sides[0]) - abs(shift)
-            cells = [*counts, len(distances), max(distances, default="–"), f"{right / there:.2%}", wrong]
+            cells = [
+                *counts,
+                len(distances),
+                max(distances, default="–"),
+                f"{right / there:.2%}",
+                wrong,
+            ]
             name = f"{Path(source).name} {Path(target).name}"
             print(f"| {name} | {len(sides[0]):,} | {' | '.join(map(str, cells))} |", flush=True)
 
@@ -282,11 +341,23 @@ def shifted(
     """Insert or remove target lines at a random line; the number of lines stays the same."""
     at = choice.randrange(100, len(sources) - 100)
     if shift > 0:
-        return sources, [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]], at, shift
-    return sources, [*targets[:at], *targets[at - shift :], *choice.sample(targets, -shift)], at, shift
+        return (
+            sources,
+            [*targets[:at], *choice.sample(targets, shift), *targets[at:-shift]],
+            at,
+            shift,
+        )
+    return (
+        sources,
+        [*targets[:at], *targets[at - shift :], *choice.sample(targets, -shift)],
+        at,
+        shift,
+    )
 
 
-def one_missing(sources: list[str], targets: list[str], choice: random.Random) -> tuple[list[str], list[str], int, int]:
+def one_missing(
+    sources: list[str], targets: list[str], choice: random.Random
+) -> tuple[list[str], list[str], int, int]:
     """Remove a random line of one side."""
     at = choice.randrange(100, len(sources) - 100)
     if choice.randrange(2):
@@ -294,10 +365,14 @@ def one_missing(sources: list[str], targets: list[str], choice: random.Random) -
     return sources[:at] + sources[at + 1 :], targets, at, 1
 
 
-def repaired(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[Texts]]:
+def repaired(
+    sources: Sequence[str], targets: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[Texts]]:
     """Run `transduce doctor --fix`; returns the misaligned ranges of lines and the pairs it writes."""
     with tempfile.TemporaryDirectory() as folder:
-        files, fixed = ([Path(folder) / f"{name}{side}" for side in "ab"] for name in ("damaged-", "repaired-"))
+        files, fixed = (
+            [Path(folder) / f"{name}{side}" for side in "ab"] for name in ("damaged-", "repaired-")
+        )
         for file, lines in zip(files, (sources, targets), strict=True):
             file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         options = ["--only", "misaligned", "--threads", "1", "--fix", *map(str, fixed)]
@@ -310,7 +385,14 @@ def repaired(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[
 
 def speed(arguments: argparse.Namespace) -> None:
     """Print pairs a second with and without the slow rules; the program's start is not timed."""
-    languages = ["--from", arguments.source, "--to", arguments.target, "--threads", str(arguments.threads)]
+    languages = [
+        "--from",
+        arguments.source,
+        "--to",
+        arguments.target,
+        "--threads",
+        str(arguments.threads),
+    ]
     without = ["--without", "swapped", "source-language", "target-language"]
     fast = ("all but languages and unrelated", [*without, "unrelated"])
     print("| rules | pairs | pairs/s | range |")
@@ -321,7 +403,9 @@ def speed(arguments: argparse.Namespace) -> None:
             report = run([*arguments.files, *languages, *options])
             rates.append(report["pairs"] / report["seconds"])
         pairs = report["pairs"]
-        print(f"| {name} | {pairs:,} | {statistics.median(rates):,.0f} | {min(rates):,.0f} to {max(rates):,.0f} |")
+        print(
+            f"| {name} | {pairs:,} | {statistics.median(rates):,.0f} | {min(rates):,.0f} to {max(rates):,.0f} |"
+        )
 
 
 if __name__ == "__main__":

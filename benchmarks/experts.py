@@ -20,18 +20,36 @@ D_MODEL, D_FF, TOKENS, REPEATS = 256, 1024, 4096, 15
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=1)
     torch.set_num_threads(parser.parse_args().threads)
     torch.manual_seed(1)
     shape = ModelConfig(d_model=D_MODEL, d_ff=D_FF)
     dense = FeedForward(shape)
     x = torch.randn(1, TOKENS, D_MODEL, requires_grad=True)
-    print("| experts | used by a token | time, relative to the layer without experts |\n| --- | --- | --- |")
-    for experts, used in [(8, 1), (8, 2), (8, 4), (8, 8), (4, 2), (16, 2), (32, 2), (64, 2), (128, 2)]:
+    print(
+        "| experts | used by a token | time, relative to the layer without experts |\n| --- | --- | --- |"
+    )
+    for experts, used in [
+        (8, 1),
+        (8, 2),
+        (8, 4),
+        (8, 8),
+        (4, 2),
+        (16, 2),
+        (32, 2),
+        (64, 2),
+        (128, 2),
+    ]:
         layer = Experts(with_options(shape, experts=experts, experts_per_token=used))
-        ratios = sorted([measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1)][1:])  # after a warm-up
-        print(f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |")
+        ratios = sorted(
+            [measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1)][1:]
+        )  # after a warm-up
+        print(
+            f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |"
+        )
 
 
 def measure(layer: torch.nn.Module, x: torch.Tensor) -> float:

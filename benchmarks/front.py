@@ -32,7 +32,9 @@ class Point(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source")
     parser.add_argument("reference")
     parser.add_argument("models", nargs="+", metavar="MODEL", help="a folder, or NAME=FOLDER")
@@ -54,8 +56,12 @@ def main() -> None:
                 folder, {"decode.beam_size": beam_size}, device="cpu", threads=arguments.threads
             )
             shape = read_config(Path(folder)).model
-            sizes[label] = f"{shape.num_encoder_layers} + {shape.num_decoder_layers}, {shape.d_model}"
-    found = {label: [one.text for one in ours.translate(sources)] for label, ours in translators.items()}
+            sizes[label] = (
+                f"{shape.num_encoder_layers} + {shape.num_decoder_layers}, {shape.d_model}"
+            )
+    found = {
+        label: [one.text for one in ours.translate(sources)] for label, ours in translators.items()
+    }
     seconds: dict[str, list[float]] = {label: [] for label in translators}
     for _ in range(arguments.repeats):
         for label, ours in translators.items():
@@ -65,7 +71,9 @@ def main() -> None:
     first = next(iter(translators))
     print(f"{len(sources):,} sentences, {arguments.threads} threads, torch {torch.__version__}, "
           f"{time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| model | layers, width | engine | sentences/s | relative to the first | BLEU | difference (p) |")
+    print(
+        "| model | layers, width | engine | sentences/s | relative to the first | BLEU | difference (p) |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     points = []
     for label, each in seconds.items():
@@ -73,7 +81,11 @@ def main() -> None:
         bleu = compare(found[first], found[label], references)[0]
         points.append(Point(label, len(sources) / statistics.median(each), bleu.second.value))
         ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-        other = f"{bleu.second.value - bleu.first.value:+.2f} ({bleu.p_value:.3f})" if label != first else ""
+        other = (
+            f"{bleu.second.value - bleu.first.value:+.2f} ({bleu.p_value:.3f})"
+            if label != first
+            else ""
+        )
         print(f"| {label} | {sizes[label]} | {translators[label].engine.name} | {points[-1].speed:.0f} | {ratio} "
               f"| {points[-1].bleu:.2f} | {other} |")  # fmt: skip
     if arguments.plot:
@@ -84,12 +96,18 @@ def draw(path: str, points: list[Point]) -> None:
     """Draw all points, and a line through the points that no other point exceeds in both speed and BLEU."""
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")
     axes = figure.subplots()
-    front = [one for one in points if not any(each.speed > one.speed and each.bleu > one.bleu for each in points)]
+    front = [
+        one
+        for one in points
+        if not any(each.speed > one.speed and each.bleu > one.bleu for each in points)
+    ]
     front.sort(key=lambda point: point.speed)
     axes.plot([one.speed for one in front], [one.bleu for one in front], color="0.7", zorder=0)
     for one in points:
         axes.plot(one.speed, one.bleu, "o", color="C0")
-        axes.annotate(one.label, (one.speed, one.bleu), xytext=(5, 4), textcoords="offset points", fontsize=8)
+        axes.annotate(
+            one.label, (one.speed, one.bleu), xytext=(5, 4), textcoords="offset points", fontsize=8
+        )
     axes.set(xscale="log", xlabel="sentences a second, two threads", ylabel="BLEU")
     axes.margins(x=0.3, y=0.15)
     axes.grid(alpha=0.3)

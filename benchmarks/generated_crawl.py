@@ -27,18 +27,28 @@ class Crawl:
         numbers = [(f"No. {number}:", f"Nr. {number}:") for number in range(NUMBERS)]
         draw = random.Random(1)
         sounds = [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "el")]
-        names = list(itertools.islice(dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES))
+        names = list(
+            itertools.islice(
+                dict.fromkeys(made(draw, sounds) for _ in range(10 * NAMES)), 2 * NAMES
+            )
+        )
         first = [(name, name) for name in names[:NAMES]]
         last = [(f"{name}:",) * 2 for name in names[NAMES:]]
         self.parts = [*self.sentences, *numbers, *first, *last]
 
-    def chunks(self, pairs: int, seed: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def chunks(
+        self, pairs: int, seed: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Indices of `parts` for all pairs in order, and the number of parts of each pair."""
         draw = np.random.default_rng(seed)
         for start in range(0, pairs, PAIRS_PER_CHUNK):
             size = min(PAIRS_PER_CHUNK, pairs - start)
-            count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(max=len(SHARES) - 1)
-            label = draw.integers(0, 3, size)  # prefix: none (if there are several sentences), number or name
+            count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(
+                max=len(SHARES) - 1
+            )
+            label = draw.integers(
+                0, 3, size
+            )  # prefix: none (if there are several sentences), number or name
             label[(count == 1) & (label == 0)] = 1
             places = np.full((size, 2 + len(SHARES)), -1)
             sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))
@@ -46,7 +56,11 @@ class Crawl:
             base = len(self.sentences)
             places[:, 1] = np.choose(
                 label,
-                (-1, base + draw.integers(0, NUMBERS, size), base + NUMBERS + NAMES + draw.integers(0, NAMES, size)),
+                (
+                    -1,
+                    base + draw.integers(0, NUMBERS, size),
+                    base + NUMBERS + NAMES + draw.integers(0, NAMES, size),
+                ),
             )
             places[:, 0] = np.where(label == 2, base + NUMBERS + draw.integers(0, NAMES, size), -1)
             used = places >= 0
@@ -88,7 +102,10 @@ def joined(rows: Rows, places: NDArray[np.int64], counts: NDArray[np.int64]) -> 
 def write_texts(crawl: Crawl, pairs: int, folder: Path) -> list[str]:
     """Write the pairs to two text files, and return the file names."""
     files = [folder / "crawl.en", folder / "crawl.de"]
-    with files[0].open("w", encoding="utf-8") as sources, files[1].open("w", encoding="utf-8") as targets:
+    with (
+        files[0].open("w", encoding="utf-8") as sources,
+        files[1].open("w", encoding="utf-8") as targets,
+    ):
         for source, target in crawl.texts(pairs, SEED):
             sources.write("\n".join(source) + "\n")
             targets.write("\n".join(target) + "\n")

@@ -22,7 +22,9 @@ from transduce.wings.terms.glossary import Glossary, contains
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model")
     parser.add_argument("source")
     parser.add_argument("reference")
@@ -35,7 +37,9 @@ def main() -> None:
     rows = [line.split("\t") for line in read_lines(arguments.terms)]
     terms = [transduce.Term(*row[:2]) for row in rows]
     usual = {row[1]: re.compile(row[2]) for row in rows}
-    translator = transduce.load(arguments.model, {"decode.beam_size": arguments.beam_size}, engine="torch")
+    translator = transduce.load(
+        arguments.model, {"decode.beam_size": arguments.beam_size}, engine="torch"
+    )
     glossary = Glossary(terms)
     pairs = dict(zip(read_lines(arguments.source), read_lines(arguments.reference), strict=True))
     sources = [source for source in pairs if glossary.targets(source)][: arguments.sentences]
@@ -56,9 +60,13 @@ def main() -> None:
             counts[outcome + flagged] += 1
             if counts[outcome + flagged] <= arguments.show:
                 print(f"{outcome}{flagged}: {target}\n  {source}\n  {before}\n  {after.text}")
-    print(f"{len(sources)} sentences; terms: {', '.join(f'{count} {name}' for name, count in counts.most_common())}")
+    print(
+        f"{len(sources)} sentences; terms: {', '.join(f'{count} {name}' for name, count in counts.most_common())}"
+    )
     scores = [bleu(texts, references) for texts in (free, [each.text for each in found])]
-    print(f"BLEU {scores[0]:.1f} freely, {scores[1]:.1f} with terms; {freely:.1f} s freely, {seconds:.1f} s with terms")
+    print(
+        f"BLEU {scores[0]:.1f} freely, {scores[1]:.1f} with terms; {freely:.1f} s freely, {seconds:.1f} s with terms"
+    )
 
 
 def bleu(texts: list[str], references: list[str]) -> float:

@@ -43,7 +43,9 @@ OUT, SENTENCES = 30, 2000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--updates", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=37_000)
@@ -52,25 +54,40 @@ def main() -> None:
     parser.add_argument("--multi30k", nargs=7, metavar="FILE")
     arguments = parser.parse_args()
     device = choose_device()
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "CPU"
+    name = (
+        torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or "CPU"
+    )
     most = ceiling(device, torch.bfloat16)
     print(
         f"{name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}; large products: {most / 1e12:.1f} TFLOP/s\n"
     )
-    print("| | tokens/s | TFLOP/s | share of large products | peak memory | loss a token (float32) |")
+    print(
+        "| | tokens/s | TFLOP/s | share of large products | peak memory | loss a token (float32) |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     for kind in arguments.models:
         model = replace(MODELS[kind], vocab_size=arguments.vocabulary)
         batches = random_batches(arguments, device)
         rate, loss, memory = train(model, batches, "bfloat16")
         _, exact, _ = train(model, batches, "float32")
-        lengths = (sum(len(b.src) * b.src.size(1) for b in batches), sum(b.num_tokens for b in batches))
+        lengths = (
+            sum(len(b.src) * b.src.size(1) for b in batches),
+            sum(b.num_tokens for b in batches),
+        )
         pairs = sum(len(b.src) for b in batches)
         work = rate * per_target_token(model, *(round(length / pairs) for length in lengths))
         speed = f"{rate:,.0f} | {work / 1e12:.1f} | {work / most:.0%}"
-        print(f"| {kind}, training | {speed} | {memory / 2**30:.1f} GiB | {loss:.4f} ({exact:.4f}) |", flush=True)
+        print(
+            f"| {kind}, training | {speed} | {memory / 2**30:.1f} GiB | {loss:.4f} ({exact:.4f}) |",
+            flush=True,
+        )
         rate, alone = decode(model, arguments.sentences, device)
-        print(f"| {kind}, beam 4 | {rate:,.0f} | one sentence: {1000 * alone:.0f} ms | | | |", flush=True)
+        print(
+            f"| {kind}, beam 4 | {rate:,.0f} | one sentence: {1000 * alone:.0f} ms | | | |",
+            flush=True,
+        )
     if arguments.multi30k:
         print(multi30k(arguments.multi30k))
 
@@ -81,7 +98,9 @@ def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[
     count = 2 * (arguments.updates + WARM) * arguments.tokens // LENGTH
     source = random.lognormal(np.log(LENGTH) - 0.15, 0.55, count).astype(int).clip(1, LONGEST)
     target = (source * random.normal(1, 0.1, count)).astype(int).clip(1, LONGEST)
-    plan = micro_batches(source, target, budget=arguments.tokens, seed=1, epoch=0)[: arguments.updates + WARM]
+    plan = micro_batches(source, target, budget=arguments.tokens, seed=1, epoch=0)[
+        : arguments.updates + WARM
+    ]
 
     def rows(lengths: np.ndarray) -> list[np.ndarray]:
         return [random.integers(4, arguments.vocabulary, length) for length in lengths]
@@ -89,7 +108,9 @@ def random_batches(arguments: argparse.Namespace, device: torch.device) -> list[
     return [make_batch(rows(source[batch]), rows(target[batch])).to(device) for batch in plan]
 
 
-def train(config: ModelConfig, batches: Sequence[Batch], precision: str) -> tuple[float, float, int]:
+def train(
+    config: ModelConfig, batches: Sequence[Batch], precision: str
+) -> tuple[float, float, int]:
     """Train; returns target tokens a second, the last batch's loss per token, and peak GPU memory in bytes."""
     device = batches[0].src.device
     model = build(config).to(device).train()
@@ -126,7 +147,12 @@ def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float
         for part in (sources[start : start + size] for start in range(0, count, size))
     ]
     seconds = []
-    for some in (requests[:1], requests, [Request([""], sources[:1], [OUT])], [Request([""], sources[1:2], [OUT])]):
+    for some in (
+        requests[:1],
+        requests,
+        [Request([""], sources[:1], [OUT])],
+        [Request([""], sources[1:2], [OUT])],
+    ):
         synchronize(device)
         began = time.perf_counter()
         found = list(engine.search(some, options, 1))
@@ -140,12 +166,21 @@ def decode(config: ModelConfig, count: int, device: torch.device) -> tuple[float
 def multi30k(files: Sequence[str]) -> str:
     """Train with a recipe; returns a sentence with the BLEU of the test text and the time."""
     recipe, *texts = files
-    given = gather(recipe, train=texts[:2], valid=texts[2:4], test=texts[4:], languages=("en", "de"), assignments=())
+    given = gather(
+        recipe,
+        train=texts[:2],
+        valid=texts[2:4],
+        test=texts[4:],
+        languages=("en", "de"),
+        assignments=(),
+    )
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         result = run_training(given, Path(folder) / "model")
         seconds = time.perf_counter() - began
-    bleu = next(score["value"] for score in result.metrics["test"]["scores"] if score["name"] == "BLEU")
+    bleu = next(
+        score["value"] for score in result.metrics["test"]["scores"] if score["name"] == "BLEU"
+    )
     return f"\n{recipe}: BLEU {bleu:.1f} in {seconds:.0f} s, including start and test"
 
 

@@ -31,26 +31,40 @@ Head = tuple[str, int]  # the module's name, and the head's number from 0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     arguments = parser.parse_args()
     bundle = model_folder.load(arguments.model)
     model = bundle.model.eval()
-    lines = [path.read_text("utf-8").removesuffix("\n").split("\n") for path in (arguments.source, arguments.target)]
+    lines = [
+        path.read_text("utf-8").removesuffix("\n").split("\n")
+        for path in (arguments.source, arguments.target)
+    ]
     sources = bundle.tokenizer.encode_source(lines[0])
     targets = bundle.tokenizer.encode_target(lines[1])
     batches = [
-        make_batch(sources[start : start + SENTENCES_PER_BATCH], targets[start : start + SENTENCES_PER_BATCH])
+        make_batch(
+            sources[start : start + SENTENCES_PER_BATCH],
+            targets[start : start + SENTENCES_PER_BATCH],
+        )
         for start in range(0, len(sources), SENTENCES_PER_BATCH)
     ]
-    modules = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    modules = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, MultiHeadAttention)
+    }
     heads = [(name, head) for name, module in modules.items() for head in range(module.num_heads)]
     even = batches[::2]
     odd = batches[1::2]
     print(f"{len(heads)} heads, perplexity {perplexity(model, even):.3f}\n")
-    print("| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |")
+    print(
+        "| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |"
+    )
     print("| --- | --- | --- | --- | --- | --- |")
     costs = {}
     seen = look(model, batches, Counter(chain.from_iterable(sources)))
@@ -60,7 +74,9 @@ def main() -> None:
         offset, share, rare, uniform, entropy = (values[head].item() for values in seen[name])
         where = "" if "source" in name else f"{int(offset):+d}: {share:.0%}"
         rarest = "" if is_decoder_self(name) else f"{rare:.0%} ({uniform:.0%})"
-        print(f"| {name} | {head + 1} | {where} | {rarest} | {entropy:.1f} | {costs[name, head]:.3f} |")
+        print(
+            f"| {name} | {head + 1} | {where} | {rarest} | {entropy:.1f} | {costs[name, head]:.3f} |"
+        )
     print("\nRarest token: in brackets, its share if all tokens got the same.")
     print("\n| heads removed | perplexity | increase |\n| --- | --- | --- |")
     order = sorted(heads, key=costs.__getitem__)
@@ -78,23 +94,34 @@ def perplexity(model: Seq2Seq, batches: Sequence[Batch]) -> float:
 
 
 @torch.no_grad()
-def look(model: Seq2Seq, batches: Sequence[Batch], counts: Mapping[int, int]) -> dict[str, list[Tensor]]:
+def look(
+    model: Seq2Seq, batches: Sequence[Batch], counts: Mapping[int, int]
+) -> dict[str, list[Tensor]]:
     """For the heads of each module: the relative position with most of the attention, the shares of this position, of
     the rarest source token, and of any token in uniform attention, and the entropy. `counts` are those of the tokens.
     """
     names = {module: name for name, module in model.named_modules()}
-    sums: dict[str, Tensor] = {}  # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries
+    sums: dict[
+        str, Tensor
+    ] = {}  # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries
     for batch in batches:
         with recording() as record:
             model(batch.src, batch.tgt_in)
-        frequency = torch.tensor([[counts.get(token, math.inf) for token in row] for row in batch.src.tolist()])
+        frequency = torch.tensor(
+            [[counts.get(token, math.inf) for token in row] for row in batch.src.tolist()]
+        )
         rarest = torch.zeros_like(frequency).scatter(1, frequency.argmin(1, keepdim=True), 1)
         uniform = 1 / (batch.src != PAD).sum(1)
         for module, weights in record.attention:
             name = names[module]
-            real = ((batch.src if name.startswith("encoder.") else batch.tgt_in) != PAD)[:, None, :, None]
+            real = ((batch.src if name.startswith("encoder.") else batch.tgt_in) != PAD)[
+                :, None, :, None
+            ]
             weights = weights * real
-            found = [weights.diagonal(k, dim1=2, dim2=3).sum(dim=(0, 2)) for k in range(-FARTHEST, FARTHEST + 1)]
+            found = [
+                weights.diagonal(k, dim1=2, dim2=3).sum(dim=(0, 2))
+                for k in range(-FARTHEST, FARTHEST + 1)
+            ]
             queries = real.sum().expand_as(found[0])
             if is_decoder_self(name):
                 found += [torch.zeros_like(found[0])] * 2
@@ -105,7 +132,10 @@ def look(model: Seq2Seq, batches: Sequence[Batch], counts: Mapping[int, int]) ->
             sums[name] = sums.get(name, 0) + torch.stack([*found, queries], dim=1)
     means = {name: each[:, :-1] / each[:, -1:] for name, each in sums.items()}
     best = {name: each[:, : 2 * FARTHEST + 1].max(dim=1) for name, each in means.items()}
-    return {name: [best[name].indices - FARTHEST, best[name].values, *means[name].T[-3:]] for name in means}
+    return {
+        name: [best[name].indices - FARTHEST, best[name].values, *means[name].T[-3:]]
+        for name in means
+    }
 
 
 def is_decoder_self(name: str) -> bool:

@@ -25,7 +25,9 @@ from matplotlib.figure import Figure
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("train", type=Path)
     parser.add_argument("dev", type=Path)
     parser.add_argument("--test", type=Path)
@@ -40,13 +42,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for pairs, seed, setting in product(arguments.pairs, arguments.seeds, arguments.setting):
             name, *options = setting.split()
-            key = {"train": arguments.train.name, "pairs": pairs, "name": name, "options": options, "seed": seed}
+            key = {
+                "train": arguments.train.name,
+                "pairs": pairs,
+                "name": name,
+                "options": options,
+                "seed": seed,
+            }
             if not any(key.items() <= row.items() for row in rows(arguments.out)):
-                row = key | measure(arguments, pairs, [*options, f"train.seed={seed}"], Path(folder))
+                row = key | measure(
+                    arguments, pairs, [*options, f"train.seed={seed}"], Path(folder)
+                )
                 with arguments.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
                 print(
-                    "{pairs:>7,} {name:<20} seed {seed}  BLEU {bleu:.2f}  {minutes:.1f} min".format(**row), flush=True
+                    "{pairs:>7,} {name:<20} seed {seed}  BLEU {bleu:.2f}  {minutes:.1f} min".format(
+                        **row
+                    ),
+                    flush=True,
                 )
     if arguments.plot:
         plot(list(rows(arguments.out)), arguments.plot)
@@ -62,7 +75,12 @@ def plot(runs: Sequence[dict[str, Any]], path: Path) -> None:
             if run["name"] == name:
                 scores.setdefault(run["pairs"], []).append(run["bleu"])
         pairs = sorted(scores)
-        axes.plot(pairs, [sum(scores[size]) / len(scores[size]) for size in pairs], "o-", label=name.replace("-", " "))
+        axes.plot(
+            pairs,
+            [sum(scores[size]) / len(scores[size]) for size in pairs],
+            "o-",
+            label=name.replace("-", " "),
+        )
     sizes = sorted({run["pairs"] for run in runs})
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
@@ -78,7 +96,9 @@ def rows(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file.read_text(encoding="utf-8").split("\n")[:-1])
 
 
-def measure(arguments: argparse.Namespace, pairs: int, options: Sequence[str], folder: Path) -> dict[str, Any]:
+def measure(
+    arguments: argparse.Namespace, pairs: int, options: Sequence[str], folder: Path
+) -> dict[str, Any]:
     """Train a model on the first `pairs` lines, and score it."""
     subset = folder / f"{pairs}.tsv"
     with lzma.open(arguments.train, "rt", encoding="utf-8", newline="\n") as file:
@@ -93,7 +113,9 @@ def measure(arguments: argparse.Namespace, pairs: int, options: Sequence[str], f
     training = json.loads((model / "metrics.json").read_text(encoding="utf-8"))["training"]
     return {
         "bleu": next(score["value"] for score in scores["scores"] if score["name"] == "BLEU"),
-        "chrf": next((score["value"] for score in scores["scores"] if score["name"].startswith("chrF")), None),
+        "chrf": next(
+            (score["value"] for score in scores["scores"] if score["name"].startswith("chrF")), None
+        ),
         "minutes": training["seconds"] / 60,
         "updates": training["steps"],
         "reason": training["reason"],
@@ -111,7 +133,10 @@ def unpacked(file: Path, folder: Path) -> str:
 def transduce(*arguments: str) -> str:
     """Run a command and return what it prints."""
     return subprocess.run(
-        [sys.executable, "-m", "transduce", *arguments], check=True, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "transduce", *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout
 
 

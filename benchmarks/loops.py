@@ -18,7 +18,9 @@ REPEATED, TIMES = 200, (3, 5)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path)
     arguments = parser.parse_args()
@@ -32,8 +34,13 @@ def main() -> None:
         translations = translator.translate(texts)
         flagged = ["loop" in translation.flags for translation in translations]
         least = [1 if times == 1 else (len(sentence.split()) + 1) // 2 for sentence in sentences]
-        loops = [repeats(text.split(), words, times) for text, words in zip(outputs, least, strict=True)]
-        left = [repeats(each.text.split(), words, times) for each, words in zip(translations, least, strict=True)]
+        loops = [
+            repeats(text.split(), words, times) for text, words in zip(outputs, least, strict=True)
+        ]
+        left = [
+            repeats(each.text.split(), words, times)
+            for each, words in zip(translations, least, strict=True)
+        ]
         found = sum(a and b for a, b in zip(loops, flagged, strict=True))
         print(
             f"sources {times} times: {len(texts)}, loops {sum(loops)}, flagged {found}; "

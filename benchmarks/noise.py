@@ -22,14 +22,17 @@ STOP = re.compile(r"[.!?…]+$")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     sources, references = (
-        file.read_text(encoding="utf-8").removesuffix("\n").split("\n") for file in (arguments.source, arguments.target)
+        file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        for file in (arguments.source, arguments.target)
     )
     draw = random.Random(arguments.seed)
     augment.MAX_TYPOS = 1

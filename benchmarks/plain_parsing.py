@@ -59,7 +59,9 @@ def tree_of(symbols: list[str], leaves: list[Tree]) -> Tree | None:
 
 def main() -> None:
     """Write the training texts of trees, or score parses."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("write", "score"))
     parser.add_argument("trees")
     parser.add_argument("other", help="begin of the written names, or the file of parses")
@@ -71,11 +73,18 @@ def main() -> None:
             Path(f"{given.other}.{name}").write_text("".join(lines), encoding="utf-8")
         return
     leaves = [list(tree.leaves()) for tree in trees]
-    parses = [tree_of(line.split(" "), each) for line, each in zip(read_lines(given.other), leaves, strict=True)]
+    parses = [
+        tree_of(line.split(" "), each)
+        for line, each in zip(read_lines(given.other), leaves, strict=True)
+    ]
     scored = [parse or Tree("", tuple(each)) for parse, each in zip(parses, leaves, strict=True)]
     scores = score_brackets(map(str, trees), map(str, scored))
     print(f"{parses.count(None):,} of {len(trees):,} parses are not trees over the words.")
-    print(", ".join(f"{name} {value:.2f}" for name, value in scores.all.figures.items() if name != "tagging"))
+    print(
+        ", ".join(
+            f"{name} {value:.2f}" for name, value in scores.all.figures.items() if name != "tagging"
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -30,12 +30,17 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL")
     parser.add_argument("--every", type=int, default=250, help="number of updates per row")
     arguments = parser.parse_args()
     runs = sorted(read_run(folder, arguments.every) for folder in arguments.models)
-    sides = {name: [run for run in runs if run.precision == name] for name in sorted({run.precision for run in runs})}
+    sides = {
+        name: [run for run in runs if run.precision == name]
+        for name in sorted({run.precision for run in runs})
+    }
     print("| seed | precision | perplexity, held out | BLEU |\n| --- | --- | --- | --- |")
     for run in runs:
         print(f"| {run.seed} | {run.precision} | {run.perplexity:.3f} | {run.bleu:.2f} |")
@@ -45,7 +50,10 @@ def main() -> None:
         print(f"| all | {name} | {perplexity} | {bleu} |")
     print(f"\n| updates | {' | '.join(sides)} |\n| ---{' | ---' * len(sides)} |")
     for step in runs[0].losses:
-        print(f"| {step:,} |", *(f"{spread([run.losses[step] for run in side], 3)} |" for side in sides.values()))
+        print(
+            f"| {step:,} |",
+            *(f"{spread([run.losses[step] for run in side], 3)} |" for side in sides.values()),
+        )
 
 
 def read_run(folder: Path, every: int) -> Run:
@@ -63,7 +71,9 @@ def read_run(folder: Path, every: int) -> Run:
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
     """The mean, minimum and maximum as text."""
-    return f"{statistics.mean(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+    return (
+        f"{statistics.mean(values):.{digits}f} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+    )
 
 
 if __name__ == "__main__":

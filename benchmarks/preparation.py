@@ -34,8 +34,12 @@ JOINED = 20_000  # number of phrasebook pairs that generated pairs are joined fr
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", help="two text files; if they are too short, generated text follows")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "files", nargs="*", help="two text files; if they are too short, generated text follows"
+    )
     parser.add_argument("--pairs", type=int, nargs="+", default=[200_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -52,14 +56,18 @@ def main() -> None:
 def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
     """Measure transduce and eole in turns, then SentencePiece, and print a row for each."""
     files = [str(folder / name) for name in ("source", "target")]
-    with Path(files[0]).open("w", encoding="utf-8") as sources, Path(files[1]).open("w", encoding="utf-8") as targets:
+    with (
+        Path(files[0]).open("w", encoding="utf-8") as sources,
+        Path(files[1]).open("w", encoding="utf-8") as targets,
+    ):
         for source, target in itertools.islice(texts(arguments.files), count):
             sources.write(source + "\n")
             targets.write(target + "\n")
     known = folder / "known.tsv"
     vocabulary = folder / "vocabulary"
     known.write_text(
-        "".join(f"{a}\t{b}\n" for a, b in itertools.islice(texts(arguments.files), KNOWN)), encoding="utf-8"
+        "".join(f"{a}\t{b}\n" for a, b in itertools.islice(texts(arguments.files), KNOWN)),
+        encoding="utf-8",
     )
     run([*TRANSDUCE, "--train", str(known), "--out", str(vocabulary), "data.vocab_size=8000"])
     sides = {"transduce": ours(files, vocabulary, folder, arguments.threads)}
@@ -93,16 +101,28 @@ TRANSDUCE = [sys.executable, "-m", "transduce", "prepare"]
 
 
 def ours(files: Sequence[str], vocabulary: Path, folder: Path, threads: int) -> list[str]:
-    options = ["--vocabulary", str(vocabulary), "--from", "en", "--to", "de", f"train.threads={threads}"]
+    options = [
+        "--vocabulary",
+        str(vocabulary),
+        "--from",
+        "en",
+        "--to",
+        "de",
+        f"train.threads={threads}",
+    ]
     return [*TRANSDUCE, "--train", *files, *options, "--out", str(folder / "data-TURN")]
 
 
-def eole(command: str, files: Sequence[str], vocabulary: Path, folder: Path, threads: int) -> list[str]:
+def eole(
+    command: str, files: Sequence[str], vocabulary: Path, folder: Path, threads: int
+) -> list[str]:
     model = str(vocabulary / JOINT)
     corpus = {"path_src": files[0], "path_tgt": files[1], "transforms": ["sentencepiece"]}
     config = {
         "data": {"corpus": corpus},
-        "transforms_configs": {"sentencepiece": {"src_subword_model": model, "tgt_subword_model": model}},
+        "transforms_configs": {
+            "sentencepiece": {"src_subword_model": model, "tgt_subword_model": model}
+        },
         "src_vocab": str(folder / "eole.vocab"),
         "tgt_vocab": str(folder / "eole.vocab"),
         "share_vocab": True,
@@ -154,7 +174,10 @@ def anonymous(pid: int) -> int:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon")), 0)
+    return next(
+        (int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon")),
+        0,
+    )
 
 
 def encoding(files: Sequence[str], vocabulary: Path, threads: int) -> float:

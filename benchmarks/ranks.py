@@ -35,7 +35,9 @@ UPDATES = 40
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--threads", type=int, help="internal: measure in this process, with so many threads")
+    parser.add_argument(
+        "--threads", type=int, help="internal: measure in this process, with so many threads"
+    )
     parser.add_argument("--shard", action="store_true")
     arguments = parser.parse_args()
     if arguments.threads:
@@ -65,17 +67,35 @@ def compare(arguments: argparse.Namespace) -> None:
             print(f"| {shape} | {side} | {statistics.median(found):,.0f} | {times} |", flush=True)
 
 
-def start(arguments: argparse.Namespace, shape: str, world: int, threads: int, more: list[str]) -> float:
+def start(
+    arguments: argparse.Namespace, shape: str, world: int, threads: int, more: list[str]
+) -> float:
     """Start the processes of one measurement, and return its tokens a second."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    known = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(world)}
-    command = [sys.executable, __file__, str(arguments.data), "--shapes", shape, "--threads", str(threads), *more]
+    known = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": str(world),
+    }
+    command = [
+        sys.executable,
+        __file__,
+        str(arguments.data),
+        "--shapes",
+        shape,
+        "--threads",
+        str(threads),
+        *more,
+    ]
     command += [f"--seconds={arguments.seconds}", f"--processes={arguments.processes}"]
     if arguments.float32:
         command.append("--float32")
     processes = [
-        subprocess.Popen(command, env={**known, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            command, env={**known, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True
+        )
         for rank in range(world)
     ]
     outputs = [process.communicate()[0] for process in processes]
@@ -94,7 +114,9 @@ def measure(arguments: argparse.Namespace) -> None:
     plan = mixture.plan(1, 0, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
     with init_distributed() as ranks:
         model = build(config.model)
-        wrapped_model = wrap(model, ranks, shard=arguments.shard, sparse=False, device=torch.device("cpu")).train()
+        wrapped_model = wrap(
+            model, ranks, shard=arguments.shard, sparse=False, device=torch.device("cpu")
+        ).train()
         scatter_weights(model, wrapped_model, ranks)
         optimizer = make_optimizer(wrapped_model.parameters(), config.train)
         tokens = 0

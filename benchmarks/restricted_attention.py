@@ -18,7 +18,9 @@ TIMED, WEIGHED, COMPARED = 16_384, 8_192, 2_048  # positions for time, memory an
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--window", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
@@ -33,8 +35,12 @@ def main() -> None:
     )
     print(f"[{ratios[0]:.1f}, {ratios[-1]:.1f}]")
     sizes = [alone(kind, WEIGHED, 1, *own)[1] for kind in ("blocks", "plain")]
-    print(f"n = {WEIGHED:,}: blocks {sizes[0]:,.0f} MB, plain {sizes[1]:,.0f} MB, ratio {sizes[1] / sizes[0]:.1f}")
-    print(f"n = {COMPARED:,}: largest difference from full attention with a mask {difference(arguments.window):.1e}")
+    print(
+        f"n = {WEIGHED:,}: blocks {sizes[0]:,.0f} MB, plain {sizes[1]:,.0f} MB, ratio {sizes[1] / sizes[0]:.1f}"
+    )
+    print(
+        f"n = {COMPARED:,}: largest difference from full attention with a mask {difference(arguments.window):.1e}"
+    )
 
 
 def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
@@ -42,7 +48,9 @@ def alone(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[l
         return pool.submit(measure, kind, n, repeats, window, threads).result()
 
 
-def measure(kind: str, n: int, repeats: int, window: int, threads: int) -> tuple[list[float], float]:
+def measure(
+    kind: str, n: int, repeats: int, window: int, threads: int
+) -> tuple[list[float], float]:
     """The seconds of every repeat, and the increase of peak memory in megabytes."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention
@@ -80,7 +88,12 @@ def difference(window: int) -> float:
 
     q, k, v = (torch.randn(1, HEADS, COMPARED, WIDTH) for _ in range(3))
     mask = window_mask(COMPARED, COMPARED, window, causal=False)
-    return (attend_nearby(q, k, v, window) - scaled_dot_product_attention(q, k, v, mask)).abs().max().item()
+    return (
+        (attend_nearby(q, k, v, window) - scaled_dot_product_attention(q, k, v, mask))
+        .abs()
+        .max()
+        .item()
+    )
 
 
 if __name__ == "__main__":

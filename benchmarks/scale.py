@@ -32,7 +32,9 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model")
     parser.add_argument("what", choices=["kills", "speed"])
     parser.add_argument("--lines", type=int)
@@ -43,8 +45,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         text = Path(folder) / "text.txt"
         lines = arguments.lines or {"kills": 200_000, "speed": 60_000}[arguments.what]
-        text.write_text("".join(f"{line}\n" for line in itertools.islice(drawn(), lines)), encoding="utf-8")
-        command = [sys.executable, "-m", "transduce", "translate", arguments.model, "--input", str(text)]
+        text.write_text(
+            "".join(f"{line}\n" for line in itertools.islice(drawn(), lines)), encoding="utf-8"
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "transduce",
+            "translate",
+            arguments.model,
+            "--input",
+            str(text),
+        ]
         command += ["--engine", arguments.engine, "--beam-size", "1"]
         if arguments.what == "kills":
             kills(command, Path(folder))
@@ -64,7 +76,9 @@ def drawn() -> Iterator[str]:
 def kills(command: list[str], folder: Path) -> None:
     """Kill three workers of one call, then a whole call, and check the outputs."""
     began = time.perf_counter()
-    subprocess.run([*command, "--output", folder / "one.txt"], env=ENVIRONMENT, check=True, capture_output=True)
+    subprocess.run(
+        [*command, "--output", folder / "one.txt"], env=ENVIRONMENT, check=True, capture_output=True
+    )
     print(f"one process: {time.perf_counter() - began:.0f} s", flush=True)
     expected = (folder / "one.txt").read_bytes()
 
@@ -75,7 +89,10 @@ def kills(command: list[str], folder: Path) -> None:
     path, pid = next((path, pid) for path, pid in writers(shards).items() if path.stat().st_size)
     kill(pid, f"while it wrote a shard, of which {path.stat().st_size:,} bytes were on disk")
     wait(lambda: len(done(shards)) > count(shards) * 0.7 and writers(shards), process)
-    kill(next(iter(writers(shards).values())), f"with {len(done(shards))} of {count(shards)} shards complete")
+    kill(
+        next(iter(writers(shards).values())),
+        f"with {len(done(shards))} of {count(shards)} shards complete",
+    )
     finish(process)
     report("three workers killed", folder / "killed.txt", expected)
 
@@ -89,7 +106,11 @@ def kills(command: list[str], folder: Path) -> None:
     wait(lambda: len(done(shards)) > len(there), process)
     untouched = all(path.stat().st_mtime_ns == then for path, then in there.items())
     finish(process)
-    report(f"the same call repeated, complete shards unchanged: {untouched}", folder / "again.txt", expected)
+    report(
+        f"the same call repeated, complete shards unchanged: {untouched}",
+        folder / "again.txt",
+        expected,
+    )
 
 
 def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
@@ -100,7 +121,9 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
         began = time.time()
         process, shards = start(command, folder / f"{turn}-{workers}.txt", workers)
         times: dict[str, tuple[float, float]] = {}
-        used: dict[int, tuple[float, float]] = {}  # process id -> CPU seconds when first and last seen writing
+        used: dict[
+            int, tuple[float, float]
+        ] = {}  # process id -> CPU seconds when first and last seen writing
         while process.poll() is None:
             for pid in set(writers(shards).values()):
                 if seconds := cpu(pid):
@@ -125,9 +148,15 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
         )
     ratios = [two / one for one, two in zip(rates[1], rates[2], strict=True)]
     told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    print(f"medians {statistics.median(rates[1]):,.0f} and {statistics.median(rates[2]):,.0f} lines/s")
-    print(f"medians {statistics.median(costs[1]):,.0f} and {statistics.median(costs[2]):,.0f} lines per CPU second")
-    print(f"ratio of two workers to one in each round: {told}; median {statistics.median(ratios):.2f}")
+    print(
+        f"medians {statistics.median(rates[1]):,.0f} and {statistics.median(rates[2]):,.0f} lines/s"
+    )
+    print(
+        f"medians {statistics.median(costs[1]):,.0f} and {statistics.median(costs[2]):,.0f} lines per CPU second"
+    )
+    print(
+        f"ratio of two workers to one in each round: {told}; median {statistics.median(ratios):.2f}"
+    )
 
 
 def cpu(pid: int) -> float:
@@ -139,10 +168,14 @@ def cpu(pid: int) -> float:
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def start(command: list[str], output: Path, workers: int = 2) -> tuple[subprocess.Popen[bytes], Path]:
+def start(
+    command: list[str], output: Path, workers: int = 2
+) -> tuple[subprocess.Popen[bytes], Path]:
     """Start a call on Ray in a new process group; returns its process and the folder of its shards."""
     options = ["--output", str(output), "--on", "ray", "--workers", str(workers)]
-    process = subprocess.Popen([*command, *options], env=ENVIRONMENT, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        [*command, *options], env=ENVIRONMENT, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     return process, output.with_name(f"{output.name}.shards")
 
 

@@ -45,7 +45,9 @@ class Answer(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("source")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
@@ -58,9 +60,12 @@ def main() -> None:
     expected = [each.text for each in one.translate(sentences)]
     data = transduce.model_folder.read_config(arguments.model).data
     bodies = [
-        json.dumps({"q": sentence, "source": data.source, "target": data.target}).encode() for sentence in sentences
+        json.dumps({"q": sentence, "source": data.source, "target": data.target}).encode()
+        for sentence in sentences
     ]
-    print(f"{arguments.model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n")
+    print(
+        f"{arguments.model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n"
+    )
     with server(arguments.model) as port:
         asyncio.run(closed(port, bodies, 8, 2.0))  # warm-up
         rates: dict[int, list[float]] = {clients: [] for clients in arguments.clients}
@@ -75,12 +80,18 @@ def main() -> None:
                 last[clients] = asyncio.run(closed(port, bodies, clients, arguments.seconds))
                 busy[clients] = (cpu() - began) / arguments.seconds
                 rates[clients].append(len(last[clients]) / arguments.seconds)
-        print("| requests | sentences/s | relative to the loop | p50 | p99 | equal | clients' CPU |")
+        print(
+            "| requests | sentences/s | relative to the loop | p50 | p99 | equal | clients' CPU |"
+        )
         print("| --- | --- | --- | --- | --- | --- | --- |")
-        print(f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |")
+        print(
+            f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |"
+        )
         for clients, each in rates.items():
             ratios = sorted(rate / base for rate, base in zip(each, alone, strict=True))
-            right = sum(a.status == 200 and a.text == expected[a.sentence] for a in last[clients]) / len(last[clients])
+            right = sum(
+                a.status == 200 and a.text == expected[a.sentence] for a in last[clients]
+            ) / len(last[clients])
             print(
                 f"| {clients} clients | {statistics.median(each):.0f} | {statistics.median(ratios):.2f} "
                 f"[{ratios[0]:.2f}, {ratios[-1]:.2f}] | {latencies([a.seconds for a in last[clients]])} | {right:.1%} "
@@ -91,11 +102,18 @@ def main() -> None:
             began = time.monotonic()
             used = cpu()
             sent, answers = asyncio.run(opened(port, bodies, TIMES * capacity, arguments.overload))
-            print(overload(sent, answers, expected, capacity, time.monotonic() - began, cpu() - used))
+            print(
+                overload(sent, answers, expected, capacity, time.monotonic() - began, cpu() - used)
+            )
 
 
 def overload(
-    sent: int, answers: list[Answer], expected: list[str], capacity: float, seconds: float, used: float
+    sent: int,
+    answers: list[Answer],
+    expected: list[str],
+    capacity: float,
+    seconds: float,
+    used: float,
 ) -> str:
     """Describe the result of the overload test."""
     by_status = Counter(answer.status for answer in answers)
@@ -166,9 +184,13 @@ async def closed(port: int, bodies: list[bytes], clients: int, seconds: float) -
     return found
 
 
-async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) -> tuple[int, list[Answer]]:
+async def opened(
+    port: int, bodies: list[bytes], rate: float, seconds: float
+) -> tuple[int, list[Answer]]:
     """Send requests at a fixed rate without waiting for answers (open loop); connections are reused."""
-    free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []  # idle since this time
+    free: list[
+        tuple[float, asyncio.StreamReader, asyncio.StreamWriter]
+    ] = []  # idle since this time
     found = list[Answer]()
     tasks = set[asyncio.Task[None]]()
     choice = random.Random(0)
@@ -194,7 +216,9 @@ async def opened(port: int, bodies: list[bytes], rate: float, seconds: float) ->
     return sent, found
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentence: int, bodies: list[bytes]) -> Answer:
+async def ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sentence: int, bodies: list[bytes]
+) -> Answer:
     began = time.perf_counter()
     status, body = await request(reader, writer, b"POST", b"/translate", bodies[sentence])
     text = json.loads(body)["translatedText"] if status == 200 else ""
@@ -202,7 +226,11 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, senten
 
 
 async def request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: bytes, path: bytes, body: bytes
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    method: bytes,
+    path: bytes,
+    body: bytes,
 ) -> tuple[int, bytes]:
     """Send a request and read its answer with little CPU time, since the server runs on the same machine."""
     head = b"%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"

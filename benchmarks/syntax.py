@@ -56,7 +56,9 @@ class Sentence(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("sentences", type=Path)
     arguments = parser.parse_args()
@@ -68,7 +70,10 @@ def main() -> None:
         positions = torch.arange(len(sentence.words)) + torch.tensor(OFFSETS)[:, None]
         guesses = torch.cat((weights.argmax(-1), positions))  # (heads and positions, words)
         for relation, word, head in sentence.pairs:
-            for name, query, key in ((f"{relation} → head", word, head), (f"{relation} ← head", head, word)):
+            for name, query, key in (
+                (f"{relation} → head", word, head),
+                (f"{relation} ← head", head, word),
+            ):
                 found[name][number % 2].append(guesses[:, query] == key)
     print(f"| relation | pairs | best position | | best head | |\n|{' --- |' * 6}")
     for name, (even, odd) in found.items():
@@ -77,7 +82,9 @@ def main() -> None:
             counted = torch.stack(odd).float().mean(0)
             head, position = (int(each.argmax()) for each in choice.tensor_split([len(names)]))
             share = f"{counted[len(names) + position]:.0%}"
-            print(f"| {name} | {len(odd)} | {OFFSETS[position]:+d} | {share} | {names[head]} | {counted[head]:.0%} |")
+            print(
+                f"| {name} | {len(odd)} | {OFFSETS[position]:+d} | {share} | {names[head]} | {counted[head]:.0%} |"
+            )
 
 
 @torch.no_grad()
@@ -104,8 +111,17 @@ def look(bundle: model_folder.Bundle, words: list[str]) -> tuple[list[str], Tens
         for name, module in bundle.model.named_modules()
         if name.startswith("encoder.") and name.endswith(".attention") and record.of(module)
     }
-    names = [f"{name.split('.')[1]}.{head + 1}" for name, each in layers.items() for head in range(len(each))]
-    weights = owner @ torch.cat(list(layers.values())).float() @ owner.T / owner.sum(1, keepdim=True).clamp(min=1)
+    names = [
+        f"{name.split('.')[1]}.{head + 1}"
+        for name, each in layers.items()
+        for head in range(len(each))
+    ]
+    weights = (
+        owner
+        @ torch.cat(list(layers.values())).float()
+        @ owner.T
+        / owner.sum(1, keepdim=True).clamp(min=1)
+    )
     return names, weights * (1 - torch.eye(len(words)))
 
 
@@ -114,13 +130,21 @@ def read(path: Path) -> Iterator[Sentence]:
     if path.suffix == ".txt":
         for line in path.read_text("utf-8").splitlines():
             words = line.split()
-            pronoun, antecedent = (next(i for i, each in enumerate(words) if each[0] == mark) for mark in "*[")
-            yield Sentence([each.strip("*[]") for each in words], [("pronoun", pronoun, antecedent)])
+            pronoun, antecedent = (
+                next(i for i, each in enumerate(words) if each[0] == mark) for mark in "*["
+            )
+            yield Sentence(
+                [each.strip("*[]") for each in words], [("pronoun", pronoun, antecedent)]
+            )
         return
     for tree, _ in read_trees(str(path)):
         words = list[str]()
         pairs = list[tuple[str, int, int]]()
-        if (plain := simplify(tree)) and find_pairs(plain, words, pairs) and 2 < len(words) <= MAX_WORDS:
+        if (
+            (plain := simplify(tree))
+            and find_pairs(plain, words, pairs)
+            and 2 < len(words) <= MAX_WORDS
+        ):
             yield Sentence(words, pairs)
 
 
@@ -131,7 +155,9 @@ def find_pairs(tree: Tree, words: list[str], pairs: list[tuple[str, int, int]]) 
         return len(words)
     children = [(child.label, find_pairs(child, words, pairs)) for child in tree.children]
     wanted = [i for i, (label, _) in enumerate(children) if label in HEADS.get(tree.label, ())]
-    phrases = [i for i in wanted if children[i][0] in HEADS]  # content words are heads, as in Universal Dependencies
+    phrases = [
+        i for i in wanted if children[i][0] in HEADS
+    ]  # content words are heads, as in Universal Dependencies
     nouns = wanted[-1:] if tree.label == "NP" else wanted[:1]
     (place,) = phrases[:1] or nouns or [len(children) - 1]
     head = children[place][1]

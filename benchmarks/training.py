@@ -27,12 +27,16 @@ import torch
 
 SHAPES = {"small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8)}  # layers, d_model, d_ff, heads
 WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
-Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]  # src, tgt_in, tgt_out -> loss per token
+Learn = Callable[
+    [torch.Tensor, torch.Tensor, torch.Tensor], float
+]  # src, tgt_in, tgt_out -> loss per token
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
     """A parser of the arguments that this script and ranks.py share."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
     parser.add_argument("--rounds", type=int, default=5)
@@ -58,7 +62,9 @@ def options(shape: str, float32: bool) -> dict[str, object]:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="toolkits: transformers, eole")
+    parser.add_argument(
+        "--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="toolkits: transformers, eole"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--side", choices=list(LEARNERS), help="internal: measure one toolkit")
     arguments = parser.parse_args()
@@ -76,7 +82,9 @@ def compare(arguments: argparse.Namespace) -> None:
     if arguments.float32:
         own.append("--float32")
     sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
-    print("| shape | | tokens/s | transduce is faster by | first update after | peak memory | loss a token |")
+    print(
+        "| shape | | tokens/s | transduce is faster by | first update after | peak memory | loss a token |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         batches = Path(folder) / "batches.npz"
@@ -85,16 +93,30 @@ def compare(arguments: argparse.Namespace) -> None:
             rows: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
             for _ in range(arguments.rounds):
                 for side, python in sides.items():
-                    command = [python, __file__, str(batches), f"--side={side}", f"--shapes={shape}", *own]
-                    environment = os.environ | ({"GOMP_SPINCOUNT": SPIN_COUNT} if side == "transduce" else {})
-                    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+                    command = [
+                        python,
+                        __file__,
+                        str(batches),
+                        f"--side={side}",
+                        f"--shapes={shape}",
+                        *own,
+                    ]
+                    environment = os.environ | (
+                        {"GOMP_SPINCOUNT": SPIN_COUNT} if side == "transduce" else {}
+                    )
+                    run = subprocess.run(
+                        command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+                    )
                     rows[side].append(json.loads(run.stdout.splitlines()[-1]))
             updates = min(len(row["losses"]) for each in rows.values() for row in each) - 1
             for side, each in rows.items():
                 speed, first, memory = (
-                    statistics.median(row[key] for row in each) for key in ("speed", "first", "memory")
+                    statistics.median(row[key] for row in each)
+                    for key in ("speed", "first", "memory")
                 )
-                ratios = sorted(a["speed"] / b["speed"] for a, b in zip(rows["transduce"], each, strict=True))
+                ratios = sorted(
+                    a["speed"] / b["speed"] for a, b in zip(rows["transduce"], each, strict=True)
+                )
                 times = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
                 loss = statistics.mean(row["losses"][updates] for row in each)
                 print(
@@ -114,7 +136,9 @@ def write_batches(data: Path, file: Path) -> None:
     epoch = mixture.plan(1, 0, budget=BUDGET, accumulate=1, seed=1)
     for number, [batch] in enumerate(epoch[:BATCHES]):
         made = make_batch(mixture.sources(batch), mixture.targets(batch))
-        arrays |= {f"{name}-{number}": tensor.numpy() for name, tensor in zip("sio", made[:3], strict=True)}
+        arrays |= {
+            f"{name}-{number}": tensor.numpy() for name, tensor in zip("sio", made[:3], strict=True)
+        }
     np.savez(file, **arrays)
 
 
@@ -196,7 +220,9 @@ def transformers_learner(shape: str, float32: bool) -> Learn:
         optimizer.param_groups[0]["lr"] = step * 5e-6
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=not float32):
             mask = (src != PAD).long()
-            logits = model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in, use_cache=False).logits
+            logits = model(
+                input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in, use_cache=False
+            ).logits
             loss = criterion(logits.flatten(0, 1), tgt_out.flatten())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -239,7 +265,9 @@ def eole_learner(shape: str, float32: bool) -> Learn:
         context = train_single.TrainingInitializer(config).initialize()
     config = context.config
     vocabs = context.vocabs
-    model = get_model_class(config.model).for_training(config.model, vocabs, config.training, device_id=-1)
+    model = get_model_class(config.model).for_training(
+        config.model, vocabs, config.training, device_id=-1
+    )
     trainer = build_trainer(config, -1, model, vocabs, Optimizer.from_config(model, config))
     model.train()
     pad = vocabs["tgt"][vocabs["specials"]["pad_token"]]
@@ -253,13 +281,19 @@ def eole_learner(shape: str, float32: bool) -> Learn:
         lengths = {"srclen": (src != PAD).sum(1), "tgtlen": (tgt != PAD).sum(1)}
         unused = {"images": None, "prefix_len": None, "cid": (), "cid_line_number": ()}
         batch = {"src": renumbered(src), "tgt": renumbered(tgt)} | lengths | unused
-        trainer._process_accumulated_batches([batch], int((tgt_out != PAD).sum()), Statistics(), stats)
+        trainer._process_accumulated_batches(
+            [batch], int((tgt_out != PAD).sum()), Statistics(), stats
+        )
         return stats.loss / stats.n_tokens
 
     return learn
 
 
-LEARNERS = {"transduce": transduce_learner, "transformers": transformers_learner, "eole": eole_learner}
+LEARNERS = {
+    "transduce": transduce_learner,
+    "transformers": transformers_learner,
+    "eole": eole_learner,
+}
 
 if __name__ == "__main__":
     main()

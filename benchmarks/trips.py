@@ -35,7 +35,16 @@ import transduce
 from transduce.training.run import train as run_training
 
 ROOT = Path(transduce.__file__).parent
-WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+WORDS = {
+    "ka": "zu",
+    "lo": "fe",
+    "mi": "ga",
+    "nu": "po",
+    "re": "wi",
+    "so": "ya",
+    "ti": "du",
+    "va": "ce",
+}
 OPTIONS = {
     "data.vocab_size": 300,
     "data.max_tokens": 256,
@@ -62,7 +71,11 @@ def visited() -> Iterator[set[str]]:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(str(ROOT)):
+        if (
+            event == "call"
+            and code.co_flags & inspect.CO_OPTIMIZED
+            and code.co_filename.startswith(str(ROOT))
+        ):
             files.add(str(Path(code.co_filename).relative_to(ROOT)))
 
     sys.setprofile(note)
@@ -84,7 +97,10 @@ def train(folder: Path) -> tuple[Path, set[str]]:
     """Train a model of the toy language; returns its folder and the files of an update."""
     choice = random.Random(0)
     sources = [" ".join(choice.choices(list(WORDS), k=choice.randint(2, 5))) for _ in range(300)]
-    lines = [f"{source}\t{' '.join(WORDS[word] for word in reversed(source.split()))}\n" for source in sources]
+    lines = [
+        f"{source}\t{' '.join(WORDS[word] for word in reversed(source.split()))}\n"
+        for source in sources
+    ]
     (folder / "toy.tsv").write_text("".join(lines), encoding="utf-8")
     options = OPTIONS | {"data.corpora": [{"files": [str(folder / "toy.tsv")]}]}
     turns: list[set[str]] = []
@@ -143,7 +159,11 @@ def request(model: Path) -> set[str]:
         served = by_direction([command._load(model, "auto")])
     app: Any = api.application(served, Keys({}), Limits(), local=True)
     body = json.dumps({"q": "ka lo", "source": "en", "target": "de"}).encode()
-    headers = {"host": "localhost", "content-type": "application/json", "content-length": str(len(body))}
+    headers = {
+        "host": "localhost",
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+    }
     scope = {
         "type": "http",
         "http_version": "1.1",
@@ -200,7 +220,9 @@ def allow_worse_engines() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", action="store_true", help="list the files, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

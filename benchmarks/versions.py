@@ -33,15 +33,29 @@ from serving import closed, server
 STEPS = 30
 TOKENS = {"small": 2048, "base": 1024}  # of an update, on either side
 SHAPES = {
-    "small": ("num_encoder_layers=3", "num_decoder_layers=3", "d_model=256", "d_ff=1024", "num_heads=4"),
-    "base": ("num_encoder_layers=6", "num_decoder_layers=6", "d_model=512", "d_ff=2048", "num_heads=8"),
+    "small": (
+        "num_encoder_layers=3",
+        "num_decoder_layers=3",
+        "d_model=256",
+        "d_ff=1024",
+        "num_heads=4",
+    ),
+    "base": (
+        "num_encoder_layers=6",
+        "num_decoder_layers=6",
+        "d_model=512",
+        "d_ff=2048",
+        "num_heads=8",
+    ),
 }
 LINES = {"ctranslate2": 2_000, "int8": 500, "torch": 500}
 PREPARED_LINES = 20_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("versions", type=Path, nargs=2, metavar="CHECKOUT")
     parser.add_argument("model", type=Path)
     parser.add_argument("text", type=Path, nargs=2)
@@ -65,20 +79,29 @@ def row(name: str, measure: Callable[[Path], float], versions: Sequence[Path], r
             try:
                 rates[version].append(measure(version))
             except subprocess.CalledProcessError as error:
-                return f"| {name} | not possible here: {error.stderr.strip().splitlines()[-1]} | | |"
+                return (
+                    f"| {name} | not possible here: {error.stderr.strip().splitlines()[-1]} | | |"
+                )
     old, new = rates.values()
     ratios = sorted(after / before for before, after in zip(old, new, strict=True))
     middle = [f"{statistics.median(each):,.4g}" for each in (old, new, ratios)]
-    return f"| {name} | {middle[0]} | {middle[1]} | {middle[2]} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |"
+    return (
+        f"| {name} | {middle[0]} | {middle[1]} | {middle[2]} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |"
+    )
 
 
-def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, Callable[[Path], float]]:
+def measurements(
+    model: Path, text: Sequence[Path], folder: Path
+) -> dict[str, Callable[[Path], float]]:
     """The measurements of a version, by name."""
     lines = [list(islice(path.open(encoding="utf-8"), PREPARED_LINES)) for path in text]
     files = [folder / f"text.{path.suffix.removeprefix('.')}" for path in text]
     for file, content in zip(files, lines, strict=True):
         file.write_text("".join(content), encoding="utf-8")
-    languages = [f"--from={text[0].suffix.removeprefix('.')}", f"--to={text[1].suffix.removeprefix('.')}"]
+    languages = [
+        f"--from={text[0].suffix.removeprefix('.')}",
+        f"--to={text[1].suffix.removeprefix('.')}",
+    ]
     corpus = [*languages, "--train", *map(str, files)]
     sentences = [line.strip() for line in lines[0][: max(LINES.values())]]
 
@@ -86,7 +109,12 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         out = folder / "run"
         shutil.rmtree(out, ignore_errors=True)
         sizes = [f"model.{each}" for each in SHAPES[shape]]
-        length = [f"train.steps={STEPS}", "train.warmup=10", f"data.max_tokens={TOKENS[shape]}", "data.vocab_size=8000"]
+        length = [
+            f"train.steps={STEPS}",
+            "train.warmup=10",
+            f"data.max_tokens={TOKENS[shape]}",
+            "data.vocab_size=8000",
+        ]
         length += ["data.holdout=20"]  # the final validation is not measured
         run(version, "train", "--out", str(out), *corpus, *sizes, *length)
         journal = map(json.loads, (out / "journal.jsonl").read_text(encoding="utf-8").splitlines())
@@ -102,19 +130,40 @@ def measurements(model: Path, text: Sequence[Path], folder: Path) -> dict[str, C
         return PREPARED_LINES / seconds
 
     def translate(version: Path, engine: str) -> float:
-        (folder / "input").write_text("\n".join(sentences[: LINES[engine]]) + "\n", encoding="utf-8")
+        (folder / "input").write_text(
+            "\n".join(sentences[: LINES[engine]]) + "\n", encoding="utf-8"
+        )
         return LINES[engine] / run(
-            *(version, "translate", str(model), "--engine", engine, "--input", str(folder / "input")),
+            *(
+                version,
+                "translate",
+                str(model),
+                "--engine",
+                engine,
+                "--input",
+                str(folder / "input"),
+            ),
             *("--output", str(folder / "output")),
         )
 
     def one_line(version: Path) -> float:
         (folder / "line").write_text(sentences[0] + "\n", encoding="utf-8")
-        return run(version, "translate", str(model), "--input", str(folder / "line"), "--output", str(folder / "out"))
+        return run(
+            version,
+            "translate",
+            str(model),
+            "--input",
+            str(folder / "line"),
+            "--output",
+            str(folder / "out"),
+        )
 
     def serve(version: Path) -> float:
         source, target = (each.partition("=")[2] for each in languages)
-        bodies = [json.dumps({"q": each, "source": source, "target": target}).encode() for each in sentences]
+        bodies = [
+            json.dumps({"q": each, "source": source, "target": target}).encode()
+            for each in sentences
+        ]
         before = os.environ.get("PYTHONPATH", "")
         os.environ["PYTHONPATH"] = str(version / "src")
         with server(model) as port:

@@ -23,7 +23,10 @@ from transduce.commands.options import options as print_options
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-FROM_ROOT = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # file of the repository -> page
+FROM_ROOT = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}  # file of the repository -> page
 GENERATED = re.compile(r"<!-- generated: (commands|options) -->")
 CODE = re.compile(r"<!-- code: ([\w.]+) -->")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -35,7 +38,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder to write; it is emptied first")
     folder: Path = parser.parse_args().folder
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
+    shutil.copytree(
+        ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__")
+    )
     for page, text in pages():
         path = folder / page
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,13 +49,19 @@ def main() -> None:
 
 def pages() -> Iterator[tuple[str, str]]:
     """Every page of the site: its path and its Markdown."""
-    sources = {path.relative_to(ROOT).as_posix(): None for path in sorted((ROOT / "docs").rglob("*.md"))}
+    sources = {
+        path.relative_to(ROOT).as_posix(): None for path in sorted((ROOT / "docs").rglob("*.md"))
+    }
     for source in [*sources, *FROM_ROOT]:
         text = (ROOT / source).read_text(encoding="utf-8")
         page = _page(source)
         parts = FENCED.split(text)
-        parts[::2] = [LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]]
-        text = GENERATED.sub(lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts))
+        parts[::2] = [
+            LINK.sub(lambda link, source=source: _link(link, source), part) for part in parts[::2]
+        ]
+        text = GENERATED.sub(
+            lambda mark: {"commands": commands, "options": options}[mark[1]](), "".join(parts)
+        )
         yield page, CODE.sub(lambda mark: code(mark[1]), text)
     for folder in folders():
         yield f"api/{folder}.md", "\n".join(_api(folder))

@@ -19,7 +19,9 @@ if TYPE_CHECKING:  # selenium may be missing
 
 if "TEST_GPU" not in os.environ:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # many tests compare bits with those of a CPU
-os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))  # whose list of fonts takes seconds
+os.environ.setdefault(
+    "MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")
+)  # whose list of fonts takes seconds
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 os.fsync = lambda _: None  # tests kill processes, not machines; it takes 5 % of a short training
@@ -32,7 +34,10 @@ for profile, examples in {"fast": 40, "all": 100}.items():
         profile,
         deadline=None,
         max_examples=examples,
-        suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+        suppress_health_check=[
+            hypothesis.HealthCheck.too_slow,
+            hypothesis.HealthCheck.function_scoped_fixture,
+        ],
     )
 
 

@@ -18,7 +18,16 @@ from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import Encoded, TokenStore, write_store
 from transduce.tokens.vocabulary import pack
 
-WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+WORDS = {
+    "ka": "zu",
+    "lo": "fe",
+    "mi": "ga",
+    "nu": "po",
+    "re": "wi",
+    "so": "ya",
+    "ti": "du",
+    "va": "ce",
+}
 TINY: dict[str, object] = {  # options of a training that takes a second or two
     "data.vocab_size": 300,
     "data.max_tokens": 256,
@@ -44,10 +53,14 @@ def reverse_texts(count: int, seed: int, longest: int = 5) -> tuple[list[str], l
     choice, sources = random.Random(seed), dict[str, None]()
     while len(sources) < count:
         sources[" ".join(choice.choices(list(WORDS), k=choice.randint(2, longest)))] = None
-    return list(sources), [" ".join(WORDS[word] for word in reversed(text.split())) for text in sources]
+    return list(sources), [
+        " ".join(WORDS[word] for word in reversed(text.split())) for text in sources
+    ]
 
 
-def write_texts(folder: Path, name: str, count: int, seed: int, longest: int = 5) -> tuple[str, str]:
+def write_texts(
+    folder: Path, name: str, count: int, seed: int, longest: int = 5
+) -> tuple[str, str]:
     """The same as two line-aligned files; returns their paths."""
     paths = folder / f"{name}.src", folder / f"{name}.tgt"
     for path, lines in zip(paths, reverse_texts(count, seed, longest), strict=True):
@@ -62,19 +75,27 @@ def changed(options: Mapping[str, object], **changes: object) -> dict[str, objec
 
 def spelt(options: Mapping[str, object]) -> list[str]:
     """Options as the command line takes them."""
-    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in options.items()]
+    return [
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in options.items()
+    ]
 
 
 def reverse_rows(count: int, seed: int, vocab_size: int = 14, longest: int = 7) -> Rows:
     """Ids from 4 on, and the same in reverse order."""
     choice = random.Random(seed)
-    rows = [choice.choices(range(4, vocab_size), k=choice.randint(1, longest)) for _ in range(count)]
+    rows = [
+        choice.choices(range(4, vocab_size), k=choice.randint(1, longest)) for _ in range(count)
+    ]
     return [(row, row[::-1]) for row in rows]
 
 
 def mixture(folder: Path, rows: Rows) -> Mixture:
     """The rows as a training corpus; line n of file 0 is row n - 1."""
-    write_store(folder, blocks((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)))
+    write_store(
+        folder,
+        blocks((source, target, 0, line) for line, (source, target) in enumerate(rows, start=1)),
+    )
     return Mixture([TokenStore(folder)], [1.0])
 
 
@@ -97,7 +118,9 @@ def clean(pairs: Iterable[Pair], rules: Rules, report: Cleaning) -> list[Pair]:
         return list(staged.pairs())
 
 
-def blocks(rows: Iterable[tuple[Sequence[int], Sequence[int], int, int]], size: int = 5) -> Iterator[Encoded]:
+def blocks(
+    rows: Iterable[tuple[Sequence[int], Sequence[int], int, int]], size: int = 5
+) -> Iterator[Encoded]:
     """Pairs (source ids, target ids, number of the file, line) as a store is written from."""
     stream = iter(rows)
     while some := list(islice(stream, size)):

@@ -42,7 +42,9 @@ def _forks() -> multiprocessing.context.ForkServerContext:
     """A context whose processes are forked from one that has the modules."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, *MODULES])
-    with pytest.MonkeyPatch.context() as patch:  # Python 3.11 does not give its search path to the server
+    with (
+        pytest.MonkeyPatch.context() as patch
+    ):  # Python 3.11 does not give its search path to the server
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         forkserver.ensure_running()
     return context
@@ -51,13 +53,17 @@ def _forks() -> multiprocessing.context.ForkServerContext:
 class Forked:
     """A process of a Python program. Its methods are those of subprocess.Popen."""
 
-    def __init__(self, code: str, *arguments: object, log: Path | None = None, **environment: str) -> None:
+    def __init__(
+        self, code: str, *arguments: object, log: Path | None = None, **environment: str
+    ) -> None:
         """`log` is the file for what it writes."""
         self._temporary = tempfile.NamedTemporaryFile()  # noqa: SIM115 – removed with this object
         self.log = log or Path(self._temporary.name)
         self.log.write_bytes(b"")
         words, known = [str(argument) for argument in arguments], os.environ | environment
-        self._process = _forks().Process(target=_run, args=(code, words, self.log, Path.cwd(), known), daemon=True)
+        self._process = _forks().Process(
+            target=_run, args=(code, words, self.log, Path.cwd(), known), daemon=True
+        )
         self._process.start()
 
     @property
@@ -89,7 +95,9 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(code: str, arguments: list[str], log: Path, folder: Path, environment: dict[str, str]) -> None:
+def _run(
+    code: str, arguments: list[str], log: Path, folder: Path, environment: dict[str, str]
+) -> None:
     multiprocessing.current_process().daemon = False  # it may have processes of its own
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
@@ -102,7 +110,9 @@ def _run(code: str, arguments: list[str], log: Path, folder: Path, environment: 
     exec(code, {"__name__": "__main__"})
 
 
-def killed(change: int, arguments: list[str], folder: Path = Path(), pattern: str = ".", code: str = "") -> int | None:
+def killed(
+    change: int, arguments: list[str], folder: Path = Path(), pattern: str = ".", code: str = ""
+) -> int | None:
     """The exit status of a command that is killed before it changes the disk for the so many-th time.
 
     Changes are counted from when something in the folder is called as the pattern says. `code` comes first.

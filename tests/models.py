@@ -48,7 +48,10 @@ def publish_model(
 def texts_of(count: int, seed: int, placeholder_tokens: str) -> tuple[list[str], list[str]]:
     """Texts of the toy language, each with one of the stand-ins at its end, if there are any."""
     sources, targets = reverse_texts(count, seed)
-    ends = [placeholder_tokens[i % len(placeholder_tokens)] if placeholder_tokens else "" for i in range(count)]
+    ends = [
+        placeholder_tokens[i % len(placeholder_tokens)] if placeholder_tokens else ""
+        for i in range(count)
+    ]
     return (
         [f"{text} {end}".strip() for text, end in zip(sources, ends, strict=True)],
         [f"{end} {text}".strip() for text, end in zip(targets, ends, strict=True)],
@@ -69,7 +72,12 @@ def make_model(
     sources, targets = texts_of(300, 0, placeholder_tokens[:3])
     vocab_size = VOCABULARY + len(placeholder_tokens)
     tokenizer = Tokenizer.train(
-        sources, targets, vocab_size=vocab_size, joint=joint, placeholder_tokens=placeholder_tokens, symbols=symbols
+        sources,
+        targets,
+        vocab_size=vocab_size,
+        joint=joint,
+        placeholder_tokens=placeholder_tokens,
+        symbols=symbols,
     )
     sizes = {
         "model.vocab_size": tokenizer.target.size,
@@ -85,13 +93,17 @@ def make_model(
         json.dumps({"source": s, "target": t})
         for s, t in zip(*texts_of(held_out, 1, placeholder_tokens[:3]), strict=True)
     ]
-    (folder / model_folder.DATA / "valid.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / model_folder.DATA / "valid.jsonl").write_text(
+        "".join(f"{line}\n" for line in lines), encoding="utf-8"
+    )
     publish_model(folder, config, tokenizer, weights, {"parameters": 1}, "a card")
     return folder
 
 
 @cache
-def learnt(config: ModelConfig, sources: Rows, targets: Rows, updates: int) -> dict[str, torch.Tensor]:
+def learnt(
+    config: ModelConfig, sources: Rows, targets: Rows, updates: int
+) -> dict[str, torch.Tensor]:
     """The weights of a model that has learnt a little. Most tests ask for the same model."""
     model, generator = build(config), torch.Generator().manual_seed(0)
     for weight in model.parameters():
@@ -104,7 +116,10 @@ def learn(model: Seq2Seq, batch: Batch, updates: int) -> None:
     """After some updates, the translations differ and end."""
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(updates):
-        loss = smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss / batch.num_tokens
+        loss = (
+            smoothed_cross_entropy(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1).loss
+            / batch.num_tokens
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -20,7 +20,16 @@ from transduce.text.rules import MoreRules, Rules
 from transduce.wings import int8
 from transduce.wings.cluster import command as cluster
 from transduce.wings.ct2 import opening
-from transduce.wings.documents import html, lines, parallel_documents, po, subtitles, tmx, translate_command, xliff
+from transduce.wings.documents import (
+    html,
+    lines,
+    parallel_documents,
+    po,
+    subtitles,
+    tmx,
+    translate_command,
+    xliff,
+)
 from transduce.wings.export import onnx_engine
 from transduce.wings.rules import more_rules
 from transduce.wings.synthetic import back_translation
@@ -39,7 +48,12 @@ ENGINES: list[OpenEngine] = [
     blockwise.open_engine,
 ]
 EXPORT_FORMATS: list[OpenEngine] = [onnx_engine.open_engine]
-FAMILIES: list[type[Seq2Seq]] = [Transformer, recurrent.Recurrent, convolutional.Convolutional, bytenet.ByteNet]
+FAMILIES: list[type[Seq2Seq]] = [
+    Transformer,
+    recurrent.Recurrent,
+    convolutional.Convolutional,
+    bytenet.ByteNet,
+]
 MODEL_OPTIONS: list[type[ModelOptions]] = [
     options.BlockwiseOptions,
     options.ExpertOptions,
@@ -68,7 +82,10 @@ READ_DOCUMENT: list[Callable[[DocumentFile], Document]] = [
     subtitles.read_subtitles,
 ]
 TRANSLATE: list[Callable[[Call], None]] = [cluster.translate_in_shards, translate_command.run]
-EVALUATE: list[Callable[[Evaluation], None]] = [evaluate_command.compare_translations, parsing.evaluate_trees]
+EVALUATE: list[Callable[[Evaluation], None]] = [
+    evaluate_command.compare_translations,
+    parsing.evaluate_trees,
+]
 RULES: Callable[[Rules, Sequence[Sequence[str]]], MoreRules] = more_rules.MoreRules
 FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
 ENFORCE_TERMS: EnforceTerms = enforce.enforce
@@ -77,9 +94,9 @@ PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = p
 INFO: Callable[[Path, RunConfig], list[tuple[str, str]]] = opening.facts
 TRAINING_SPEED: Callable[[Profile, RunConfig], None] = operations.print_training_speed
 SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.print_search_speed
-BACK_TRANSLATE: Callable[[Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings] = (
-    back_translation.with_back_translations
-)
+BACK_TRANSLATE: Callable[
+    [Settings, Path, Sequence[str], Path | None, Path | None, bool], Settings
+] = back_translation.with_back_translations
 OPTIONS: list[object] = [
     *TRANSLATE,
     *EVALUATE,

@@ -25,11 +25,27 @@ if TYPE_CHECKING:
     from transduce.wings.serving.store import ModelStore
 
 TRAINING = [
-    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.learning_rate=1.0"),
+    *(
+        "data.vocab_size=300",
+        "data.max_tokens=256",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+    ),
+    *(
+        "model.d_model=32",
+        "model.d_ff=64",
+        "model.num_heads=2",
+        "train.warmup=60",
+        "train.learning_rate=1.0",
+    ),
     *("train.threads=1", "train.steps=150", "train.save_every=150", "train.validate_every=150"),
     # What so few pairs get by default is for more updates.
-    *("train.precision=float32", "model.dropout=0.1", "train.label_smoothing=0.1", "train.word_dropout=0"),
+    *(
+        "train.precision=float32",
+        "model.dropout=0.1",
+        "train.label_smoothing=0.1",
+        "train.word_dropout=0",
+    ),
     *("train.ema=0", "train.select_by=perplexity", "train.cooldown=0", "decode.max_extra_tokens=6"),
 ]
 
@@ -62,9 +78,15 @@ class Answer(NamedTuple):
         return sentence
 
 
-def request(method: str, path: str, body: bytes | None = None, kind: str = "", **headers: str) -> bytes:
+def request(
+    method: str, path: str, body: bytes | None = None, kind: str = "", **headers: str
+) -> bytes:
     """As it goes over the wire."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        "Host: localhost",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
     lines += [f"Content-Type: {kind}"] if kind else []
     lines += [f"Content-Length: {len(body)}"] if body is not None else []
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
@@ -96,7 +118,9 @@ class Server:
 
     def post(self, path: str, fields: object, **headers: str) -> Answer:
         """The fields are sent as JSON."""
-        return self.send(request("POST", path, json.dumps(fields).encode(), "application/json", **headers))
+        return self.send(
+            request("POST", path, json.dumps(fields).encode(), "application/json", **headers)
+        )
 
 
 def receive(connection: socket.socket) -> Answer:
@@ -112,7 +136,10 @@ def receive(connection: socket.socket) -> Answer:
         if length is None and b"\r\n\r\n" in content:
             head, _, content = content.partition(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").split("\r\n")
-            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+            headers = {
+                name.lower(): value.strip()
+                for name, _, value in (line.partition(":") for line in lines)
+            }
             length = int(headers["content-length"]) if "content-length" in headers else math.inf
     return Answer(int(first.split()[1]), headers, content)
 
@@ -185,7 +212,12 @@ class Echo:
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
         return total + 1000
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:  # noqa: ARG002
+    def search(
+        self,
+        requests: Sequence[Request],
+        config: DecodeConfig,  # noqa: ARG002
+        n_best: int,
+    ) -> Iterator[NBestLists]:
         self.began.set()
         assert self.gate.wait(PATIENCE)
         for each in requests:
@@ -194,8 +226,14 @@ class Echo:
                 raise UserError("ti ti can't be translated.")
             yield [[Hypothesis(-1.0, source)] * n_best for source in each.sources]
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:  # noqa: ARG002
+    def log_probs(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],  # noqa: ARG002
+    ) -> list[float]:
         return [-1.0] * len(sources)
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Any]:
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Any]:
         raise NotImplementedError

@@ -63,7 +63,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         content, offset = self.site.files[self.path], 0
         asked = self.site.asked[-1]
-        current = asked.condition in ("", self.site.version(self.path)) or not self.site.checks_condition
+        current = (
+            asked.condition in ("", self.site.version(self.path)) or not self.site.checks_condition
+        )
         if asked.range and self.site.ranges and current:
             offset = int(asked.range.removeprefix("bytes=").removesuffix("-"))
             if offset >= len(content):
@@ -92,7 +94,9 @@ class Handler(BaseHTTPRequestHandler):
 
 def status(code: int, **headers: str) -> Callable[[Handler], None]:
     """Answer so, whatever was asked; underscores in names of headers are hyphens."""
-    return lambda handler: handler.say(code, {name.replace("_", "-"): value for name, value in headers.items()})
+    return lambda handler: handler.say(
+        code, {name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 def cut(size: int) -> Callable[[Handler], None]:
@@ -127,7 +131,9 @@ def serving(site: Site) -> Iterator[Site]:
             thread.join()
 
 
-def tar(members: Mapping[str, bytes], mode: str = "w:gz", also: tuple[tarfile.TarInfo, ...] = ()) -> bytes:
+def tar(
+    members: Mapping[str, bytes], mode: str = "w:gz", also: tuple[tarfile.TarInfo, ...] = ()
+) -> bytes:
     """An archive with these members, behind those that are no files."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode=mode) as archive:  # type: ignore[call-overload]

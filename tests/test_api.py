@@ -39,7 +39,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> transduce.Result:
     """A training, by the interface."""
     folder = tmp_path_factory.mktemp("api")
     files = write_texts(folder, "train", 200, seed=0)
-    return transduce.train(str(folder / "model"), train=files, source="ka", target="zu", options=SIZES)
+    return transduce.train(
+        str(folder / "model"), train=files, source="ka", target="zu", options=SIZES
+    )
 
 
 def test_public_names_exist_and_no_others_are_exported():
@@ -78,7 +80,9 @@ def two_threads() -> Iterator[None]:
 def test_a_training_changes_nothing_of_the_process(result, tmp_path):
     before = torch.random.get_rng_state()
     files = write_texts(tmp_path, "train", 200, seed=0)
-    transduce.train(tmp_path / "out", train=files, options=SIZES | {"train.steps": 1, "train.warmup": 1})
+    transduce.train(
+        tmp_path / "out", train=files, options=SIZES | {"train.steps": 1, "train.warmup": 1}
+    )
     transduce.load(result.folder, engine="torch")
     assert torch.get_num_threads() == 2 and torch.equal(torch.random.get_rng_state(), before)
 
@@ -99,7 +103,10 @@ def test_a_process_trains_one_model_at_a_time(tmp_path):
             transduce.train(tmp_path / "other", train=files, options=SIZES)
         return True
 
-    assert transduce.train(tmp_path / "one", train=files, options=SIZES, stop=other).reason == "interrupted"
+    assert (
+        transduce.train(tmp_path / "one", train=files, options=SIZES, stop=other).reason
+        == "interrupted"
+    )
 
 
 def test_a_signal_saves_the_training_and_ends_the_program(tmp_path):
@@ -135,9 +142,13 @@ def test_texts_may_come_from_iterators(result):
 
 def test_only_decode_options_can_be_changed_on_loading(result):
     assert transduce.load(result.folder, {"decode.beam_size": 2}).config.beam_size == 2
-    with pytest.raises(transduce.UserError, match=r"model\.d_model can't be set for a trained model"):
+    with pytest.raises(
+        transduce.UserError, match=r"model\.d_model can't be set for a trained model"
+    ):
         transduce.load(result.folder, {"model.d_model": 16})
-    with pytest.raises(transduce.UserError, match=r"Unknown option 'beam_size'; did you mean 'decode\.beam_size'"):
+    with pytest.raises(
+        transduce.UserError, match=r"Unknown option 'beam_size'; did you mean 'decode\.beam_size'"
+    ):
         transduce.load(result.folder, {"beam_size": 2})
 
 
@@ -145,7 +156,10 @@ def test_several_folders_are_an_ensemble(result):
     together = transduce.load([result.folder, Path(result.folder)])
     sources = reverse_texts(5, seed=3)[0]
     found = [translation.score for translation in together.translate(sources)]
-    alone = [translation.score for translation in transduce.load(result.folder, engine="torch").translate(sources)]
+    alone = [
+        translation.score
+        for translation in transduce.load(result.folder, engine="torch").translate(sources)
+    ]
     assert len(together.engine.models) == 2
     assert found == pytest.approx(alone, abs=1e-4)
 
@@ -155,7 +169,12 @@ def test_train_function_takes_the_options_of_the_command(tmp_path):
     lines = reverse_texts(120, seed=5)
     for file, texts in zip((english, german, french), (*lines, lines[0]), strict=True):
         file.write_text("".join(f"{text}\n" for text in texts))
-    options = SIZES | {"train.steps": 4, "train.warmup": 2, "train.save_every": 2, "train.validate_every": 4}
+    options = SIZES | {
+        "train.steps": 4,
+        "train.warmup": 2,
+        "train.save_every": 2,
+        "train.validate_every": 4,
+    }
     calls = iter([False, False, True])
     arguments = {"train": [english, german], "options": options}
     first = transduce.train(tmp_path / "two", **arguments, stop=lambda: next(calls))
@@ -164,9 +183,13 @@ def test_train_function_takes_the_options_of_the_command(tmp_path):
     config = model_folder.read_config(whole.folder)
     assert (config.data.source, config.data.target, whole.reason) == ("en", "de", "steps")
     assert config.sources["train.steps"] == "calling program"
-    more = transduce.train(tmp_path / "three", train=[english, french], init=whole.folder, options={"train.steps": 2})
+    more = transduce.train(
+        tmp_path / "three", train=[english, french], init=whole.folder, options={"train.steps": 2}
+    )
     assert model_folder.read_config(more.folder).data.directions == ("en-de", "en-fr")
-    one = transduce.train(tmp_path / "one", recipe="multi30k-en-de", train=[english, german], options=options)
+    one = transduce.train(
+        tmp_path / "one", recipe="multi30k-en-de", train=[english, german], options=options
+    )
     assert model_folder.read_config(one.folder).train.cooldown == 3500
     with pytest.raises(transduce.UserError, match=r"did you mean 'train\.steps'"):
         transduce.train(tmp_path / "none", train=[english, german], options={"train.step": 2})

@@ -29,9 +29,23 @@ FLOORS = [  # of the core; a wing stands above all of them
 WINGS = [  # which wing may use which: one below it
     {"wings.formats", "wings.phrasebook"},
     {
-        *("wings.ct2", "wings.documents", "wings.inspection", "wings.int8", "wings.rules", "wings.terms"),
+        *(
+            "wings.ct2",
+            "wings.documents",
+            "wings.inspection",
+            "wings.int8",
+            "wings.rules",
+            "wings.terms",
+        ),
     },
-    {"wings.cluster", "wings.corpora", "wings.demo", "wings.export", "wings.serving", "wings.synthetic"},
+    {
+        "wings.cluster",
+        "wings.corpora",
+        "wings.demo",
+        "wings.export",
+        "wings.serving",
+        "wings.synthetic",
+    },
     {"cli"},
     {"__main__"},
 ]
@@ -182,11 +196,15 @@ def spelt(node: ast.AST, constants: dict[str, object]) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def statements(node: ast.AST, in_function: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+def statements(
+    node: ast.AST, in_function: bool = False
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, in_function
-        yield from statements(child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+        yield from statements(
+            child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+        )
 
 
 def targets(node: ast.Import | ast.ImportFrom, importer: str, known: dict[str, Path]) -> list[str]:
@@ -209,7 +227,10 @@ def floor(module: str) -> int:
 def misdirected(each: Import, known: dict[str, Path]) -> str:
     """Why `each` may not import what it imports, or nothing."""
     if not each.ours:
-        needless = each.target.split(".")[0] == "torch" and {each.importer, room(each.importer)} & WITHOUT_TORCH
+        needless = (
+            each.target.split(".")[0] == "torch"
+            and {each.importer, room(each.importer)} & WITHOUT_TORCH
+        )
         return "must do without torch" if needless and each.target not in OPTIONAL else ""
     if known.get(each.target, Path("__init__.py")).name == "__init__.py":
         return "is a package's __init__ or doesn't exist"
@@ -229,7 +250,9 @@ def misplaced(each: Import) -> str:
     if each.ours:
         allowed = is_command(each.importer) or (each.importer, each.target) in LATE
     else:
-        allowed = each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL | UNIX_ONLY
+        allowed = (
+            each.target in OPTIONAL or each.target.split(".")[0] in SLOW | OPTIONAL | UNIX_ONLY
+        )
     return "" if allowed else "is imported inside a function"
 
 
@@ -268,7 +291,11 @@ def test_imports_have_no_cycles() -> None:
 
 
 def test_every_module_has_a_floor() -> None:
-    homeless = [name for name in modules(SOURCE) if "." in name and not any(room(name) in rooms for rooms in ORDER)]
+    homeless = [
+        name
+        for name in modules(SOURCE)
+        if "." in name and not any(room(name) in rooms for rooms in ORDER)
+    ]
     assert homeless == []
 
 
@@ -320,20 +347,54 @@ def test_imports_that_follow_the_rules_are_accepted(house: Path) -> None:
     [
         pytest.param("model/layers.py", "from transduce.training.run import run", id="up"),
         pytest.param("model/layers.py", "import transduce.training.run", id="up, import x.y"),
-        pytest.param("model/layers.py", "from transduce.training import run", id="up, from x import y"),
+        pytest.param(
+            "model/layers.py", "from transduce.training import run", id="up, from x import y"
+        ),
         pytest.param("model/layers.py", "from ..training.run import run", id="up, relative"),
-        pytest.param("model/layers.py", "from ..training import run", id="up, relative, from .. import y"),
-        pytest.param("config/schema.py", "from transduce.model.layers import x", id="up from the ground"),
+        pytest.param(
+            "model/layers.py", "from ..training import run", id="up, relative, from .. import y"
+        ),
+        pytest.param(
+            "config/schema.py", "from transduce.model.layers import x", id="up from the ground"
+        ),
         pytest.param("tokens/store.py", "from transduce.model.layers import x", id="sideways"),
-        pytest.param("training/run.py", "from transduce.wings.serving.api import x", id="from the core into a wing"),
-        pytest.param("training/run.py", "from transduce import run", id="from the package's __init__"),
-        pytest.param("training/run.py", "from transduce.model import layer", id="from a folder's __init__"),
-        pytest.param("training/run.py", "def f():\n    from transduce.config import schema", id="inside a function"),
-        pytest.param("training/run.py", "class A:\n    async def f(self):\n        import json", id="inside a method"),
-        pytest.param("training/run.py", "if True:\n    from transduce.commands import train", id="up, inside an if"),
+        pytest.param(
+            "training/run.py",
+            "from transduce.wings.serving.api import x",
+            id="from the core into a wing",
+        ),
+        pytest.param(
+            "training/run.py", "from transduce import run", id="from the package's __init__"
+        ),
+        pytest.param(
+            "training/run.py", "from transduce.model import layer", id="from a folder's __init__"
+        ),
+        pytest.param(
+            "training/run.py",
+            "def f():\n    from transduce.config import schema",
+            id="inside a function",
+        ),
+        pytest.param(
+            "training/run.py",
+            "class A:\n    async def f(self):\n        import json",
+            id="inside a method",
+        ),
+        pytest.param(
+            "training/run.py",
+            "if True:\n    from transduce.commands import train",
+            id="up, inside an if",
+        ),
         pytest.param("training/run.py", "import zstandard", id="an extra for everybody"),
-        pytest.param("training/run.py", 'SERVE = "transduce.wings.serving.command:serve"', id="a name in a string"),
-        pytest.param("config/commands.py", 'SERVE = "transduce.wings.serving.gone:serve"', id="a name of nothing"),
+        pytest.param(
+            "training/run.py",
+            'SERVE = "transduce.wings.serving.command:serve"',
+            id="a name in a string",
+        ),
+        pytest.param(
+            "config/commands.py",
+            'SERVE = "transduce.wings.serving.gone:serve"',
+            id="a name of nothing",
+        ),
         pytest.param("tokens/store.py", "import torch.nn", id="torch where it must not be"),
     ],
 )
@@ -343,5 +404,7 @@ def test_a_broken_rule_is_found(house: Path, file: str, text: str) -> None:
 
 
 def test_a_cycle_is_found(house: Path) -> None:
-    (house / "transduce" / "model" / "layers.py").write_text("from transduce.model import build", encoding="utf-8")
+    (house / "transduce" / "model" / "layers.py").write_text(
+        "from transduce.model import build", encoding="utf-8"
+    )
     assert set(cycle(house)) == {"model.layers", "model.build"}

@@ -55,7 +55,14 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Core:
 def model(core: Core) -> Path:
     """A model that the core has trained on a corpus that it has prepared, in two sessions."""
     train, out = write_texts(core.folder, "train", 300, 1), core.folder / "model"
-    core.run("prepare", "--train", *train, "--out", core.folder / "data", *spelt({"data.holdout": 20, **TINY}))
+    core.run(
+        "prepare",
+        "--train",
+        *train,
+        "--out",
+        core.folder / "data",
+        *spelt({"data.holdout": 20, **TINY}),
+    )
     options = {name: value for name, value in TINY.items() if name != "data.vocab_size"}
     command = "train", "--train", core.folder / "data", "--out", out
     core.run(*command, *spelt({**options, "train.steps": 20}))
@@ -94,12 +101,17 @@ def test_the_core_lists_its_commands(core: Core) -> None:
         (("doctor",), "transduce[doctor]"),
         (("translate", "MODEL", "--engine", "ctranslate2"), "transduce[fast]"),
         (("translate", "MODEL", "--input", "page.html"), "transduce[documents]"),
-        (("prepare", "--train", "a.src", "a.tgt", "--out", "shards", "--shard", "1/2"), "transduce[scale]"),
+        (
+            ("prepare", "--train", "a.src", "a.tgt", "--out", "shards", "--shard", "1/2"),
+            "transduce[scale]",
+        ),
     ],
 )
 def test_what_is_missing_says_which_extra_brings_it(
     core: Core, model: Path, arguments: tuple[str, ...], extra: str
 ) -> None:
     (core.folder / "page.html").write_text("<p>ka lo</p>", encoding="utf-8")
-    said = core.run(*(str(model) if each == "MODEL" else each for each in arguments), text="ka\n", status=2)
+    said = core.run(
+        *(str(model) if each == "MODEL" else each for each in arguments), text="ka\n", status=2
+    )
     assert f"pip install '{extra}'" in said

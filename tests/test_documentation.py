@@ -23,7 +23,9 @@ CLAIMS = (DOCS / "paper" / "claims.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
 UNIT = '<tu><tuv xml:lang="en-US"><seg>{}</seg></tuv><tuv xml:lang="de-DE"><seg>{}</seg></tuv></tu>'
-TMX = '<?xml version="1.0"?>\n<tmx version="1.4"><header srclang="en-US"/><body>\n{}\n</body></tmx>\n'
+TMX = (
+    '<?xml version="1.0"?>\n<tmx version="1.4"><header srclang="en-US"/><body>\n{}\n</body></tmx>\n'
+)
 PO = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "A dog runs."\nmsgstr ""\n'
 
 
@@ -32,7 +34,10 @@ def write_inputs() -> None:
     memory, test = (list(examples(part, count)) for part, count in (("train", 600), ("test", 20)))
     units = (UNIT.format(escape(example.english), escape(example.german)) for example in memory)
     Path("memory.tmx").write_text(TMX.format("\n".join(units)), encoding="utf-8")
-    for code, texts in ("en", [example.english for example in test]), ("de", [example.german for example in test]):
+    for code, texts in (
+        ("en", [example.english for example in test]),
+        ("de", [example.german for example in test]),
+    ):
         Path(f"test.{code}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     Path("messages.po").write_text(PO, encoding="utf-8")
     Path("terms.tsv").write_text("dog\tHund\n", encoding="utf-8")
@@ -54,7 +59,9 @@ def test_commands_of_the_first_guide_work_in_their_order(tmp_path, monkeypatch, 
             with serving(Path("models/en-de"), tmp_path / "log") as server:
                 (curl,) = (line for line in lines if line.startswith("curl "))
                 curl = curl.replace("127.0.0.1:5000", f"127.0.0.1:{server.port}")
-                answer = subprocess.run(shlex.split(curl), capture_output=True, text=True, check=True)
+                answer = subprocess.run(
+                    shlex.split(curl), capture_output=True, text=True, check=True
+                )
                 assert "translatedText" in answer.stdout
         elif line.startswith("transduce train"):
             options = ["train.steps=3"] if "--init" in line else [*TRAINING, "data.vocab_size=400"]
@@ -80,7 +87,9 @@ def test_documented_parameter_count_is_that_of_the_base_model():
 
 def test_documented_peak_rates_are_those_of_the_parsing_recipes():
     (row,) = [line for line in CLAIMS.splitlines() if line.startswith("| peak rate |")]
-    for name, printed in zip(("wsj-parsing-only", "wsj-parsing-semi"), row.split("|")[3:5], strict=True):
+    for name, printed in zip(
+        ("wsj-parsing-only", "wsj-parsing-semi"), row.split("|")[3:5], strict=True
+    ):
         config = configure(read_recipe(*read_text(name)))
         peak = config.train.learning_rate / (config.model.d_model * config.train.warmup) ** 0.5
         assert f"{peak:.5f}" == printed.strip()

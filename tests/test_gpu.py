@@ -16,7 +16,12 @@ from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.model.build import build
 from transduce.model.device import choose_device
 from transduce.model.seq2seq import Seq2Seq, make_batch, source_tensor
-from transduce.training.checkpoint import TrainState, load_checkpoint, moving_average, save_checkpoint
+from transduce.training.checkpoint import (
+    TrainState,
+    load_checkpoint,
+    moving_average,
+    save_checkpoint,
+)
 from transduce.training.update import Outcome, make_optimizer, update
 
 GPU = choose_device()
@@ -24,7 +29,9 @@ if "TEST_GPU" not in os.environ:
     pytest.skip("TEST_GPU is not set", allow_module_level=True)
 assert GPU.type != "cpu", "TEST_GPU is set, but torch finds no GPU"
 CPU = torch.device("cpu")
-SMALL = ModelConfig(vocab_size=14, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2)
+SMALL = ModelConfig(
+    vocab_size=14, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2
+)
 KINDS = {
     "post": SMALL,
     "window": replace(SMALL, window=2),
@@ -33,7 +40,9 @@ KINDS = {
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
     "convolutional": replace(SMALL, kind="convolutional"),
     "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=6),
-    "modern": replace(SMALL, norm="pre", rms_norm=True, activation="swiglu", positions="rotary", num_kv_heads=2),
+    "modern": replace(
+        SMALL, norm="pre", rms_norm=True, activation="swiglu", positions="rotary", num_kv_heads=2
+    ),
     "blocks": with_options(SMALL, block_size=3),
 }
 ROWS = reverse_rows(12, seed=3)
@@ -41,12 +50,16 @@ SOURCES, TARGETS = [source for source, _ in ROWS], [target for _, target in ROWS
 TRAIN = TrainConfig(precision="float32", ema=0.9, steps=9)
 
 
-def updated(config: ModelConfig, train: TrainConfig, device: torch.device) -> tuple[Seq2Seq, list[Outcome]]:
+def updated(
+    config: ModelConfig, train: TrainConfig, device: torch.device
+) -> tuple[Seq2Seq, list[Outcome]]:
     """A model without dropout after three updates, and their outcomes."""
     model = build(replace(config, dropout=0.0)).to(device)
     optimizer = make_optimizer(model.parameters(), train)
     batch = make_batch(SOURCES, TARGETS).to(device)
-    return model, [update(model, optimizer, [batch], step=step, rate=1e-3, train=train) for step in (1, 2, 3)]
+    return model, [
+        update(model, optimizer, [batch], step=step, rate=1e-3, train=train) for step in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +91,9 @@ def test_search_and_scores_are_the_same_on_both_devices(options):
     found = {}
     for device in (CPU, GPU):
         moved = model.to(device).eval()
-        lists = beam_search(ModelStepper([moved], source_tensor(SOURCES).to(device)), [9] * len(SOURCES), **options)
+        lists = beam_search(
+            ModelStepper([moved], source_tensor(SOURCES).to(device)), [9] * len(SOURCES), **options
+        )
         scores = forced_log_probs([moved], make_batch(SOURCES, TARGETS).to(device)).cpu()
         found[device] = [best.tokens for best, *_ in lists], scores
     assert found[CPU][0] == found[GPU][0]

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-FILES = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+FILES = {
+    path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8")
+    for path in SOURCE.rglob("*.py")
+}
 
 MAX_CORE_NODES = 135_500  # read to know the system; raised only by the budget of a feature that its users asked for
 MAX_FUNCTION_NODES = 900
@@ -38,17 +41,28 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Every module constant with its value, as source text."""
     for node in tree.body:
         targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
         )
         values = [node.value] if isinstance(node, ast.Assign | ast.AnnAssign) else []
         for target in targets:
             names = target.elts if isinstance(target, ast.Tuple) else [target]
             value = values[0]
             parts = (
-                value.elts if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) else [value] * len(names)
+                value.elts
+                if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple)
+                else [value] * len(names)
             )
             for name, part in zip(names, parts, strict=False):
-                if isinstance(name, ast.Name) and name.id.isupper() and name.id[0] != "_" and part is not None:
+                if (
+                    isinstance(name, ast.Name)
+                    and name.id.isupper()
+                    and name.id[0] != "_"
+                    and part is not None
+                ):
                     yield name.id, ast.unparse(part)
 
 
@@ -59,7 +73,9 @@ def homonyms(modules: dict[str, ast.Module]) -> dict[str, set[str]]:
         for name, value in constants(tree):
             values[name].add(value)
             places[name].add(file)
-    return {name: places[name] for name in values if len(values[name]) > 1 and len(places[name]) > 1}
+    return {
+        name: places[name] for name in values if len(values[name]) > 1 and len(places[name]) > 1
+    }
 
 
 def unrelated_values(node: ast.AST) -> bool:
@@ -77,7 +93,8 @@ def unrelated_values(node: ast.AST) -> bool:
 def named_in_arguments(node: ast.AST) -> bool:
     """Whether an argument of a call is named by `:=`."""
     return isinstance(node, ast.Call) and any(
-        isinstance(argument, ast.NamedExpr) for argument in [*node.args, *(each.value for each in node.keywords)]
+        isinstance(argument, ast.NamedExpr)
+        for argument in [*node.args, *(each.value for each in node.keywords)]
     )
 
 
@@ -87,7 +104,8 @@ def repeated_by_truth(node: ast.AST) -> bool:
         return False
     sides = node.left, node.right
     is_repeated = any(
-        isinstance(each, ast.List | ast.JoinedStr) or (isinstance(each, ast.Constant) and isinstance(each.value, str))
+        isinstance(each, ast.List | ast.JoinedStr)
+        or (isinstance(each, ast.Constant) and isinstance(each.value, str))
         for each in sides
     )
     return is_repeated and any(
@@ -134,22 +152,35 @@ def test_dense_forms_are_found(form: str, text: str) -> None:
     "text", ["a, b = b, a", "LOW, HIGH = 1, 2", "a, b = f()", "if (a := f()): pass", "[1] * count"]
 )
 def test_plain_forms_are_accepted(text: str) -> None:
-    assert not any(is_dense(node) for is_dense in DENSE_FORMS.values() for node in ast.walk(ast.parse(text)))
+    assert not any(
+        is_dense(node) for is_dense in DENSE_FORMS.values() for node in ast.walk(ast.parse(text))
+    )
 
 
 def test_the_core_stays_small() -> None:
-    core = [tree for file, tree in trees().items() if not file.startswith(("transduce/wings/", "transduce_lab/"))]
+    core = [
+        tree
+        for file, tree in trees().items()
+        if not file.startswith(("transduce/wings/", "transduce_lab/"))
+    ]
     assert sum(map(num_nodes, core)) <= MAX_CORE_NODES
 
 
 def test_a_function_has_one_idea() -> None:
-    counts = [(f"{file}:{name}", count) for file, tree in trees().items() for name, count in functions(tree)]
+    counts = [
+        (f"{file}:{name}", count)
+        for file, tree in trees().items()
+        for name, count in functions(tree)
+    ]
     assert {name for name, count in counts if count > MAX_FUNCTION_NODES} == set(LONGER_FUNCTIONS)
 
 
 def test_a_constant_means_the_same_everywhere() -> None:
     """A reader who meets MAX_TOKENS in two files may believe that they are one number."""
-    plugins = "transduce_lab/commands.py", "transduce_lab/registered.py"  # add to the registries under their own names
+    plugins = (
+        "transduce_lab/commands.py",
+        "transduce_lab/registered.py",
+    )  # add to the registries under their own names
     assert homonyms({file: tree for file, tree in trees().items() if file not in plugins}) == {}
 
 

@@ -63,7 +63,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("multilingual")
     for seed, (name, count) in enumerate({"train": 400, "valid": 30, "test": 20}.items()):
         for language, lines in texts(count, seed).items():
-            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            (folder / f"{name}.{language}").write_text(
+                "".join(f"{line}\n" for line in lines), encoding="utf-8"
+            )
     return folder
 
 
@@ -71,9 +73,25 @@ def files(place: Path, name: str, languages: tuple[str, ...] = LANGUAGES) -> lis
     return [str(place / f"{name}.{language}") for language in languages]
 
 
-SHAPE = {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0.0, "data.max_tokens": 1024}
-STEPS = {"train.steps": 450, "train.warmup": 75, "train.save_every": 225, "train.validate_every": 225}
-STEPS |= {"train.learning_rate": 0.3, "train.average": 1, "train.cooldown": 150, "decode.max_extra_tokens": 8}
+SHAPE = {
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 4,
+    "model.dropout": 0.0,
+    "data.max_tokens": 1024,
+}
+STEPS = {
+    "train.steps": 450,
+    "train.warmup": 75,
+    "train.save_every": 225,
+    "train.validate_every": 225,
+}
+STEPS |= {
+    "train.learning_rate": 0.3,
+    "train.average": 1,
+    "train.cooldown": 150,
+    "decode.max_extra_tokens": 8,
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +101,18 @@ def model(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = spelt(TINY | SHAPE | STEPS)
     valid, test = files(place, "valid"), files(place, "test")
     transduce.cli.main(
-        ["train", "--out", str(out), "--train", *files(place, "train"), "--valid", *valid, "--test", *test, *options]
+        [
+            "train",
+            "--out",
+            str(out),
+            "--train",
+            *files(place, "train"),
+            "--valid",
+            *valid,
+            "--test",
+            *test,
+            *options,
+        ]
     )
     return out
 
@@ -92,11 +121,22 @@ def data(place: Path, **options: object) -> DataConfig:
     from transduce.config.parse import configure
 
     corpora = [
-        {"files": list(corpus.files), "source": corpus.languages.source, "target": corpus.languages.target}
+        {
+            "files": list(corpus.files),
+            "source": corpus.languages.source,
+            "target": corpus.languages.target,
+        }
         for corpus in bilingual_corpora(files(place, "train"))
     ]
     return configure(
-        changed({"data.corpora": corpora, "data.directions": tuple(DIRECTIONS), "data.placeholders": "kept"}, **options)
+        changed(
+            {
+                "data.corpora": corpora,
+                "data.directions": tuple(DIRECTIONS),
+                "data.placeholders": "kept",
+            },
+            **options,
+        )
     ).data
 
 
@@ -116,7 +156,10 @@ def test_files_of_several_languages_are_bilingual_corpora(tmp_path):
         (("b.fr", "b.pt-BR"), "fr-pt_BR"),
     ]
     assert [str(each) for each in directions_in(corpora, ["fr"])] == ["fr-en", "fr-de", "fr-pt_BR"]
-    assert [str(each) for each in directions_in(corpora, ["en", "fr"], ["de"])] == ["en-de", "fr-de"]
+    assert [str(each) for each in directions_in(corpora, ["en", "fr"], ["de"])] == [
+        "en-de",
+        "fr-de",
+    ]
     labelled = bilingual_corpora(["en,de=one.tsv", "en,fr,de=two.tmx"])
     assert [str(corpus.languages) for corpus in labelled] == ["en-de", "en-fr", "en-de", "fr-de"]
     for code in ("de", "fr"):
@@ -165,11 +208,16 @@ def test_a_validation_text_of_other_languages_is_not_ignored():
 
 def test_the_corpora_of_a_recipe_get_the_direction_of_a_multilingual_model(place):
     recipe = place / "corpora.toml"
-    recipe.write_text('[[data.corpora]]\nfiles = ["a.tsv"]\n[[data.corpora]]\nfiles = ["b.tsv"]\nsource = "fr"\n')
+    recipe.write_text(
+        '[[data.corpora]]\nfiles = ["a.tsv"]\n[[data.corpora]]\nfiles = ["b.tsv"]\nsource = "fr"\n'
+    )
     settings = gather(str(recipe), train=[], valid=[], test=[], languages=("en", "de"))
     found = with_direction(settings, [], ["en-de", "de-en", "fr-de"])
     assert found["data.directions"] == ("en-de",)
-    assert [(each["source"], each["target"]) for each in found["data.corpora"]] == [("en", "de"), ("fr", "de")]
+    assert [(each["source"], each["target"]) for each in found["data.corpora"]] == [
+        ("en", "de"),
+        ("fr", "de"),
+    ]
 
 
 def test_a_corpus_without_languages_gets_no_direction_by_chance():
@@ -184,8 +232,19 @@ def test_a_corpus_without_languages_gets_no_direction_by_chance():
 
 
 def test_ordinary_corpora_are_not_multilingual():
-    bilingual = ["a.de-en.tmx", "b.de-en.tmx", "c.de-en.tmx"], ["a.de.po", "b.de.po", "c.de.po"], 3 * ["x.en-de.tsv"]
-    for names in (["train.en", "train.de"], ["a.tsv"], ["a.tmx", "b.tmx"], ["a.txt", "b.txt"], [], *bilingual):
+    bilingual = (
+        ["a.de-en.tmx", "b.de-en.tmx", "c.de-en.tmx"],
+        ["a.de.po", "b.de.po", "c.de.po"],
+        3 * ["x.en-de.tsv"],
+    )
+    for names in (
+        ["train.en", "train.de"],
+        ["a.tsv"],
+        ["a.tmx", "b.tmx"],
+        ["a.txt", "b.txt"],
+        [],
+        *bilingual,
+    ):
         assert not is_multilingual(names)
     assert is_multilingual(["train.en", "train.de", "train.fr"])
     assert is_multilingual(["en,de=a.tsv"])
@@ -194,9 +253,17 @@ def test_ordinary_corpora_are_not_multilingual():
 @pytest.mark.parametrize(
     ("names", "languages", "said"),
     [
-        (["x.en", "x.de", "y.fr"], ("", ""), "y.fr: there is no file of the same text in another language"),
+        (
+            ["x.en", "x.de", "y.fr"],
+            ("", ""),
+            "y.fr: there is no file of the same text in another language",
+        ),
         (["x.en", "x.de", "x.de"], ("", ""), "same text and language"),
-        (["x.en", "x.de", "x.fr"], ("en", "it"), "No corpus has the language 'it'. The corpora have en, de, fr."),
+        (
+            ["x.en", "x.de", "x.fr"],
+            ("en", "it"),
+            "No corpus has the language 'it'. The corpora have en, de, fr.",
+        ),
         (["en,en=x.tsv"], ("", ""), "names a language twice"),
         (["x.en", "x.de", "x.fr"], ("en", "en"), "No corpus has a pair from en to en"),
         (
@@ -223,17 +290,29 @@ def test_texts_in_another_language_than_their_label_are_refused(tmp_path, capsys
     assert status == 2 and "% of the texts in en look like another language of the model" in error
     assert f"{names[2]} + {names[3]}: " in error and not (tmp_path / "out").exists()
     swapped = [str(tmp_path / name) for name in ("a.en", "b.en")]
-    status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *swapped, "--from=de", "--to=en")
+    status, _, error = run(
+        capsys, "prepare", "--out", tmp_path / "out", "--train", *swapped, "--from=de", "--to=en"
+    )
     assert status == 2 and "% of the texts in de look like another language of the model" in error
     both = [str(tmp_path / name) for name in ("a.en", "b.fr")]  # both are English
-    status, _, error = run(capsys, "prepare", "--out", tmp_path / "out", "--train", *both, "--from=en", "--to=de")
-    assert status == 0 and "Warning: " in error and "100% of the texts in de look like another" in error
+    status, _, error = run(
+        capsys, "prepare", "--out", tmp_path / "out", "--train", *both, "--from=en", "--to=de"
+    )
+    assert (
+        status == 0
+        and "Warning: " in error
+        and "100% of the texts in de look like another" in error
+    )
 
 
 @pytest.mark.parametrize("direction", ["de-en", "en-de", "de-fr", "fr-de"])
 def test_one_direction_of_a_corpus_makes_an_ordinary_model(place, direction):
     source, target = direction.split("-")
-    sets = {"train": files(place, "train"), "valid": files(place, "valid"), "test": files(place, "test")}
+    sets = {
+        "train": files(place, "train"),
+        "valid": files(place, "valid"),
+        "test": files(place, "test"),
+    }
     settings = gather(None, **sets, languages=(source, target), assignments=[])
     assert "data.directions" not in settings and settings["data.source"] == source
     [table] = settings["data.corpora"]
@@ -255,46 +334,73 @@ def test_several_validation_corpora_are_all_read(place, tmp_path):
         assignments=["data.max_tokens=9"],
     )
     corpus = prepare(settings.config().data, tmp_path / "corpus", vocab_size=lambda _: 300)
-    assert len(corpus.valid()) == 60 and corpus.valid()[0].source == (place / "valid.de").read_text().split("\n")[0]
+    assert (
+        len(corpus.valid()) == 60
+        and corpus.valid()[0].source == (place / "valid.de").read_text().split("\n")[0]
+    )
 
 
 def test_a_validation_file_may_have_a_label(place, tmp_path):
-    pairs = zip(*(Path(file).read_text().splitlines() for file in files(place, "valid", ("en", "de"))), strict=True)
-    (tmp_path / "valid.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    pairs = zip(
+        *(Path(file).read_text().splitlines() for file in files(place, "valid", ("en", "de"))),
+        strict=True,
+    )
+    (tmp_path / "valid.tsv").write_text(
+        "".join(f"{source}\t{target}\n" for source, target in pairs)
+    )
     labelled = {"data__valid": (f"en,de={tmp_path / 'valid.tsv'}",)}
     assert len(prepared(place, tmp_path / "corpus", **labelled).valid()) == 60
 
 
 def test_several_languages_need_files(capsys, tmp_path):
-    status, _, error = run(capsys, "train", "phrasebook", "--out", tmp_path / "m", "--from", "en,fr", "--to", "de")
+    status, _, error = run(
+        capsys, "train", "phrasebook", "--out", tmp_path / "m", "--from", "en,fr", "--to", "de"
+    )
     assert status == 2 and "Several languages need corpus files" in error
 
 
 def test_a_bilingual_file_is_read_backwards_with_a_tag(tmp_path):
     (tmp_path / "a.tsv").write_text("ka\tzu\nlo\tfe\n")
     settings = gather(
-        None, train=[f"en,de={tmp_path}/a.tsv"], valid=[], test=[], languages=("de", "en"), assignments=[]
+        None,
+        train=[f"en,de={tmp_path}/a.tsv"],
+        valid=[],
+        test=[],
+        languages=("de", "en"),
+        assignments=[],
     )
     assert settings["data.directions"] == ("de-en",)
-    assert settings["data.corpora"] == [{"files": [f"{tmp_path}/a.tsv"], "source": "en", "target": "de"}]
+    assert settings["data.corpora"] == [
+        {"files": [f"{tmp_path}/a.tsv"], "source": "en", "target": "de"}
+    ]
 
 
 @pytest.mark.parametrize(
     ("directions", "target", "said"),
     [
-        (["en-de", "de-en"], "ge", "has the languages 'en' and 'ge', but the directions of the model are en-de, de-en"),
+        (
+            ["en-de", "de-en"],
+            "ge",
+            "has the languages 'en' and 'ge', but the directions of the model are en-de, de-en",
+        ),
         (["en-de", "en-fr"], "de", "No corpus has texts for the direction en-fr"),
     ],
 )
-def test_a_recipe_whose_corpora_do_not_fit_its_directions_is_refused(directions, target, said, place, tmp_path):
+def test_a_recipe_whose_corpora_do_not_fit_its_directions_is_refused(
+    directions, target, said, place, tmp_path
+):
     corpora = [{"files": files(place, "train", ("en", "de")), "source": "en", "target": target}]
     with pytest.raises(UserError, match=said):
-        prepared(place, tmp_path / "corpus", data__corpora=corpora, data__directions=tuple(directions))
+        prepared(
+            place, tmp_path / "corpus", data__corpora=corpora, data__directions=tuple(directions)
+        )
 
 
 def test_a_vocabulary_without_the_tag_is_refused(place, tmp_path):
     tokenizer = prepared(place, tmp_path / "corpus", data__holdout=20).tokenizer
-    tokenizer.source.tags = {tag: token for tag, token in tokenizer.source.tags.items() if tag != ">>fr<<"}
+    tokenizer.source.tags = {
+        tag: token for tag, token in tokenizer.source.tags.items() if tag != ">>fr<<"
+    }
     with pytest.raises(UserError, match="The vocabulary has no tag for fr"):
         prepare(data(place), tmp_path / "other", vocab_size=lambda _: 300, tokenizer=tokenizer)
 
@@ -303,10 +409,16 @@ def test_a_small_corpus_keeps_nine_tenths_of_its_pairs(place, tmp_path):
     for name, language, lines in (("large", "de", 400), ("small", "fr", 60)):
         for code in ("en", language):
             texts = (place / f"train.{code}").read_text().splitlines(keepends=True)
-            (tmp_path / f"{name}.{code}").write_text("".join(texts[-lines:] if name == "small" else texts[: 400 - 60]))
+            (tmp_path / f"{name}.{code}").write_text(
+                "".join(texts[-lines:] if name == "small" else texts[: 400 - 60])
+            )
     names = {"large": "de", "small": "fr"}
     corpora = [
-        {"files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")], "source": "en", "target": code}
+        {
+            "files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")],
+            "source": "en",
+            "target": code,
+        }
         for name, code in names.items()
     ]
     options = {"data__corpora": corpora, "data__directions": ("en-de", "en-fr")}
@@ -319,7 +431,9 @@ def test_samples_have_all_directions(place, tmp_path):
     valid = prepared(place, tmp_path / "corpus", data__holdout=40).valid()
     for count in (6, 13, 30):
         sample = by_direction(first_of_each_direction(valid, count))
-        assert sample.keys() == set(DIRECTIONS) and {len(pairs) for pairs in sample.values()} == {count // 6}
+        assert sample.keys() == set(DIRECTIONS) and {len(pairs) for pairs in sample.values()} == {
+            count // 6
+        }
 
 
 # -- preparation ------------------------------------------------------------------------------------------
@@ -335,7 +449,11 @@ def test_no_held_out_sentence_of_any_direction_is_trained_on(place, tmp_path):
     trained: set[str] = set()
     for store in corpus.mixture.stores:
         for column in (store.source, store.target):
-            trained |= set(corpus.tokenizer.decode([row.tolist() for row in column.rows(np.arange(store.pairs))]))
+            trained |= set(
+                corpus.tokenizer.decode(
+                    [row.tolist() for row in column.rows(np.arange(store.pairs))]
+                )
+            )
     assert trained and not set(held_out.tolist()) & set(
         sentences(transduce.text.pairs.Pair(text, text, None) for text in trained).ravel().tolist()
     )
@@ -346,7 +464,11 @@ def test_sentences_of_the_test_set_are_left_out_of_all_directions(place, tmp_pat
     for path in test:
         path.write_text((place / f"train{path.suffix}").read_text().partition("\n")[0] + "\n")
     for number, named in enumerate((test, test[:2], test[1::-1])):
-        options = {"data__rules": ("test",), "data__test": tuple(map(str, named)), "data__holdout": 0}
+        options = {
+            "data__rules": ("test",),
+            "data__test": tuple(map(str, named)),
+            "data__holdout": 0,
+        }
         corpus = prepared(place, tmp_path / f"corpus-{number}", **options)
         assert corpus.facts.left_out == {"test": 3} and corpus.facts.pairs == 3 * 399
 
@@ -368,15 +490,25 @@ def test_both_directions_of_a_pair_share_a_store(place, tmp_path):
 
 def test_each_source_begins_with_the_tag_of_its_target(place, tmp_path):
     corpus = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid")))
-    train = transduce.config.parse.configure({"train.sample_source": 0.2, "data.augment": "default"})
+    train = transduce.config.parse.configure(
+        {"train.sample_source": 0.2, "data.augment": "default"}
+    )
     tags = {corpus.tokenizer.into(language).tag: language for language in LANGUAGES}
     assert len(tags) == 3
-    expected = {pair[:2] for name in DIRECTIONS for pair in read_pairs(files(place, "train", tuple(name.split("-"))))}
+    expected = {
+        pair[:2]
+        for name in DIRECTIONS
+        for pair in read_pairs(files(place, "train", tuple(name.split("-"))))
+    }
     for mixture in (corpus.mixture, corpus.drawn(train)):
         seen = set()
         for update in mixture.plan(0, 0, budget=500, accumulate=1, seed=1):
             for batch in update:
-                rows, targets, lengths = mixture.sources(batch), mixture.targets(batch), mixture.lengths(batch)
+                rows, targets, lengths = (
+                    mixture.sources(batch),
+                    mixture.targets(batch),
+                    mixture.lengths(batch),
+                )
                 assert [len(row) for row in rows] == lengths[0].tolist()
                 assert [len(row) for row in targets] == lengths[1].tolist()
                 for index, row, target in zip(batch.tolist(), rows, targets, strict=True):
@@ -384,14 +516,18 @@ def test_each_source_begins_with_the_tag_of_its_target(place, tmp_path):
                     language = tags[int(row[0])]
                     if mixture is corpus.mixture:  # else the text may be augmented
                         words = corpus.tokenizer.decode([target.tolist()])[0].split()
-                        assert language == ("fr" if words[0].endswith("n") else "en" if words[0] in WORDS else "de")
+                        assert language == (
+                            "fr" if words[0].endswith("n") else "en" if words[0] in WORDS else "de"
+                        )
         assert len({index for index, *_ in seen}) == len(mixture) == len(seen)
         if mixture is corpus.mixture:
             assert {pair[1:] for pair in seen} == expected
 
 
 def test_a_tag_is_never_read_from_a_text(place, tmp_path):
-    tokenizer = prepared(place, tmp_path / "corpus", data__valid=tuple(files(place, "valid"))).tokenizer
+    tokenizer = prepared(
+        place, tmp_path / "corpus", data__valid=tuple(files(place, "valid"))
+    ).tokenizer
     tags = set(tokenizer.source.tags.values())
     for text in (">>de<< ka lo", "ka >>de<<", ">>de<<"):
         [ids] = tokenizer.encode_source([text])
@@ -408,10 +544,16 @@ def test_the_temperature_decides_how_often_a_small_corpus_is_read(place, tmp_pat
     small = tmp_path / "small.fr"
     small.write_text("".join((place / "train.fr").read_text().splitlines(keepends=True)[:50]))
     shutil.copy(place / "train.en", tmp_path / "large.en")
-    (tmp_path / "small.en").write_text("".join((place / "train.en").read_text().splitlines(keepends=True)[:50]))
+    (tmp_path / "small.en").write_text(
+        "".join((place / "train.en").read_text().splitlines(keepends=True)[:50])
+    )
     shutil.copy(place / "train.de", tmp_path / "large.de")
     corpora = [
-        {"files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")], "source": "en", "target": code}
+        {
+            "files": [str(tmp_path / f"{name}.en"), str(tmp_path / f"{name}.{code}")],
+            "source": "en",
+            "target": code,
+        }
         for name, code in (("large", "de"), ("small", "fr"))
     ]
     corpus = (
@@ -429,7 +571,9 @@ def test_the_temperature_decides_how_often_a_small_corpus_is_read(place, tmp_pat
     assert corpus
     sizes = np.array([400, 50])
     shares = sizes ** (1 / temperature)
-    assert np.allclose(np.array(corpus.mixture.weights) * sizes, shares / shares.sum() * sizes.sum())
+    assert np.allclose(
+        np.array(corpus.mixture.weights) * sizes, shares / shares.sum() * sizes.sum()
+    )
     assert abs(corpus.mixture.pairs_per_epoch - 450) <= 1
 
 
@@ -442,8 +586,13 @@ def test_model_learns_every_direction(model, place):
         source, target = name.split("-")
         pairs = list(read_pairs(files(place, "test", (source, target))))
         found = translator.translate([pair.source for pair in pairs], source=source, target=target)
-        assert set(" ".join(each.text for each in found).split()) <= set(" ".join(known[target]).split())
-        words = sum(len({*each.text.split()} & {*pair.target.split()}) for each, pair in zip(found, pairs, strict=True))
+        assert set(" ".join(each.text for each in found).split()) <= set(
+            " ".join(known[target]).split()
+        )
+        words = sum(
+            len({*each.text.split()} & {*pair.target.split()})
+            for each, pair in zip(found, pairs, strict=True)
+        )
         assert words > 0.6 * sum(len({*pair.target.split()}) for pair in pairs), name
 
 
@@ -474,17 +623,23 @@ def test_a_translation_is_scored_in_its_direction(model):
     sources = ["ka lo mi", "ti du"]
     translations = translator.translate(sources)
     scored = translator.score(sources, [translation.text for translation in translations])
-    assert [each.score for each in scored] == pytest.approx([each.score for each in translations], abs=1e-4)
+    assert [each.score for each in scored] == pytest.approx(
+        [each.score for each in translations], abs=1e-4
+    )
 
 
 def test_names_of_files_choose_the_direction_of_scores(model, place, capsys):
     found = run(capsys, "score", model, *files(place, "test", ("de", "fr")))
     assert found[0] == 0
-    assert found == run(capsys, "score", model, *files(place, "test", ("de", "fr")), "--from", "de", "--to", "fr")
+    assert found == run(
+        capsys, "score", model, *files(place, "test", ("de", "fr")), "--from", "de", "--to", "fr"
+    )
 
 
 def test_words_are_aligned_without_the_tag(model):
-    [translation] = transduce.load(model, engine="torch").translate(["ka lo mi"], source="en", target="fr", align=True)
+    [translation] = transduce.load(model, engine="torch").translate(
+        ["ka lo mi"], source="en", target="fr", align=True
+    )
     assert translation.links
     assert {link.source for link in translation.links} <= {(0, 2), (3, 5), (6, 8)}
 
@@ -495,33 +650,51 @@ def test_a_direction_must_be_named(model, capsys, tmp_path):
     for call in (lambda: translator.translate(["ka"]), lambda: translator.score(["ka"], ["zu"])):
         with pytest.raises(UserError, match=listed):
             call()
-    with pytest.raises(UserError, match=f"does not translate from en to it. Choose one of its directions: {listed}"):
+    with pytest.raises(
+        UserError, match=f"does not translate from en to it. Choose one of its directions: {listed}"
+    ):
         translator.translate(["ka"], source="en", target="it")
     (tmp_path / "a.txt").write_text("ka lo\n")
     status, _, error = run(capsys, "translate", model, "--input", tmp_path / "a.txt")
     assert status and listed in error
-    status, said, _ = run(capsys, "translate", model, "--input", tmp_path / "a.txt", "--from", "en", "--to", "de")
+    status, said, _ = run(
+        capsys, "translate", model, "--input", tmp_path / "a.txt", "--from", "en", "--to", "de"
+    )
     assert not status and said.strip()
 
 
 def test_translator_repr_shows_directions_engine_and_beam(model):
     translator = transduce.load(model, engine="torch")
     assert (
-        repr(translator) == f"<Translator: {', '.join(model_folder.read_config(model).data.directions)}, torch, beam 4>"
+        repr(translator)
+        == f"<Translator: {', '.join(model_folder.read_config(model).data.directions)}, torch, beam 4>"
     )
     assert repr(translator.toward("en", "de")) == "<Translator: en-de, torch, beam 4>"
     greedy = translator.translate(["ka lo mi"], source="en", target="de", beam_size=1)
     assert greedy == translator.toward("en", "de").with_beam_size(1).translate(["ka lo mi"])
     terms = {"lo": "pon"}
     found = translator.translate(["ka lo"], source="en", target="fr", glossary=terms)
-    assert found == translator.translate(["ka lo"], source="en", target="fr", glossary=[transduce.Term("lo", "pon")])
+    assert found == translator.translate(
+        ["ka lo"], source="en", target="fr", glossary=[transduce.Term("lo", "pon")]
+    )
     with pytest.raises(TypeError, match="item 1 is not a text but None"):
         translator.translate(["ka", None], target="de")
 
 
 def test_a_model_with_one_direction_refuses_another(place, tmp_path, capsys):
-    options = spelt(TINY | {"train.steps": 2, "train.save_every": 2, "train.validate_every": 2, "data.holdout": 20})
-    run(capsys, "train", "--out", tmp_path / "m", "--train", *files(place, "train", ("en", "de")), *options)
+    options = spelt(
+        TINY
+        | {"train.steps": 2, "train.save_every": 2, "train.validate_every": 2, "data.holdout": 20}
+    )
+    run(
+        capsys,
+        "train",
+        "--out",
+        tmp_path / "m",
+        "--train",
+        *files(place, "train", ("en", "de")),
+        *options,
+    )
     with pytest.raises(UserError, match="does not translate from de to en"):
         transduce.load(tmp_path / "m", engine="torch", source="de", target="en")
     assert transduce.load(tmp_path / "m", engine="torch", target="de").translate([""])[0].text == ""
@@ -538,8 +711,12 @@ def test_all_directions_are_evaluated_at_once(model, place, tmp_path, capsys):
     assert status == 2 and "has no pairs in these directions: de-en, de-fr, en-de" in error
     expected = model_folder.read_metrics(model)["directions"]["de-fr"]["test"]["scores"][0]["value"]
     for more in ((), ("--from", "de"), ("--to", "fr")):
-        status, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), *more, "--json")
-        assert not status and json.loads(said)["scores"][0]["value"] == pytest.approx(expected, abs=0.01)
+        status, said, _ = run(
+            capsys, "evaluate", model, *files(place, "test", ("de", "fr")), *more, "--json"
+        )
+        assert not status and json.loads(said)["scores"][0]["value"] == pytest.approx(
+            expected, abs=0.01
+        )
 
 
 def test_two_multilingual_models_are_compared_in_one_direction(model, place, capsys):
@@ -548,8 +725,17 @@ def test_two_multilingual_models_are_compared_in_one_direction(model, place, cap
     assert status == 2 and "in one direction. Choose it with --from and --to." in said
     _, said, _ = run(capsys, *command, "--from", "de", "--to", "fr", "--json")
     found = json.loads(said)
-    _, said, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--json", "decode.beam_size=1")
-    assert [each["second"]["value"] for each in found["scores"]] == [x["value"] for x in json.loads(said)["scores"]]
+    _, said, _ = run(
+        capsys,
+        "evaluate",
+        model,
+        *files(place, "test", ("de", "fr")),
+        "--json",
+        "decode.beam_size=1",
+    )
+    assert [each["second"]["value"] for each in found["scores"]] == [
+        x["value"] for x in json.loads(said)["scores"]
+    ]
     assert [each["p_value"] for each in found["scores"]] == [None] * 3, "too few sentences"
 
 
@@ -558,7 +744,11 @@ def test_interruption_changes_no_result(place, tmp_path):
 
     corpora = {
         "data.corpora": [
-            {"files": list(corpus.files), "source": corpus.languages.source, "target": corpus.languages.target}
+            {
+                "files": list(corpus.files),
+                "source": corpus.languages.source,
+                "target": corpus.languages.target,
+            }
             for corpus in bilingual_corpora(files(place, "train"))
         ],
         "data.directions": tuple(DIRECTIONS),
@@ -594,7 +784,10 @@ def test_shards_of_a_multilingual_corpus_make_the_same_files(place, tmp_path):
         for pair in whole.valid()
     ]
     for file in sorted((tmp_path / "whole").rglob("*.ids")):
-        assert file.read_bytes() == (tmp_path / "merged" / file.relative_to(tmp_path / "whole")).read_bytes()
+        assert (
+            file.read_bytes()
+            == (tmp_path / "merged" / file.relative_to(tmp_path / "whole")).read_bytes()
+        )
     assert open_prepared(tmp_path / "merged").mixture.weights == whole.mixture.weights
 
 
@@ -610,7 +803,9 @@ def without_german_french(model: Path, **options: object) -> transduce.Translato
     return replace(with_routes(translator, {}), directions=WITHOUT)
 
 
-def with_routes(translator: transduce.Translator, routes: dict[str, dict[str, float]]) -> transduce.Translator:
+def with_routes(
+    translator: transduce.Translator, routes: dict[str, dict[str, float]]
+) -> transduce.Translator:
     """A copy of a translator that has measured other routes."""
     return replace(translator, scores=translator.scores._replace(routes=routes))
 
@@ -619,7 +814,9 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
     translator = without_german_french(model)
     german = (place / "test.de").read_text().splitlines()
     english = translator.translate(german, source="de", target="en", align=True)
-    french = translator.translate([each.text for each in english], source="en", target="fr", align=True, n_best=2)
+    french = translator.translate(
+        [each.text for each in english], source="en", target="fr", align=True, n_best=2
+    )
     found = translator.translate(german, source="de", target="fr", align=True, n_best=2)
     assert [each.text for each in found] == [each.text for each in french]
     for each, first, second in zip(found, english, french, strict=True):
@@ -630,12 +827,19 @@ def test_a_direction_that_is_missing_is_translated_through_a_pivot(model, place)
             first.confidence * second.alternatives[0].confidence, abs=1e-4
         )
         links = {
-            (one.source, other.target) for one in first.links for other in second.links if one.target == other.source
+            (one.source, other.target)
+            for one in first.links
+            for other in second.links
+            if one.target == other.source
         }
         assert links <= {(link.source, link.target) for link in each.links}
     pivoting = translator.toward("de", "fr")
-    assert [each.text for each in pivoting.translate_sentences(german)] == [each.text for each in found]
-    assert pivoting.pivot == "en" and repr(pivoting) == "<Translator: de-fr through en, torch, beam 4>"
+    assert [each.text for each in pivoting.translate_sentences(german)] == [
+        each.text for each in found
+    ]
+    assert (
+        pivoting.pivot == "en" and repr(pivoting) == "<Translator: de-fr through en, torch, beam 4>"
+    )
     assert pivoting.translate(german, source="de", target="en", align=True) == english
     greedy = pivoting.translate(german, beam_size=1)
     assert [each.hops[0].text for each in greedy] == [
@@ -666,14 +870,18 @@ def test_shards_with_a_glossary_are_translated_through_a_pivot(model, place, tmp
     call += ["--glossary", tmp_path / "terms.de-fr.tsv", "--engine", "torch"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run(capsys, *call, "--output", whole)[0] == 0 and "TERME" in whole.read_text()
-    assert [run(capsys, *call, "--output", parts, "--shard", f"{number}/2")[0] for number in (1, 2)] == [0, 0]
+    assert [
+        run(capsys, *call, "--output", parts, "--shard", f"{number}/2")[0] for number in (1, 2)
+    ] == [0, 0]
     assert run(capsys, "join", parts, "--output", tmp_path / "joined")[0] == 0
     assert (tmp_path / "joined").read_bytes() == whole.read_bytes()
 
 
 def test_similar_codes_have_the_same_route(model):
     translator = without_german_french(model)
-    routes = [translator.toward(*codes) for codes in (("de", "fr"), ("DE", "fr"), ("de-AT", "fr_CA"))]
+    routes = [
+        translator.toward(*codes) for codes in (("de", "fr"), ("DE", "fr"), ("de-AT", "fr_CA"))
+    ]
     assert {(route.pivot, route.direction) for route in routes} == {("en", Direction("de", "fr"))}
     translator = with_routes(translator, {"en-de": {"direct": 30.0, "fr": 40.0}})
     assert translator.toward("en", "de").pivot == translator.toward("en-GB", "DE").pivot == "fr"
@@ -684,47 +892,84 @@ def test_the_route_with_the_better_score_is_taken(model, place):
     trained = transduce.load(model, engine="torch").direct(Direction("de", "fr")).translate(german)
     translator = with_routes(without_german_french(model), {"de-fr": {"direct": 50.0, "en": 50.5}})
     chosen = translator.toward("de", "fr")
-    assert not chosen.pivot and [each.text for each in chosen.translate(german)] == [each.text for each in trained]
+    assert not chosen.pivot and [each.text for each in chosen.translate(german)] == [
+        each.text for each in trained
+    ]
     whole = transduce.load(model, engine="torch")
     scored = whole.direct(Direction("de", "fr")).score(german, german)
     whole = with_routes(whole, {"de-fr": {"direct": 50.0, "en": 52.0}})
     chosen = whole.toward("de", "fr")
-    assert chosen.pivot == "en" and chosen.score(german, german) == scored, "scores are of the trained direction"
+    assert chosen.pivot == "en" and chosen.score(german, german) == scored, (
+        "scores are of the trained direction"
+    )
     assert chosen.translate(["zu"])[0].hops and not whole.toward("de", "en").pivot
 
 
 def test_routes_are_measured_when_a_training_ends(model, place, tmp_path):
-    assert "routes" not in model_folder.read_metrics(model), "30 pairs can't tell whether a pivot is better"
-    bundle, pairs = model_folder.load(model), list(read_directed(files(place, "train"), data(place)))
+    assert "routes" not in model_folder.read_metrics(model), (
+        "30 pairs can't tell whether a pivot is better"
+    )
+    bundle, pairs = (
+        model_folder.load(model),
+        list(read_directed(files(place, "train"), data(place))),
+    )
     routes = measure_routes(bundle, [pair for pair in pairs if pair.direction == "de-fr"], {})
     assert routes.keys() == {"de-fr"} and routes["de-fr"].keys() == {"direct", "en"}
     plain = {"decode.beam_size": 1, "decode.capitals": False, "decode.retry_loops": False}
     translator = transduce.load(model, engine="torch", options=plain)
-    sources, references = zip(*((pair.source, pair.target) for pair in pairs if pair.direction == "de-fr"), strict=True)
-    outputs = [each.text for each in translator.direct(Direction("de", "fr")).translate(sources[:200])]
-    assert routes["de-fr"]["direct"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
-    english = [each.text for each in translator.direct(Direction("de", "en")).translate(sources[:200])]
-    outputs = [each.text for each in translator.direct(Direction("en", "fr")).translate(english)]
-    assert routes["de-fr"]["en"] == pytest.approx(CHRF().corpus_score(outputs, [references[:200]]).score)
-    shouted = [pair._replace(source=pair.source.upper()) for pair in pairs if pair.direction == "de-fr"][:200]
+    sources, references = zip(
+        *((pair.source, pair.target) for pair in pairs if pair.direction == "de-fr"), strict=True
+    )
     outputs = [
-        each.text for each in translator.direct(Direction("de", "fr")).translate([each.source for each in shouted])
+        each.text for each in translator.direct(Direction("de", "fr")).translate(sources[:200])
+    ]
+    assert routes["de-fr"]["direct"] == pytest.approx(
+        CHRF().corpus_score(outputs, [references[:200]]).score
+    )
+    english = [
+        each.text for each in translator.direct(Direction("de", "en")).translate(sources[:200])
+    ]
+    outputs = [each.text for each in translator.direct(Direction("en", "fr")).translate(english)]
+    assert routes["de-fr"]["en"] == pytest.approx(
+        CHRF().corpus_score(outputs, [references[:200]]).score
+    )
+    shouted = [
+        pair._replace(source=pair.source.upper()) for pair in pairs if pair.direction == "de-fr"
+    ][:200]
+    outputs = [
+        each.text
+        for each in translator.direct(Direction("de", "fr")).translate(
+            [each.source for each in shouted]
+        )
     ]
     score = CHRF().corpus_score(outputs, [references[:200]]).score
-    assert measure_routes(bundle, shouted, {})["de-fr"]["direct"] == pytest.approx(score), "search is plain"
+    assert measure_routes(bundle, shouted, {})["de-fr"]["direct"] == pytest.approx(score), (
+        "search is plain"
+    )
     out, english_centric = tmp_path / "out", [name for name in DIRECTIONS if "en" in name]
-    config = {"data.directions": english_centric, "data.valid": files(place, "valid"), "train.steps": 6}
+    config = {
+        "data.directions": english_centric,
+        "data.valid": files(place, "valid"),
+        "train.steps": 6,
+    }
     corpora = [corpus for corpus in data(place).corpora if corpus.source == "en"]
     options = TINY | SHAPE | STEPS | config | {"data.corpora": [vars(corpus) for corpus in corpora]}
     metrics = transduce.training.run.train(options, out).metrics
-    assert metrics["routes"].keys() == {"de-fr", "fr-de"} and metrics["directions"].keys() == {*english_centric}
+    assert metrics["routes"].keys() == {"de-fr", "fr-de"} and metrics["directions"].keys() == {
+        *english_centric
+    }
     assert all(each.keys() == {"direct", "en"} for each in metrics["routes"].values())
 
 
 def test_an_average_has_no_scores_of_other_weights(model, tmp_path, capsys):
     assert run(capsys, "average", model, "--last", "2", "--out", tmp_path / "average")[0] == 0
-    was, now = (model_folder.read_metrics(folder)["directions"]["en-de"] for folder in (model, tmp_path / "average"))
-    assert now == {"validation": {"perplexity": None, "bleu": None, "chrf": was["validation"]["chrf"]}}
+    was, now = (
+        model_folder.read_metrics(folder)["directions"]["en-de"]
+        for folder in (model, tmp_path / "average")
+    )
+    assert now == {
+        "validation": {"perplexity": None, "bleu": None, "chrf": was["validation"]["chrf"]}
+    }
     status, said, _ = run(capsys, "info", tmp_path / "average")
     assert not status and "BLEU" not in said
 
@@ -732,37 +977,58 @@ def test_an_average_has_no_scores_of_other_weights(model, tmp_path, capsys):
 def test_all_routes_of_a_test_set_are_compared(model, place, capsys):
     status, out, _ = run(capsys, "evaluate", model, *files(place, "test"), "--routes", "--json")
     found = json.loads(out)
-    assert not status and len(found) == 12 and {each["direction"] for each in found} == {*DIRECTIONS}
+    assert (
+        not status and len(found) == 12 and {each["direction"] for each in found} == {*DIRECTIONS}
+    )
     for each in found:
         assert (each["route"] == "direct") == (not each["p_values"]) and each["trained"]
-    _, out, _ = run(capsys, "evaluate", model, *files(place, "test", ("de", "fr")), "--routes", "decode.beam_size=1")
+    _, out, _ = run(
+        capsys,
+        "evaluate",
+        model,
+        *files(place, "test", ("de", "fr")),
+        "--routes",
+        "decode.beam_size=1",
+    )
     rows = [line.split() for line in out.splitlines()]
     assert [row[:2] for row in rows[1:]] == [["de-fr", "direct"], ["de-fr", "through"]]
 
 
 def test_markup_and_terms_survive_a_pivot(model):
     translator = without_german_french(model)
-    [found] = translator.translate(["zu <b>fe</b> ga {0}"], source="de", target="fr", sentences=True)
+    [found] = translator.translate(
+        ["zu <b>fe</b> ga {0}"], source="de", target="fr", sentences=True
+    )
     assert found.text.count("<b>") == found.text.count("</b>") == found.text.count("{0}") == 1
     sources, glossary = ["zu fe", "fe ga", "ga fe zu", "fe"], [transduce.Term("fe", "pon")]
-    results = translator.translate(sources, source="de", target="fr", glossary=glossary, sentences=True)
-    pairs = translator.translate(sources, source="de", target="fr", glossary=[("fe", "pon")], sentences=True)
+    results = translator.translate(
+        sources, source="de", target="fr", glossary=glossary, sentences=True
+    )
+    pairs = translator.translate(
+        sources, source="de", target="fr", glossary=[("fe", "pon")], sentences=True
+    )
     assert pairs == results
     placed = ["pon" in found.text.split() for found in results]
     assert placed == [TERM not in found.flags for found in results] and any(placed)
 
 
-@given(st.dictionaries(st.sampled_from(DIRECTIONS), st.floats(0, 100)), st.sets(st.sampled_from(DIRECTIONS)))
+@given(
+    st.dictionaries(st.sampled_from(DIRECTIONS), st.floats(0, 100)),
+    st.sets(st.sampled_from(DIRECTIONS)),
+)
 def test_the_pivot_with_the_better_worse_half_is_chosen(scores, known):
     directions = [Direction.parse(name) for name in sorted(known)]
     for wanted in map(Direction.parse, DIRECTIONS):
         pivots = [
             code
             for code in LANGUAGES
-            if Direction(wanted.source, code) in directions and Direction(code, wanted.target) in directions
+            if Direction(wanted.source, code) in directions
+            and Direction(code, wanted.target) in directions
         ]
         quality = {
-            code: min(scores.get(f"{wanted.source}-{code}", 0), scores.get(f"{code}-{wanted.target}", 0))
+            code: min(
+                scores.get(f"{wanted.source}-{code}", 0), scores.get(f"{code}-{wanted.target}", 0)
+            )
             for code in pivots
         }
         found = find_pivot(directions, wanted, scores)
@@ -773,10 +1039,14 @@ def test_a_server_lists_and_uses_pivots(model):
     translator = without_german_french(model)
     app = application(store_of(translator), Keys(), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
-        targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
+        targets = {
+            each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()
+        }
         assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
         expected = (
-            without_german_french(model).translate(["zu fe ga"], source="de", target="fr", sentences=True)[0].text
+            without_german_french(model)
+            .translate(["zu fe ga"], source="de", target="fr", sentences=True)[0]
+            .text
         )
         fields = {"q": "zu fe ga", "source": "de", "target": "fr", "scores": True}
         answer = asking.post("/translate", json=fields).json()
@@ -784,15 +1054,27 @@ def test_a_server_lists_and_uses_pivots(model):
         assert len(answer["hops"]) == 2
         direct = asking.post("/translate", json=fields | {"target": "en"}).json()
         assert "route" not in direct and "hops" not in direct
-        page = asking.post("/translate", json=fields | {"q": "<p>zu <b>fe</b></p>", "format": "html"}).json()
+        page = asking.post(
+            "/translate", json=fields | {"q": "<p>zu <b>fe</b></p>", "format": "html"}
+        ).json()
         assert page["translatedText"].count("<b>") == 1
-        assert asking.post("/attention", json={"q": "zu", "source": "de", "target": "fr"}).status_code == 400
-        same = asking.post("/translate", json={"q": "ka lo", "source": "en-US", "target": "en"}).json()
+        assert (
+            asking.post("/attention", json={"q": "zu", "source": "de", "target": "fr"}).status_code
+            == 400
+        )
+        same = asking.post(
+            "/translate", json={"q": "ka lo", "source": "en-US", "target": "en"}
+        ).json()
         assert same["translatedText"] == "ka lo"
-        french, german = "Bonjour, comment allez-vous aujourd'hui?", "Guten Morgen, wie geht es Ihnen heute?"
+        french, german = (
+            "Bonjour, comment allez-vous aujourd'hui?",
+            "Guten Morgen, wie geht es Ihnen heute?",
+        )
         texts = {"q": [french, french, french, german], "source": "auto", "target": "fr"}
         mixed = asking.post("/translate", json=texts).json()
-        assert mixed["translatedText"][:3] == [french] * 3 and mixed["route"] == [["fr"]] * 3 + [["de", "en", "fr"]]
+        assert mixed["translatedText"][:3] == [french] * 3 and mixed["route"] == [["fr"]] * 3 + [
+            ["de", "en", "fr"]
+        ]
 
 
 def test_a_server_takes_the_better_route(model):
@@ -802,15 +1084,26 @@ def test_a_server_takes_the_better_route(model):
         "en-de": {"direct": 40.0, "fr": 50.0},
     }
     translator = replace(
-        with_routes(without_german_french(model), routes), directions=[*WITHOUT, Direction("fr", "de")]
+        with_routes(without_german_french(model), routes),
+        directions=[*WITHOUT, Direction("fr", "de")],
     )
     app = application(store_of(translator), Keys(), Limits(), local=True)
     with TestClient(app, base_url="http://localhost", client=("127.0.0.1", 1)) as asking:
-        for source, target, route in (("de", "fr", None), ("fr", "de", ["fr", "en", "de"]), ("en", "fr", None)):
-            answer = asking.post("/translate", json={"q": "zu fe ga", "source": source, "target": target}).json()
-            expected = translator.translate(["zu fe ga"], source=source, target=target, sentences=True)
+        for source, target, route in (
+            ("de", "fr", None),
+            ("fr", "de", ["fr", "en", "de"]),
+            ("en", "fr", None),
+        ):
+            answer = asking.post(
+                "/translate", json={"q": "zu fe ga", "source": source, "target": target}
+            ).json()
+            expected = translator.translate(
+                ["zu fe ga"], source=source, target=target, sentences=True
+            )
             assert answer.get("route") == route and answer["translatedText"] == expected[0].text
-        targets = {each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()}
+        targets = {
+            each["code"]: sorted(each["targets"]) for each in asking.get("/languages").json()
+        }
         assert targets == {"en": ["de", "fr"], "de": ["en", "fr"], "fr": ["de", "en"]}
 
 
@@ -831,7 +1124,9 @@ def test_an_exported_model_is_imported_with_all_directions(model, tmp_path, caps
         exec(program, {})
         target = next(iter(model_folder.load(model).tokenizer.source.tags)).strip("<>")
         expected = transduce.load(model, engine="torch").translate(["ka lo mi"], target=target)
-        assert capsys.readouterr().out.strip() == expected[0].text and f"`>>{target}<<` (id " in card
+        assert (
+            capsys.readouterr().out.strip() == expected[0].text and f"`>>{target}<<` (id " in card
+        )
     status, _, error = run(capsys, "export", model, "--to", "argos", "--out", tmp_path / "argos")
     assert status and "it can't give the target language" in error
     status, _, error = run(capsys, "import", tmp_path / "huggingface", "--out", tmp_path / "again")

@@ -46,7 +46,9 @@ def test_registered_commands_are_functions_with_help() -> None:
 
 
 def test_entry_points_name_the_tables_of_the_lab() -> None:
-    points = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["entry-points"]["transduce"]
+    points = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["entry-points"][
+        "transduce"
+    ]
     for registry, name in points.items():
         table = load(name)
         assert isinstance(table, Mapping) and plugins(registry).items() >= table.items()

@@ -15,7 +15,9 @@ from transduce.config.commands import commands
 from waiting import wait_for
 
 ROOT = Path(__file__).parents[1]
-LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|<link[^>]* href=\"?(?:https?:)?//")
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|<link[^>]* href=\"?(?:https?:)?//"
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +35,19 @@ def site(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", folder]
     environment = os.environ | {"DOCS": str(sources), "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert built.returncode == 0, built.stderr
     return folder
 
 
-def test_reference_lists_every_flag_of_every_command(sources: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sections = re.split(r"^## ", (sources / "reference" / "commands.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+def test_reference_lists_every_flag_of_every_command(
+    sources: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sections = re.split(
+        r"^## ", (sources / "reference" / "commands.md").read_text(encoding="utf-8"), flags=re.M
+    )[1:]
     assert [section.split()[0] for section in sections] == list(commands())
     for section in sections:
         cli.main([section.split()[0], "--help"])
@@ -59,17 +67,25 @@ def test_generated_text_replaces_every_mark(sources: Path) -> None:
 
 
 def test_navigation_has_every_page(sources: Path) -> None:
-    navigation = re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.M)
-    assert sorted(navigation) == sorted(page.relative_to(sources).as_posix() for page in sources.rglob("*.md"))
+    navigation = re.findall(
+        r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.M
+    )
+    assert sorted(navigation) == sorted(
+        page.relative_to(sources).as_posix() for page in sources.rglob("*.md")
+    )
 
 
 @pytest.mark.slow
 def test_pages_load_nothing_from_the_network(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        assert not LOADED.search(text) and "mermaid" not in text, page  # mermaid would load a script
+        assert not LOADED.search(text) and "mermaid" not in text, (
+            page
+        )  # mermaid would load a script
     for style in site.rglob("*.css"):
-        assert not re.search(r"url\([\"']?(https?:)?//|@import", style.read_text(encoding="utf-8")), style
+        assert not re.search(
+            r"url\([\"']?(https?:)?//|@import", style.read_text(encoding="utf-8")
+        ), style
 
 
 @pytest.mark.slow
@@ -82,7 +98,11 @@ def test_api_pages_describe_every_public_name(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "page"),
-    [("glossary", "guides/glossary.html"), ("beam_search", "api/decoding.html"), ("n-best", "reference/commands.html")],
+    [
+        ("glossary", "guides/glossary.html"),
+        ("beam_search", "api/decoding.html"),
+        ("n-best", "reference/commands.html"),
+    ],
 )
 def test_search_works_without_a_server(site: Path, browser, query: str, page: str) -> None:
     from web_page import Page, complaints

@@ -20,7 +20,16 @@ ROOT = Path(__file__).parents[1]
 
 def build(folder: Path) -> Path:
     """Build the wheel into a folder."""
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(ROOT),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -43,12 +52,18 @@ def program(installed: Path, code: str, *arguments: str) -> dict:
     """A program in which `transduce` is that of the wheel, as arguments of subprocess.run or Popen."""
     checked = f"import transduce; assert transduce.__file__.startswith({str(installed)!r}); {code}"
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    return {"args": [sys.executable, "-c", checked, *arguments], "cwd": installed.parent, "env": environment}
+    return {
+        "args": [sys.executable, "-c", checked, *arguments],
+        "cwd": installed.parent,
+        "env": environment,
+    }
 
 
 def python(installed: Path, code: str, *arguments: str) -> str:
     """What such a program prints."""
-    done = subprocess.run(**program(installed, code, *arguments), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        **program(installed, code, *arguments), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -68,9 +83,8 @@ def test_installed_wheel_trains_and_translates(installed):
 
 def test_installed_wheel_has_the_recipes(installed):
     names = sorted(path.name for path in (ROOT / "src/transduce/recipes").glob("*.toml"))
-    code = (
-        "import sys; from transduce.commands.recipes import read_text; from transduce.config.parse import read_recipe; "
-    )
+    code = "import sys; from transduce.commands.recipes import read_text; "
+    code += "from transduce.config.parse import read_recipe; "
     code += "print(*(name for name in sys.argv[1:] if read_recipe(*read_text(f'recipes/{name}'))))"
     assert names and python(installed, code, *names).split() == names
 
@@ -86,23 +100,34 @@ def test_installed_wheel_has_the_phrasebook(installed):
 
 
 def test_installed_wheel_has_the_attention_drawing(installed):
-    assert {"drawing.js", "drawing.css"} <= {path.name for path in (installed / "transduce/wings/inspection").iterdir()}
+    assert {"drawing.js", "drawing.css"} <= {
+        path.name for path in (installed / "transduce/wings/inspection").iterdir()
+    }
 
 
 def test_installed_wheel_has_the_whole_web_page(installed):
     page = Path("transduce/wings/serving/page")
-    found, wanted = ({file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src"))
+    found, wanted = (
+        {file.name for file in (root / page).iterdir()} for root in (installed, ROOT / "src")
+    )
     assert found == wanted and "index.html" in found
 
 
 def test_installed_wheel_serves(installed, tmp_path):
     command = ("serve", str(make_model(tmp_path / "model", {})), "--port", "0")
     log, code = tmp_path / "log", "from transduce.cli import main; main()"
-    with log.open("wb") as file, subprocess.Popen(**program(installed, code, *command), stderr=file) as process:
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(**program(installed, code, *command), stderr=file) as process,
+    ):
         try:
-            address = wait_for(lambda: re.search(r"http://\S+:\d+/", log.read_text()), process.poll)[0]
+            address = wait_for(
+                lambda: re.search(r"http://\S+:\d+/", log.read_text()), process.poll
+            )[0]
             body = json.dumps({"q": "ba ka", "source": "en", "target": "de"}).encode()
-            asked = urllib.request.Request(f"{address}translate", body, {"Content-Type": "application/json"})
+            asked = urllib.request.Request(
+                f"{address}translate", body, {"Content-Type": "application/json"}
+            )
             with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 assert json.load(answer)["translatedText"]
             with urllib.request.urlopen(address, timeout=PATIENCE) as answer:

@@ -19,23 +19,39 @@ from transduce.config.schema import ModelConfig, TrainConfig, with_options
 from transduce.model.build import build
 from transduce.model.seq2seq import Batch, make_batch
 from transduce.system.errors import UserError
-from transduce.training.distributed import Ranks, full_tensor, init_distributed, scatter_weights, wrap
+from transduce.training.distributed import (
+    Ranks,
+    full_tensor,
+    init_distributed,
+    scatter_weights,
+    wrap,
+)
 from transduce.training.update import settle_buckets, update
 from waiting import PATIENCE
 
 MODEL = ModelConfig(
-    vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=2, dropout=0.1
+    vocab_size=14,
+    d_model=16,
+    d_ff=32,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=2,
+    dropout=0.1,
 )
 MODELS = {
     "transformer": MODEL,
-    "experts": with_options(MODEL, experts=8, experts_per_token=1),  # with few tokens, some have no gradient
+    "experts": with_options(
+        MODEL, experts=8, experts_per_token=1
+    ),  # with few tokens, some have no gradient
     "blocks": with_options(MODEL, block_size=4),  # some heads have no row in a micro-batch
     "recurrent": replace(MODEL, kind="recurrent"),
     "convolutional": replace(MODEL, kind="convolutional"),
     "bytenet": replace(MODEL, kind="bytenet"),
 }
 TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
-COUNTS = dict.fromkeys(MODELS, (1, 3)) | {"transformer": range(1, 7)}  # micro-batches: all remainders of 2 and 3
+COUNTS = dict.fromkeys(MODELS, (1, 3)) | {
+    "transformer": range(1, 7)
+}  # micro-batches: all remainders of 2 and 3
 
 
 class Kept(torch.optim.SGD):
@@ -44,13 +60,17 @@ class Kept(torch.optim.SGD):
     def step(self) -> None:
         """Instead of a step."""
         weights = [weight for group in self.param_groups for weight in group["params"]]
-        self.gradients = [None if weight.grad is None else full_tensor(weight.grad).clone() for weight in weights]
+        self.gradients = [
+            None if weight.grad is None else full_tensor(weight.grad).clone() for weight in weights
+        ]
 
 
 def batches(count: int) -> list[Batch]:
     """Micro-batches of different sizes."""
     rows = [reverse_rows(1 + 3 * number % 7, seed=number) for number in range(count)]
-    return [make_batch([source for source, _ in each], [target for _, target in each]) for each in rows]
+    return [
+        make_batch([source for source, _ in each], [target for _, target in each]) for each in rows
+    ]
 
 
 def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tensor]:
@@ -60,7 +80,9 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
     """
     found, config, counts = {}, MODELS[name], COUNTS[name]
     model = build(config)
-    wrapped_model = wrap(model, ranks, shard=shard, sparse="experts" in dict(config.more), device=torch.device("cpu"))
+    wrapped_model = wrap(
+        model, ranks, shard=shard, sparse="experts" in dict(config.more), device=torch.device("cpu")
+    )
     scatter_weights(model, wrapped_model, ranks)
     optimizer = Kept(wrapped_model.parameters(), lr=1.0)
     if ranks.world > 1 and not shard:
@@ -70,11 +92,15 @@ def gradients(name: str, ranks: Ranks, *, shard: bool = False) -> dict[str, Tens
         slots, total = ranks.slots(count), sum(batch.num_tokens for batch in made)
         part = [made[slot.index] for slot in slots]
         several = {"ranks": ranks, "slots": slots, "total": total}
-        outcome = update(wrapped_model.train(), optimizer, part, step=count, rate=1.0, train=TRAIN, **several)
+        outcome = update(
+            wrapped_model.train(), optimizer, part, step=count, rate=1.0, train=TRAIN, **several
+        )
         for number, gradient in enumerate(optimizer.gradients):
             if gradient is not None:
                 found[f"{key}/{number}"] = gradient
-        found[f"{key}/loss"] = torch.tensor([outcome.loss, outcome.nll, outcome.correct, outcome.gradient_norm])
+        found[f"{key}/loss"] = torch.tensor(
+            [outcome.loss, outcome.nll, outcome.correct, outcome.gradient_norm]
+        )
     return found
 
 
@@ -87,14 +113,20 @@ def free_port() -> int:
 def start(world: int, code: str, *arguments: object, **environment: str) -> list[Forked]:
     """So many processes of a Python program, without torchrun."""
     known = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    return [Forked(code, *arguments, **known | {"RANK": str(rank)} | environment) for rank in range(world)]
+    return [
+        Forked(code, *arguments, **known | {"RANK": str(rank)} | environment)
+        for rank in range(world)
+    ]
 
 
 def ends(processes: list[Forked], seconds: float = PATIENCE) -> list[tuple[int, str]]:
     """Exit status of each, which must end in time, and what it said."""
     until = time.monotonic() + seconds
     try:
-        return [(process.wait(max(until - time.monotonic(), 0.1)), process.said) for process in processes]
+        return [
+            (process.wait(max(until - time.monotonic(), 0.1)), process.said)
+            for process in processes
+        ]
     finally:
         for process in processes:
             process.kill()

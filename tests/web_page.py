@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("selenium", reason="pages are tested in a browser: pip install selenium (in the extra `dev`)")
+pytest.importorskip(
+    "selenium", reason="pages are tested in a browser: pip install selenium (in the extra `dev`)"
+)
 
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -34,14 +36,18 @@ def start_browser(downloads: Path) -> webdriver.Chrome:
     programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
     missing = [name for name, path in programs.items() if not path]
     if missing:
-        pytest.skip(f"pages are tested in a browser; {', '.join(missing)} is missing: apt install chromium-driver")
+        pytest.skip(
+            f"pages are tested in a browser; {', '.join(missing)} is missing: apt install chromium-driver"
+        )
     options = webdriver.ChromeOptions()
     options.binary_location = programs["chromium"]
     for argument in ARGUMENTS:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(programs["chromedriver"]))
+    browser = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(programs["chromedriver"])
+    )
     browser.set_script_timeout(PATIENCE)
     browser.downloads = downloads
     return browser
@@ -53,7 +59,12 @@ def complaints(browser: webdriver.Chrome) -> list[str]:
 
 
 def set_screen(
-    browser: webdriver.Chrome, width: int, height: int, *, touch: bool = False, scheme: str = "light"
+    browser: webdriver.Chrome,
+    width: int,
+    height: int,
+    *,
+    touch: bool = False,
+    scheme: str = "light",
 ) -> None:
     """Emulate a screen of this size in CSS pixels; `touch`: of a device without mouse and keyboard."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": touch}
@@ -94,7 +105,10 @@ class Page:
     def fill(self, selector: str, text: str) -> None:
         """Replace the text of a field at once, not letter by letter."""
         self.run("document.querySelector(arguments[0]).select()", selector)
-        self.run("document.execCommand(arguments[0] ? 'insertText' : 'delete', false, arguments[0])", text)
+        self.run(
+            "document.execCommand(arguments[0] ? 'insertText' : 'delete', false, arguments[0])",
+            text,
+        )
 
     def type(self, *keys: str) -> None:
         """Type into the source text."""
@@ -121,8 +135,12 @@ class Page:
 
     def served(self, text: str, glossary: Mapping[str, str] | None = None) -> str:
         """The server's translation, without the page."""
-        body = json.dumps({"q": text, "source": "ka", "target": "zu", "glossary": dict(glossary or {})}).encode()
-        request = urllib.request.Request(self.address + "translate", body, {"Content-Type": "application/json"})
+        body = json.dumps(
+            {"q": text, "source": "ka", "target": "zu", "glossary": dict(glossary or {})}
+        ).encode()
+        request = urllib.request.Request(
+            self.address + "translate", body, {"Content-Type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)["translatedText"]
 
@@ -135,7 +153,9 @@ class Page:
     def module(self, name: str, expression: str, *arguments: object) -> Any:
         """The value of an expression, where `it` is the page's module `name` and `given` are the arguments."""
         script = f"const done = arguments[arguments.length - 1], given = [...arguments]; import('./{name}.js')"
-        return self.browser.execute_async_script(f"{script}.then((it) => done({expression}))", *arguments)
+        return self.browser.execute_async_script(
+            f"{script}.then((it) => done({expression}))", *arguments
+        )
 
     def watch(self, selector: str) -> None:
         """Record what an element shows from now on, however briefly: `seen` returns it."""
@@ -162,7 +182,9 @@ class Page:
     def intercepted(self, script: str) -> Iterator[None]:
         """Open the page with its fetches intercepted from the first one on."""
         script = INTERCEPT % script
-        added = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        added = self.browser.execute_cdp_cmd(
+            "Page.addScriptToEvaluateOnNewDocument", {"source": script}
+        )
         try:
             self.open()
             yield
@@ -170,7 +192,9 @@ class Page:
             self.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
     @contextlib.contextmanager
-    def on(self, width: int, height: int, *, touch: bool = False, scheme: str = "light") -> Iterator[None]:
+    def on(
+        self, width: int, height: int, *, touch: bool = False, scheme: str = "light"
+    ) -> Iterator[None]:
         """Open the page on another screen."""
         set_screen(self.browser, width, height, touch=touch, scheme=scheme)
         try:

@@ -44,7 +44,9 @@ FILE = re.compile(r"`((?:src|benchmarks|docs|tests|tools)/[\w./-]+\.\w+)`")
 MODULE = re.compile(rf"`((?:{FOLDERS})/[\w./]+)`")  # named as below src/transduce
 FIGURE = re.compile(r"[+−]?\d(?:[\d,.]*\d)?(?:e\+\d+)?")
 FLAG = re.compile(r"(?<![\w(-])--[a-z][a-z-]*(?![\w-]*:)")
-PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)  # a whole command in a message: users paste it into a shell
+PASTED = re.compile(
+    r"transduce [a-z]+ .*", re.DOTALL
+)  # a whole command in a message: users paste it into a shell
 VARIABLE = re.compile(r"[A-Z_]+=")  # of the environment
 SEPARATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
 PLACEHOLDERS = {"…", "..."}  # stand for what the reader writes
@@ -87,7 +89,12 @@ def main() -> None:
 
 def find_faults() -> Iterator[Fault]:
     """All faults of the repository."""
-    pages = [ROOT / "README.md", CONTRIBUTING, ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [
+        ROOT / "README.md",
+        CONTRIBUTING,
+        ROOT / "SECURITY.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     shown: set[str] = set()
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -179,12 +186,18 @@ def calls(line: str) -> Iterator[list[str]]:
 def check_command(command: Command) -> Iterator[Fault]:
     """What the command line and the options say against a command."""
     given = [argument for argument in command.arguments if argument not in PLACEHOLDERS]
-    arguments = cli._for_cyclopts(given)  # as `main` prepares them; to call `main` would run the command
+    arguments = cli._for_cyclopts(
+        given
+    )  # as `main` prepares them; to call `main` would run the command
     try:
         if len(given) == len(command.arguments):
             cli.application().parse_args(arguments, exit_on_error=False, print_error=False)
         options = [value for flag, value in itertools.pairwise(arguments) if flag == "--set"]
-        configure(parse_assignments([option for option in options if option.partition("=")[2] not in PLACEHOLDERS]))
+        configure(
+            parse_assignments(
+                [option for option in options if option.partition("=")[2] not in PLACEHOLDERS]
+            )
+        )
     except (CycloptsError, UserError) as error:
         yield Fault(command.path, command.line, " ".join(str(error).split()))
 
@@ -225,7 +238,11 @@ def check_python(block: Block) -> Iterator[Fault]:
         else:
             continue
         for name in missing:
-            yield Fault(block.path, block.line + node.lineno - 1, f"there is no {name} in `{ast.unparse(node)}`")
+            yield Fault(
+                block.path,
+                block.line + node.lineno - 1,
+                f"there is no {name} in `{ast.unparse(node)}`",
+            )
 
 
 def missing_names(node: ast.ImportFrom) -> list[str]:
@@ -268,12 +285,20 @@ def check_messages() -> Iterator[Fault]:
     """Flags in the strings of modules other than the command line's."""
     flags = known_flags()
     for path in sorted(PACKAGE.rglob("*.py")):
-        is_command = path.name in {"cli.py", "__main__.py"} or path.parent.name == "commands" or "command" in path.stem
+        is_command = (
+            path.name in {"cli.py", "__main__.py"}
+            or path.parent.name == "commands"
+            or "command" in path.stem
+        )
         if is_command:
             continue
         for line, string in strings_of(ast.parse(path.read_text(encoding="utf-8"))):
             for flag in flags.intersection(FLAG.findall(PASTED.sub("", string))):
-                yield Fault(path, line, f"a message names the flag {flag}; pass the option's name to UserError")
+                yield Fault(
+                    path,
+                    line,
+                    f"a message names the flag {flag}; pass the option's name to UserError",
+                )
 
 
 def known_flags() -> set[str]:
@@ -291,7 +316,11 @@ def strings_of(node: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(child, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else " " for part in child.values]
             yield child.lineno, "".join(map(str, parts))
-        elif isinstance(child, ast.Constant) and isinstance(child.value, str) and not isinstance(node, ast.Expr):
+        elif (
+            isinstance(child, ast.Constant)
+            and isinstance(child.value, str)
+            and not isinstance(node, ast.Expr)
+        ):
             yield child.lineno, child.value
         else:
             yield from strings_of(child)

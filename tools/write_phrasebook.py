@@ -23,7 +23,11 @@ def main() -> None:
 def texts() -> dict[str, str]:
     """The text of each part; examples of valid and test have combinations of words that are not in train."""
     training, held_out = split(TRAIN, VALID + TEST, seed=SEED)
-    return {"train": _lines(training), "valid": _lines(held_out[:VALID]), "test": _lines(held_out[VALID:])}
+    return {
+        "train": _lines(training),
+        "valid": _lines(held_out[:VALID]),
+        "test": _lines(held_out[VALID:]),
+    }
 
 
 def _lines(examples: Sequence[Example]) -> str:

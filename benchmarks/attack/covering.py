@@ -31,9 +31,29 @@ PRELOADED = [
         "hypothesis",
         "ctranslate2",
     ),
-    *("fastapi", "uvicorn", "httpx", "matplotlib.pyplot", "rich.console", "cyclopts", "filelock", "prometheus_client"),
+    *(
+        "fastapi",
+        "uvicorn",
+        "httpx",
+        "matplotlib.pyplot",
+        "rich.console",
+        "cyclopts",
+        "filelock",
+        "prometheus_client",
+    ),
 ]
-OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-m", "not slow", "-o", "addopts=", "-W", "ignore")
+OPTIONS = (
+    "-q",
+    "--no-header",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not slow",
+    "-o",
+    "addopts=",
+    "-W",
+    "ignore",
+)
 MAX_MEMORY_BYTES = 16 << 30  # of a test's process, since a fault may ask for everything
 TIMEOUT = 124  # exit status, as of the command `timeout`
 
@@ -96,7 +116,9 @@ def run_forked(work: Callable[[], int], output: Path, seconds: float) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def run_tests(source: Path, tests: Sequence[str], output: Path, seconds: float, plugins: Sequence[object] = ()) -> int:
+def run_tests(
+    source: Path, tests: Sequence[str], output: Path, seconds: float, plugins: Sequence[object] = ()
+) -> int:
     """Run tests of the package in `source`. Returns pytest's exit status, or TIMEOUT."""
 
     def work() -> int:
@@ -104,7 +126,11 @@ def run_tests(source: Path, tests: Sequence[str], output: Path, seconds: float, 
         os.environ.update(PYTHONPATH=str(source), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1")
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(output.with_suffix(".hypothesis"))
         sys.path.insert(0, str(source))
-        return int(pytest.main([*OPTIONS, "--basetemp", str(output.with_suffix(".temporary")), *tests], plugins))
+        return int(
+            pytest.main(
+                [*OPTIONS, "--basetemp", str(output.with_suffix(".temporary")), *tests], plugins
+            )
+        )
 
     return run_forked(work, output, seconds)
 
@@ -132,7 +158,11 @@ class Recorder:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, Any, Any]:
         """A fixture of a module is a context of its own, for all tests that use it."""
-        return (yield from self.record(self.contexts[-1] if fixturedef.scope == "function" else fixturedef.argname))
+        return (
+            yield from self.record(
+                self.contexts[-1] if fixturedef.scope == "function" else fixturedef.argname
+            )
+        )
 
     def record(self, context: str) -> Generator[None, Any, Any]:
         before = self.contexts[-1]

@@ -37,7 +37,9 @@ class Case(NamedTuple):
 
     name: str
     folder: Path
-    run: Callable[[Path], str]  # damaged copy of the folder -> what must not change; raises SystemExit
+    run: Callable[
+        [Path], str
+    ]  # damaged copy of the folder -> what must not change; raises SystemExit
 
 
 class Undamaged(NamedTuple):
@@ -51,29 +53,60 @@ def prepare_cases(place: Path) -> list[Case]:
     """Make one folder of each kind."""
     source, target = write_corpus(place)
     short = place / "short.txt"
-    short.write_text("".join(source.read_text(encoding="utf-8").splitlines(keepends=True)[:8]), encoding="utf-8")
+    short.write_text(
+        "".join(source.read_text(encoding="utf-8").splitlines(keepends=True)[:8]), encoding="utf-8"
+    )
     corpus = ("--train", source, target, "--from", "ka", "--to", "zu", "data.holdout=120")
     command("train", *corpus, "--out", place / "finished", *TINY, "train.steps=60")
     command("prepare", *corpus, "--out", place / "prepared", "data.vocab_size=300")
     command("export", place / "finished", "--to", "onnx", "--out", place / "onnx")
     shards = place / "shards"
     for shard in (1, 2):
-        command("translate", place / "finished", "--input", short, "--output", shards, "--shard", f"{shard}/2")
+        command(
+            "translate",
+            place / "finished",
+            "--input",
+            short,
+            "--output",
+            shards,
+            "--shard",
+            f"{shard}/2",
+        )
     unfinished = place / "unfinished"
     shutil.copytree(place / "finished", unfinished)
     for name in ("manifest.json", "model.safetensors", "metrics.json"):
         (unfinished / name).unlink()
     prepared_shards = place / "prepared-shards"
     for shard in (1, 2):
-        command("prepare", *corpus, "--out", prepared_shards, "data.vocab_size=300", "--shard", f"{shard}/2")
+        command(
+            "prepare",
+            *corpus,
+            "--out",
+            prepared_shards,
+            "data.vocab_size=300",
+            "--shard",
+            f"{shard}/2",
+        )
 
     begun = place / "begun"  # as if the command had been killed after the back-translation
     swapped = ("--train", target, source, "--from", "zu", "--to", "ka", "data.holdout=120")
     more = place / "more.txt"
     draw = random.Random(1)
-    more.write_text("".join(f"{' '.join(draw.choices([*WORDS], k=7))}\n" for _ in range(40)), encoding="utf-8")
-    command("train", *corpus, "--out", place / "reverse", *TINY, "train.steps=300", "model.dropout=0")
-    again = (*swapped, "--monolingual", more, "--reverse", place / "reverse", *TINY, "train.steps=3")
+    more.write_text(
+        "".join(f"{' '.join(draw.choices([*WORDS], k=7))}\n" for _ in range(40)), encoding="utf-8"
+    )
+    command(
+        "train", *corpus, "--out", place / "reverse", *TINY, "train.steps=300", "model.dropout=0"
+    )
+    again = (
+        *swapped,
+        "--monolingual",
+        more,
+        "--reverse",
+        place / "reverse",
+        *TINY,
+        "train.steps=3",
+    )
     command("train", *again, "--out", begun)
     for path in begun.iterdir():
         if path.name != "back-translation":
@@ -82,7 +115,19 @@ def prepare_cases(place: Path) -> list[Case]:
     compared = place / "compared"
     rows = 'one = "model.dropout=0.1"\ntwo = "model.dropout=0.2"\n'
     table.write_text(f"seeds = 1\noptions.train.steps = 3\n[rows]\n{rows}", encoding="utf-8")
-    comparison = ("compare", table, *corpus[:7], "--valid", source, target, "--test", source, target, *TINY, "--out")
+    comparison = (
+        "compare",
+        table,
+        *corpus[:7],
+        "--valid",
+        source,
+        target,
+        "--test",
+        source,
+        target,
+        *TINY,
+        "--out",
+    )
     command(*comparison, compared, "--budget", "30")
 
     def back_translated(folder: Path) -> str:
@@ -96,7 +141,9 @@ def prepare_cases(place: Path) -> list[Case]:
         out = folder.parent / "merged"
         command("join", folder, "--output", out)
         for shard in (1, 2):
-            command("prepare", *corpus, "--out", folder, "data.vocab_size=300", "--shard", f"{shard}/2")
+            command(
+                "prepare", *corpus, "--out", folder, "data.vocab_size=300", "--shard", f"{shard}/2"
+            )
         command("join", folder, "--output", out)
         return content(out)
 
@@ -126,8 +173,14 @@ def prepare_cases(place: Path) -> list[Case]:
         translated(place / "finished")
     return [
         Case("model: translate", place / "finished", translated),
-        Case("model: torch", place / "finished", lambda path: translated(path, "--engine", "torch")),
-        Case("model: info", place / "finished", lambda path: command("info", path).replace(str(path), "")),
+        Case(
+            "model: torch", place / "finished", lambda path: translated(path, "--engine", "torch")
+        ),
+        Case(
+            "model: info",
+            place / "finished",
+            lambda path: command("info", path).replace(str(path), ""),
+        ),
         Case("model: average", place / "finished", lambda path: averaged(path)),
         Case("training: resume", place / "finished", resumed),
         Case("model: prepare with its vocabulary", place / "finished", encoded),
@@ -221,7 +274,9 @@ def outcome(case: Case, expected: Undamaged, draw: random.Random) -> tuple[str, 
             last = said.getvalue().strip().splitlines()[-1:]
             if not end.code:
                 return "traceback", f"{what}: exit status 0"
-            named = last and last[0].startswith("transduce: ") and "Traceback" not in said.getvalue()
+            named = (
+                last and last[0].startswith("transduce: ") and "Traceback" not in said.getvalue()
+            )
             return ("named", what) if named else ("traceback", f"{what}: {last}")
         except Exception:
             return "traceback", f"{what}: {traceback.format_exc().strip().splitlines()[-1]}"
@@ -233,7 +288,9 @@ def outcome(case: Case, expected: Undamaged, draw: random.Random) -> tuple[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -253,7 +310,9 @@ def main() -> None:
             if found in ("silent", "traceback"):
                 defects.append(f"{found}: {what}")
                 print(defects[-1], flush=True)
-    print(f"| folder and command | cases | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
+    print(
+        f"| folder and command | cases | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
+    )
     for case in cases:
         row = [counts[case.name, each] for each in OUTCOMES]
         print(f"| {case.name} | {sum(row)} | {' | '.join(map(str, row))} |")

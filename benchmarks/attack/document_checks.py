@@ -17,7 +17,9 @@ from transduce.text.formats import read_document
 from transduce.wings.documents.subtitles import INVISIBLE
 
 CAPITALS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-OPEN_CHARSET = re.compile(r"(?i)(?<=charset=)(?:CHARSET|US-ASCII|ASCII)\b")  # in a header of PO; it becomes UTF-8
+OPEN_CHARSET = re.compile(
+    r"(?i)(?<=charset=)(?:CHARSET|US-ASCII|ASCII)\b"
+)  # in a header of PO; it becomes UTF-8
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 UNCLEAR = r"""=\s*=|=\s*(?:"[^"]*|'[^']*)\Z|(?i:<(title|textarea)(?![^<]*</\1))"""
 SPOKEN = {"alt", "title", "placeholder", "aria-label", "value", "content"}
@@ -42,10 +44,14 @@ def check_bytes(parts: Sequence[Part], output: str, name: str, exact: bool) -> N
         at = match.end()
         if 'mtype="seg"' in part.source:  # only the text inside these elements is translated
             continue
-        assert part.word.translate(CAPITALS) in new, f"{new[:99]!r} is no translation of {part.source[:60]!r}"
+        assert part.word.translate(CAPITALS) in new, (
+            f"{new[:99]!r} is no translation of {part.source[:60]!r}"
+        )
         before, after = (characters(raw, name) for raw in (part.source, new))
         assert not before - after, f"{new!r} lacks {before - after} of {part.source!r}"
-        assert not exact or before == after, f"{new!r} has {after - before} more than {part.source!r}"
+        assert not exact or before == after, (
+            f"{new!r} has {after - before} more than {part.source!r}"
+        )
     assert at == len(output), f"{output[at : at + 60]!r} at the end"
     source = "".join(part if isinstance(part, str) else part.before for part in parts)
     expected, found = (set(LINE_BREAK.findall(text)) or {"\n"} for text in (source, output))
@@ -87,7 +93,10 @@ def structure(name: str, content: bytes) -> list[Any] | None:
         return po_structure(content)
     if suffix in ("xlf", "xliff", "tmx"):
         return xml_structure(content)
-    text = content.decode("utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8", "replace")
+    text = content.decode(
+        "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8",
+        "replace",
+    )
     if suffix in ("html", "xhtml"):
         page = Page()
         is_unclear = re.search(UNCLEAR, text)
@@ -99,7 +108,11 @@ def structure(name: str, content: bytes) -> list[Any] | None:
             return None
         return sorted(page.found.items(), key=str)
     if suffix in ("srt", "vtt"):
-        return [line for line in re.split(r"\r\n|\r|\n", text) if re.search(r"^\s*\d[\d:.,]*\s*-->", line)]
+        return [
+            line
+            for line in re.split(r"\r\n|\r|\n", text)
+            if re.search(r"^\s*\d[\d:.,]*\s*-->", line)
+        ]
     return [not line.strip(" \t\r\ufeff\u00a0") for line in text.split("\n")]
 
 
@@ -108,13 +121,19 @@ def po_structure(content: bytes) -> list[Any] | None:
     declared = re.search(rb"charset=([\w-]+)", content)
     codec = declared[1].decode() if declared and declared[1] != b"CHARSET" else "utf-8"
     with tempfile.NamedTemporaryFile() as file:  # polib splits strings at other line breaks, too
-        file.write(OPEN_CHARSET.sub("UTF-8", content.decode("latin-1")).encode("latin-1").removeprefix(codecs.BOM_UTF8))
+        file.write(
+            OPEN_CHARSET.sub("UTF-8", content.decode("latin-1"))
+            .encode("latin-1")
+            .removeprefix(codecs.BOM_UTF8)
+        )
         file.flush()
         try:
             found = polib.pofile(file.name, encoding=codec)
         except (OSError, ValueError, LookupError, AttributeError):
             return None
-    texts = [(e.msgid, e.msgid_plural, e.msgctxt, e.flags, e.obsolete, e.previous_msgid) for e in found]
+    texts = [
+        (e.msgid, e.msgid_plural, e.msgctxt, e.flags, e.obsolete, e.previous_msgid) for e in found
+    ]
     comments = [(e.comment, e.tcomment, e.occurrences) for e in found]
     stays = [(e.msgstr, e.msgstr_plural) for e in found if e.fuzzy or e.obsolete]
     return [(found.header, found.metadata), *texts, *comments, *stays]
@@ -127,9 +146,15 @@ def xml_structure(content: bytes) -> list[Any] | None:
     except (etree.XMLSyntaxError, ValueError):
         return None
     for element in [*root.iter("{*}target", "{*}tuv")]:
-        language = element.get("{http://www.w3.org/XML/1998/namespace}lang") or element.get("lang") or "zu"
-        parent = etree.QName(element.getparent()).localname if element.getparent() is not None else ""
-        if parent in ("trans-unit", "segment") or (parent == "tu" and language.lower().startswith("zu")):
+        language = (
+            element.get("{http://www.w3.org/XML/1998/namespace}lang") or element.get("lang") or "zu"
+        )
+        parent = (
+            etree.QName(element.getparent()).localname if element.getparent() is not None else ""
+        )
+        if parent in ("trans-unit", "segment") or (
+            parent == "tu" and language.lower().startswith("zu")
+        ):
             tail = element.tail or ""
             before = element.getprevious()
             if before is not None:
@@ -137,7 +162,10 @@ def xml_structure(content: bytes) -> list[Any] | None:
             else:
                 element.getparent().text = (element.getparent().text or "") + tail
             element.getparent().remove(element)
-    return [(str(e.tag), dict(e.attrib), (e.text or "").strip(), (e.tail or "").strip()) for e in root.iter()]
+    return [
+        (str(e.tag), dict(e.attrib), (e.text or "").strip(), (e.tail or "").strip())
+        for e in root.iter()
+    ]
 
 
 class Page(HTMLParser):

@@ -20,17 +20,73 @@ TOKENS = {  # by suffixes
         "\n\n",
     ],
     "xlf xliff tmx": [
-        *("<![CDATA[", "]]>", "<!--", "-->", "<source>", "</source>", "<target/>", "</target>", "<seg/>", "<tuv>", "&"),
-        *("&nbsp;", "&#0;", "<?x", "?>", "/>", ' translate="no"', "<x/>", "<!DOCTYPE x [<!ENTITY a 'b'>]>", "<unit>"),
+        *(
+            "<![CDATA[",
+            "]]>",
+            "<!--",
+            "-->",
+            "<source>",
+            "</source>",
+            "<target/>",
+            "</target>",
+            "<seg/>",
+            "<tuv>",
+            "&",
+        ),
+        *(
+            "&nbsp;",
+            "&#0;",
+            "<?x",
+            "?>",
+            "/>",
+            ' translate="no"',
+            "<x/>",
+            "<!DOCTYPE x [<!ENTITY a 'b'>]>",
+            "<unit>",
+        ),
         *("<tu>", "<trans-unit>"),
     ],
     "html xhtml": [
-        *("<", ">", "<!--", "-->", "<p", "</p>", "<script>", "</script", "<title>", '"', "'", "=", "<b", "</b>", "&"),
-        *("<![CDATA[", "<img alt=x", "<pre>", "<code>", "<plaintext>", "<svg>", "<br", " translate=no", "\0"),
+        *(
+            "<",
+            ">",
+            "<!--",
+            "-->",
+            "<p",
+            "</p>",
+            "<script>",
+            "</script",
+            "<title>",
+            '"',
+            "'",
+            "=",
+            "<b",
+            "</b>",
+            "&",
+        ),
+        *(
+            "<![CDATA[",
+            "<img alt=x",
+            "<pre>",
+            "<code>",
+            "<plaintext>",
+            "<svg>",
+            "<br",
+            " translate=no",
+            "\0",
+        ),
         *("<a title='", "<textarea>", "<?x"),
     ],
     "srt vtt txt": [
-        *("\n", "\n\n", "\r", "-->", "00:01.000 --> 00:02.000", "\n1\n00:00:01,000 --> 00:00:02,000\n", "- "),
+        *(
+            "\n",
+            "\n\n",
+            "\r",
+            "-->",
+            "00:01.000 --> 00:02.000",
+            "\n1\n00:00:01,000 --> 00:00:02,000\n",
+            "- ",
+        ),
         *("WEBVTT", "NOTE\n", "<i>", "\x85", "\u2028", "\0", "\x0c", " ", "\t"),
     ],
 }
@@ -39,7 +95,9 @@ TOKENS = {  # by suffixes
 def damaged(data: bytes, suffix: str, draw: random.Random) -> bytes:
     """The document with one to three mutations."""
     tokens = next(tokens for suffixes, tokens in TOKENS.items() if suffix in suffixes.split())
-    codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(data[:2], "utf-8")
+    codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(
+        data[:2], "utf-8"
+    )
     for _ in range(draw.randint(1, 3)):
         kind = draw.randrange(9)
         at = draw.randint(0, len(data))

@@ -10,12 +10,18 @@ from document_xml import Elements, elements, inline, tmx, xliff
 
 CONTEXTS = ["menu", "", 'a "b"']
 PO_STRING = r'(?P<text>"(?:[^"\\\r\n]|\\.)*"(?:\r?\n"(?:[^"\\\r\n]|\\.)*")*)'
-RULES = ["nplurals=1; plural=0;", "nplurals=2; plural=(n != 1);", "nplurals=3; plural=n==1 ? 0 : n<5 ? 1 : 2;"]
+RULES = [
+    "nplurals=1; plural=0;",
+    "nplurals=2; plural=(n != 1);",
+    "nplurals=3; plural=n==1 ? 0 : n<5 ? 1 : 2;",
+]
 
 
 def po_string(draw: Draw, plain: str, style: Style, indent: str = "") -> str:
     """A string in one line, or wrapped at random places."""
-    escaped = plain.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t").replace("\n", "\\n")
+    escaped = (
+        plain.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t").replace("\n", "\\n")
+    )
     if draw.random() < 0.6:
         return f'"{escaped}"'
     parts = [""] * draw.randint(0, 1)
@@ -28,7 +34,10 @@ def po_string(draw: Draw, plain: str, style: Style, indent: str = "") -> str:
 
 def po_text(draw: Draw, style: Style) -> Text:
     plain, word = text(draw, style)
-    edges = [draw.choice(["", "", "", "\n", " ", "\t"]), draw.choice(["", "", "", "\n", " ", "\n\n"])]
+    edges = [
+        draw.choice(["", "", "", "\n", " ", "\t"]),
+        draw.choice(["", "", "", "\n", " ", "\n\n"]),
+    ]
     plain = plain.replace(" ", "\n", 1) if draw.random() < 0.2 else plain
     return Text(plain.join(edges), word)
 
@@ -38,7 +47,15 @@ def po_comments(draw: Draw, style: Style, fuzzy: bool, word: str) -> list[str]:
     if fuzzy:
         flags.append("fuzzy")
     draw.shuffle(flags)
-    lines = ["#", "# a note, fuzzy?", f"# {word}", "#. extracted", '#. msgid "x"', "#: a.py:1 b.py:2", "#, x"]
+    lines = [
+        "#",
+        "# a note, fuzzy?",
+        f"# {word}",
+        "#. extracted",
+        '#. msgid "x"',
+        "#: a.py:1 b.py:2",
+        "#, x",
+    ]
     lines = draw.sample(lines, draw.randint(0, 3))
     flag_lines = [f"#, {', '.join(flags)}"] if flags else []
     if len(flags) > 1 and draw.random() < 0.3:
@@ -49,7 +66,9 @@ def po_comments(draw: Draw, style: Style, fuzzy: bool, word: str) -> list[str]:
 
 
 def po_header(draw: Draw, style: Style, rule: str, template: bool) -> str:
-    charset = "CHARSET" if template and style.codec in ("utf-8", "ascii") else style.declared.upper()
+    charset = (
+        "CHARSET" if template and style.codec in ("utf-8", "ascii") else style.declared.upper()
+    )
     fields = ["Project-Id-Version: x", f"Content-Type: text/plain; charset={charset}"]
     fields += ["Content-Transfer-Encoding: 8bit"]
     fields += draw.choice([["Language: zu"], ["Language: zu_ZA"], ["Language: "], []])
@@ -70,18 +89,27 @@ def po(draw: Draw, style: Style, template: bool = False) -> list[Part]:
         said = po_text(draw, style)
         fuzzy = not template and draw.random() < 0.25
         head = po_comments(draw, style, fuzzy, said.word)
-        context = [f"msgctxt {po_string(draw, draw.choice(CONTEXTS), style)}"] if draw.random() < 0.3 else []
+        context = (
+            [f"msgctxt {po_string(draw, draw.choice(CONTEXTS), style)}"]
+            if draw.random() < 0.3
+            else []
+        )
         if draw.random() < 0.15:  # obsolete
             lines = [*context, f"msgid {po_string(draw, said.plain, style)}", 'msgstr ""']
             old = end.join(lines).replace(end, f"{end}#~ ")
-            parts.append(end.join([*(line for line in head if line[1:2] != "|"), f"#~ {old}", "", ""]))
+            parts.append(
+                end.join([*(line for line in head if line[1:2] != "|"), f"#~ {old}", "", ""])
+            )
             continue
         gap = draw.choice([" ", " ", "  ", "\t"])
         parts.append(end.join([*head, *context, f"msgid{gap}"]))
         singular = po_string(draw, said.plain, style)
         other = po_text(draw, style) if draw.random() < 0.3 else None
         if other is None:
-            parts += [f"{singular}{end}msgstr{gap}", *po_target(draw, style, singular, said.word, fuzzy, template)]
+            parts += [
+                f"{singular}{end}msgstr{gap}",
+                *po_target(draw, style, singular, said.word, fuzzy, template),
+            ]
         else:
             plural = po_string(draw, other.plain, style)
             parts.append(f"{singular}{end}msgid_plural {plural}")
@@ -98,13 +126,19 @@ def po(draw: Draw, style: Style, template: bool = False) -> list[Part]:
     return parts
 
 
-def po_target(draw: Draw, style: Style, source: str, word: str, stays: bool, template: bool) -> list[Part]:
+def po_target(
+    draw: Draw, style: Style, source: str, word: str, stays: bool, template: bool
+) -> list[Part]:
     is_empty = template or draw.random() < 0.6
     if is_empty:
         before = draw.choice(['""', '""', f'""{style.newline}""'])
     else:
         before = po_string(draw, text(draw, style).plain, style)
-    return [before] if stays or not (is_empty or style.redo) else [Place(before, PO_STRING, source, word)]
+    return (
+        [before]
+        if stays or not (is_empty or style.redo)
+        else [Place(before, PO_STRING, source, word)]
+    )
 
 
 # -- HTML -------------------------------------------------------------------------------------------------
@@ -117,12 +151,42 @@ HTML_INLINE = elements(
 FIXED = [
     *("<script>if (a < b) { x = '<p>no</p>' }</script>", "<style>p > a { content: 'no' }</style>"),
     *("<pre>keep <b>it</b>\n x</pre>", "<textarea>no</textarea>", "<!-- <p>no</p> -->"),
-    *("<!--[if IE]><p>no</p><![endif]-->", "<p translate=no>Not <b>it</b></p>", "<hr>", "<p>12</p>", "<p></p>"),
-    *("<svg><text>no</text></svg>", '<div class="x notranslate">no</div>', "<template><p>no</p></template>"),
-    *("<p>&nbsp;</p>", "<table><tr><td>3.5</td></tr></table>", "<script>//<![CDATA[\n x</p> \n//]]></script>"),
+    *(
+        "<!--[if IE]><p>no</p><![endif]-->",
+        "<p translate=no>Not <b>it</b></p>",
+        "<hr>",
+        "<p>12</p>",
+        "<p></p>",
+    ),
+    *(
+        "<svg><text>no</text></svg>",
+        '<div class="x notranslate">no</div>',
+        "<template><p>no</p></template>",
+    ),
+    *(
+        "<p>&nbsp;</p>",
+        "<table><tr><td>3.5</td></tr></table>",
+        "<script>//<![CDATA[\n x</p> \n//]]></script>",
+    ),
 ]
-SRT_SIGNS = ["<i>so</i>", "{\\an8}", "♪", "<font color='#fff'>x</font>", "[noise]", "12:30", "a - b"]
-VTT_SIGNS = ["<v Roger Bo>so", "<c.loud>x</c>", "<00:00:05.000>", "&amp;", "&lt;3", "<b>x</b>", "<lang en>y</lang>"]
+SRT_SIGNS = [
+    "<i>so</i>",
+    "{\\an8}",
+    "♪",
+    "<font color='#fff'>x</font>",
+    "[noise]",
+    "12:30",
+    "a - b",
+]
+VTT_SIGNS = [
+    "<v Roger Bo>so",
+    "<c.loud>x</c>",
+    "<00:00:05.000>",
+    "&amp;",
+    "&lt;3",
+    "<b>x</b>",
+    "<lang en>y</lang>",
+]
 
 
 def html_page(draw: Draw, style: Style, strict: bool = False) -> list[Part]:
@@ -137,7 +201,9 @@ def html_page(draw: Draw, style: Style, strict: bool = False) -> list[Part]:
         parts.append(f'<?xml version="1.0" encoding="{charset}"?>{end}')
         meta = ""
     if strict or is_legacy or draw.random() < 0.6:
-        parts += [f"<!DOCTYPE html>{end}<html lang=ka><head>{meta if is_legacy or draw.random() < 0.7 else ''}"]
+        parts += [
+            f"<!DOCTYPE html>{end}<html lang=ka><head>{meta if is_legacy or draw.random() < 0.7 else ''}"
+        ]
         parts += [f"{end}<title>", *run(draw, style, []), f"</title></head>{end}<body class=title>"]
     for _ in range(draw.randint(1, 8)):
         kind = draw.random()
@@ -154,7 +220,10 @@ def html_page(draw: Draw, style: Style, strict: bool = False) -> list[Part]:
             parts += [f"<hr class=x {attribute} = {quote}", place, f"{quote} data-x=y>"]
         else:
             closing = f"</{name}>" if draw.random() < 0.8 or strict else ""
-            parts += [f"{end}<{name} class='a b'>{draw.choice(['', end, '  '])}", *run(draw, style, HTML_INLINE)]
+            parts += [
+                f"{end}<{name} class='a b'>{draw.choice(['', end, '  '])}",
+                *run(draw, style, HTML_INLINE),
+            ]
             parts.append(f"{draw.choice(['', end, ' '])}{closing}{end}<hr>")
     return [*parts, draw.choice(["", f"</body></html>{end}"])]
 
@@ -177,7 +246,10 @@ def spoken_lines(draw: Draw, style: Style, signs: list[str]) -> Text:
     words = re.split(r"[ \u2028\x85]+", plain.strip())
     for _ in range(draw.choice([0, 0, 1, 2])):
         words.insert(draw.randint(0, len(words)), draw.choice(signs))
-    raw = "".join(each + draw.choice([" ", " ", " ", style.newline]) for each in words[:-1]) + words[-1]
+    raw = (
+        "".join(each + draw.choice([" ", " ", " ", style.newline]) for each in words[:-1])
+        + words[-1]
+    )
     return Text(raw if draw.random() < 0.8 else f"- {raw}{style.newline}- yes", word)
 
 
@@ -205,7 +277,10 @@ def vtt(draw: Draw, style: Style) -> list[Part]:
         settings = draw.choice(["", " align:start line:0%", "\tposition:10%"])
         hours = draw.choice(["", "00:"])
         parts.append(f"{name}{hours}00:{i:02}.000 --> {hours}00:{i:02}.900{settings}{end}")
-        parts += [Place(said.plain, ANY, said.plain, said.word), f"{end}{end}{draw.choice(['', end])}"]
+        parts += [
+            Place(said.plain, ANY, said.plain, said.word),
+            f"{end}{end}{draw.choice(['', end])}",
+        ]
     return parts
 
 
@@ -216,7 +291,9 @@ def txt(draw: Draw, style: Style) -> list[Part]:
             parts.append(draw.choice(["", " ", "\t", "  \t"]) + style.newline)
             continue
         said = text(draw, style)
-        inner = said.plain.strip(" \t\u00a0\ufeff").replace(" ", draw.choice([" ", " ", "\t", "\x0b"]), 1)
+        inner = said.plain.strip(" \t\u00a0\ufeff").replace(
+            " ", draw.choice([" ", " ", "\t", "\x0b"]), 1
+        )
         parts += [draw.choice(["", "  ", "\t", "\u00a0" if style.codec.startswith("utf") else ""])]
         parts += [Place(inner, ANY, inner, said.word), draw.choice(["", " ", "\t"]) + style.newline]
     return parts
@@ -238,8 +315,12 @@ class Kind(NamedTuple):
 UTF = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be")
 LEGACY = (*UTF, "iso-8859-1", "cp1252", "ascii")
 KINDS = {
-    "PO": Kind(".po", po, ("utf-8", "utf-8", "utf-8", "utf-8-sig", "iso-8859-1", "cp1252", "ascii")),
-    "POT": Kind(".pot", lambda draw, style: po(draw, style, template=True), ("utf-8", "utf-8", "utf-8-sig")),
+    "PO": Kind(
+        ".po", po, ("utf-8", "utf-8", "utf-8", "utf-8-sig", "iso-8859-1", "cp1252", "ascii")
+    ),
+    "POT": Kind(
+        ".pot", lambda draw, style: po(draw, style, template=True), ("utf-8", "utf-8", "utf-8-sig")
+    ),
     "XLIFF 1.2": Kind(".xlf", xliff, LEGACY),
     "XLIFF 2.0": Kind(".xliff", lambda draw, style: xliff(draw, style, version=2), LEGACY),
     "TMX": Kind(".tmx", tmx, LEGACY),

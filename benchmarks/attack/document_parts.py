@@ -9,11 +9,34 @@ import re
 from typing import NamedTuple
 
 Draw = random.Random
-WORDS = ["open", "the", "file", "close", "all", "windows", "now", "press", "key", "no", "yes", "please"]
+WORDS = [
+    "open",
+    "the",
+    "file",
+    "close",
+    "all",
+    "windows",
+    "now",
+    "press",
+    "key",
+    "no",
+    "yes",
+    "please",
+]
 LATIN = ["schön", "ß", "é", "¿qué", "naïve", "«là»", "½", "\u00a0"]
 MARKS = ["e\u0301", "👩\u200d👧", "\u200f", "\u2028", "\u0085", "ŉ", "…", "\ufffd", "𝔄", "𐍈"]
 UNICODE = [*LATIN, "你好。", "नमस्ते", "مرحبا", *MARKS]
-PLACEHOLDERS = ["%s", "%(name)s", "{0}", "{{ x }}", "${y}", "https://example.org/a?b=1", "12", "3.5", "%d"]
+PLACEHOLDERS = [
+    "%s",
+    "%(name)s",
+    "{0}",
+    "{{ x }}",
+    "${y}",
+    "https://example.org/a?b=1",
+    "12",
+    "3.5",
+    "%d",
+]
 MARKUP = ["&amp;", "<b>", "</b>", "<br>", "`code`", "**x**"]
 SIGNS = ["&", "<", ">", '"', "'", "\\", "--", *MARKUP, "]", "{", "%", "|", "#", "~"]
 
@@ -22,7 +45,9 @@ class Place(NamedTuple):
     """A place where a translation is written."""
 
     before: str  # what the document has there
-    after: str  # what it has afterwards, as a regular expression whose group `text` is the translation
+    after: (
+        str  # what it has afterwards, as a regular expression whose group `text` is the translation
+    )
     source: str  # the text that is translated, in the syntax of the file
     word: str  # a word of the source that occurs nowhere else
 

@@ -9,7 +9,10 @@ Elements = list[tuple[str, str]]  # opening and closing tags
 
 def elements(written: str) -> Elements:
     """Read elements that are separated by " ; "; "…" is the content of an element."""
-    return [(opening, closing) for opening, _, closing in (each.partition("…") for each in written.split(" ; "))]
+    return [
+        (opening, closing)
+        for opening, _, closing in (each.partition("…") for each in written.split(" ; "))
+    ]
 
 
 XLIFF1_INLINE = elements(
@@ -33,7 +36,9 @@ ESCAPES = {"&": "&amp; &#38;", "<": "&lt; &#x3C;", ">": "&gt; >", '"': '" &quot;
 def escaped(draw: Draw, plain: str) -> str:
     """Characters as entities, as references or as they are, where XML allows it."""
     plain = plain.replace("]]>", "]] >")
-    return "".join(draw.choice(ESCAPES[each].split()) if each in ESCAPES else each for each in plain)
+    return "".join(
+        draw.choice(ESCAPES[each].split()) if each in ESCAPES else each for each in plain
+    )
 
 
 def inline(draw: Draw, raw: str, inner: Elements, end: str) -> str:
@@ -59,7 +64,11 @@ def fragment(draw: Draw, style: Style, inner: Elements) -> Text:
 
 
 def prefixed(prefix: str, raw: str) -> str:
-    return re.sub(r"(</?)(?=[a-zA-Z])", rf"\1{prefix}", raw) if prefix and "<![CDATA[" not in raw else raw
+    return (
+        re.sub(r"(</?)(?=[a-zA-Z])", rf"\1{prefix}", raw)
+        if prefix and "<![CDATA[" not in raw
+        else raw
+    )
 
 
 def declaration(draw: Draw, style: Style) -> str:
@@ -67,7 +76,11 @@ def declaration(draw: Draw, style: Style) -> str:
     named = {"cp1252": "windows-1252", "ascii": "US-ASCII"}.get(style.declared, style.declared)
     quote = draw.choice("\"'")
     encoding = f" encoding={quote}{named}{quote}" if need or draw.random() < 0.6 else ""
-    head = f"<?xml version={quote}1.0{quote}{encoding}?>{style.newline}" if need or draw.random() < 0.8 else ""
+    head = (
+        f"<?xml version={quote}1.0{quote}{encoding}?>{style.newline}"
+        if need or draw.random() < 0.8
+        else ""
+    )
     extra = [f"<!-- before -->{style.newline}", f"<?xml-stylesheet href='a'?>{style.newline}", ""]
     return head + draw.choice(extra)
 
@@ -76,11 +89,17 @@ def filled(draw: Draw, name: str, attributes: str, content: str, source: Text) -
     """An element that gets a translation; `content` is what it has."""
     if not content and draw.random() < 0.5:
         blank = draw.choice(["", " "])
-        return [f"<{name}{attributes}", Place(f"{blank}/>", f">{ANY}</{name}>", source.plain, source.word), ""]
+        return [
+            f"<{name}{attributes}",
+            Place(f"{blank}/>", f">{ANY}</{name}>", source.plain, source.word),
+            "",
+        ]
     return [f"<{name}{attributes}>", Place(content, ANY, source.plain, source.word), f"</{name}>"]
 
 
-def target(draw: Draw, style: Style, name: str, source: Text, inner: Elements, pad: str, stays: bool) -> list[Part]:
+def target(
+    draw: Draw, style: Style, name: str, source: Text, inner: Elements, pad: str, stays: bool
+) -> list[Part]:
     """No target, an empty one, one to translate again or a translated one."""
     kind = draw.choice(["none", "none", "empty", "new", "translated", "translated"])
     old = prefixed(name.removesuffix("target"), fragment(draw, style, inner).plain)
@@ -92,7 +111,12 @@ def target(draw: Draw, style: Style, name: str, source: Text, inner: Elements, p
         after = rf"\s*<{name}(?: xml:lang=\"zu(?:-ZA)?\")?>{ANY}</{name}>"
         return [Place("", after, source.plain, source.word), ""]
     if kind == "new" and inner is XLIFF1_INLINE:
-        return [pad, *filled(draw, name, draw.choice([' state="new"', " state='needs-translation'"]), old, source)]
+        return [
+            pad,
+            *filled(
+                draw, name, draw.choice([' state="new"', " state='needs-translation'"]), old, source
+            ),
+        ]
     if kind != "empty" and (not style.redo or "final" in state):
         return [f"{pad}<{name}{state}>{old}</{name}>"]
     return [pad, *filled(draw, name, state, "" if kind == "empty" else old, source)]
@@ -107,9 +131,14 @@ def xliff(draw: Draw, style: Style, version: int = 1) -> list[Part]:
     name = f"urn:oasis:names:tc:xliff:document:{'1.2' if version == 1 else '2.0'}"
     xmlns = f'xmlns{":x" if prefix else ""}="{name}" xmlns:o="urn:o" o:note="1 > 0"'
     languages = ["source-language", "target-language"] if version == 1 else ["srcLang", "trgLang"]
-    spoken = f' {languages[0]}="ka"' + draw.choice([f' {languages[1]}="zu"', f" {languages[1]}='zu-ZA'", ""])
+    spoken = f' {languages[0]}="ka"' + draw.choice(
+        [f' {languages[1]}="zu"', f" {languages[1]}='zu-ZA'", ""]
+    )
     root, file = ("", spoken) if version == 1 else (spoken, "")
-    parts: list[Part] = [declaration(draw, style), f'<{prefix}xliff {xmlns} version="{name[-3:]}"{root}>']
+    parts: list[Part] = [
+        declaration(draw, style),
+        f'<{prefix}xliff {xmlns} version="{name[-3:]}"{root}>',
+    ]
     parts.append(f'{pad}<{prefix}file original="a" id="f"{file}>{pad}')
     parts.append(f"<{prefix}body>" if version == 1 else "")
     for i in range(draw.randint(0, 7)):
@@ -119,10 +148,16 @@ def xliff(draw: Draw, style: Style, version: int = 1) -> list[Part]:
             group = draw.choice(["", f'<{prefix}group id="g{i}">'])
         parts += [pad, group, *xliff_unit(draw, style, prefix, inner, pad, no_group)]
         parts.append(f"</{prefix}group>" if group else "")
-    return [*parts, f"{pad}</{prefix}body>" if version == 1 else "", f"</{prefix}file>{end}</{prefix}xliff>{end}"]
+    return [
+        *parts,
+        f"{pad}</{prefix}body>" if version == 1 else "",
+        f"</{prefix}file>{end}</{prefix}xliff>{end}",
+    ]
 
 
-def xliff_unit(draw: Draw, style: Style, prefix: str, inner: Elements, pad: str, no_group: bool) -> list[Part]:
+def xliff_unit(
+    draw: Draw, style: Style, prefix: str, inner: Elements, pad: str, no_group: bool
+) -> list[Part]:
     said = fragment(draw, style, inner)
     said = Text(prefixed(prefix, said.plain), said.word)
     stays = (no_group or draw.random() < 0.1) and draw.random() < 0.9
@@ -134,24 +169,34 @@ def xliff_unit(draw: Draw, style: Style, prefix: str, inner: Elements, pad: str,
     source = f"{pad}<{prefix}source{language}>{said.plain}</{prefix}source>"
     one = unique_word(draw)
     other = unique_word(draw)
-    note = draw.choice(["", f"{pad}<{prefix}note>the {one}</{prefix}note>", f"{pad}<!-- {other} -->"])
+    note = draw.choice(
+        ["", f"{pad}<{prefix}note>the {one}</{prefix}note>", f"{pad}<!-- {other} -->"]
+    )
     if inner is XLIFF1_INLINE:
         has_segments = draw.random() < 0.1 and "CDATA" not in said.plain
         seg = f"{pad}<{prefix}seg-source>{said.plain}</{prefix}seg-source>" if has_segments else ""
         alternative = f"<{prefix}source>x</{prefix}source><{prefix}target>y</{prefix}target>"
         alternative = f"{pad}<{prefix}alt-trans>{alternative}</{prefix}alt-trans>"
-        tail = note + draw.choice(["", "", alternative, f"{pad}<o:other><o:target>z</o:target></o:other>"])
+        tail = note + draw.choice(
+            ["", "", alternative, f"{pad}<o:other><o:target>z</o:target></o:other>"]
+        )
         middle = target(draw, style, f"{prefix}target", said, inner, pad, stays)
         begin = f'<{prefix}trans-unit id="{said.word}" {flag}>{source}{seg}'
         return [begin, *middle, f"{tail}{pad}</{prefix}trans-unit>"]
     data = f'{pad}<{prefix}originalData><{prefix}data id="d">&lt;b></{prefix}data></{prefix}originalData>'
-    notes = f"{pad}<{prefix}notes><{prefix}note>n</{prefix}note></{prefix}notes>" if draw.random() < 0.2 else ""
+    notes = (
+        f"{pad}<{prefix}notes><{prefix}note>n</{prefix}note></{prefix}notes>"
+        if draw.random() < 0.2
+        else ""
+    )
     ignorable = f"{pad}<{prefix}ignorable><{prefix}source> </{prefix}source></{prefix}ignorable>"
     state = draw.choice(["", ' state="initial"', ' state="translated"', ' id="s"'])
     begin = f'<{prefix}unit id="{said.word}" {flag}>{notes}{draw.choice(["", data])}'
     begin += f"{pad}<{prefix}segment{state}>{source}"
     ending = f"{pad}</{prefix}segment>{draw.choice(['', ignorable])}</{prefix}unit>"
-    style = style._replace(redo=style.redo or "initial" in state)  # such a target is translated again
+    style = style._replace(
+        redo=style.redo or "initial" in state
+    )  # such a target is translated again
     return [begin, *target(draw, style, f"{prefix}target", said, inner, pad, stays), ending]
 
 
@@ -180,7 +225,12 @@ def tmx(draw: Draw, style: Style) -> list[Part]:
         is_place = kind == "empty" or style.redo
         seg = filled(draw, "seg", "", old, said) if is_place else [f"<seg>{old}</seg>"]
         written = [f'{pad}<tuv {key}="{code}">', *seg, "</tuv>"]
-        new = [Place("", rf'\s*<tuv {key}="\w+(?:-ZA)?"><seg>{ANY}</seg></tuv>', said.plain, said.word), ""]
+        new = [
+            Place(
+                "", rf'\s*<tuv {key}="\w+(?:-ZA)?"><seg>{ANY}</seg></tuv>', said.plain, said.word
+            ),
+            "",
+        ]
         translated = new if kind == "none" else written
         if kind != "none" and draw.random() < 0.2:
             parts += [head, *written, spoken, f"{end}</tu>{end}"]

@@ -45,9 +45,32 @@ from transduce.text.formats import read_document
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.documents.translate_command import run
 
-OUTCOMES = ("valid: translated", "valid: refused", "damaged: translated", "damaged: refused", "defect")
+OUTCOMES = (
+    "valid: translated",
+    "valid: refused",
+    "damaged: translated",
+    "damaged: refused",
+    "defect",
+)
 SECONDS = 120  # of computing for one document
-ODD = ["<", "&", '"', "]]>", "\\", "'", "ł😀", "</p>", "\\n", "%s", "&amp;", "\x01", "<b>", "\u2028", "\t", "{0}"]
+ODD = [
+    "<",
+    "&",
+    '"',
+    "]]>",
+    "\\",
+    "'",
+    "ł😀",
+    "</p>",
+    "\\n",
+    "%s",
+    "&amp;",
+    "\x01",
+    "<b>",
+    "\u2028",
+    "\t",
+    "{0}",
+]
 
 
 class CapitalsEngine:
@@ -64,18 +87,26 @@ class CapitalsEngine:
     def budget(self, _config: DecodeConfig, _total: int) -> int:
         return 10_000
 
-    def search(self, requests: Sequence[Request], _config: DecodeConfig, _n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], _config: DecodeConfig, _n_best: int
+    ) -> Iterator[NBestLists]:
         for request in requests:
             texts = [text.translate(CAPITALS) + self.suffix for text in request.texts]
             yield [[Hypothesis(-1.0, tokens)] for tokens in self._tokenizer.encode_target(texts)]
 
-    def log_probs(self, _sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+    def log_probs(
+        self, _sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[float]:
         return [-1.0] * len(targets)
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Any]:
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Any]:
         """Attention along the diagonal."""
         return [
-            np.eye(len(source), dtype=np.float32)[np.arange(len(target)) * len(source) // max(1, len(target))]
+            np.eye(len(source), dtype=np.float32)[
+                np.arange(len(target)) * len(source) // max(1, len(target))
+            ]
             for source, target in zip(sources, targets, strict=True)
         ]
 
@@ -113,7 +144,9 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
     file.write_bytes(content)
     output.unlink(missing_ok=True)
     state = "valid" if parts is not None else "damaged"
-    if message := attempt(run, loaded_call(translator, place / "model", file, output, redo=style.redo), SECONDS):
+    if message := attempt(
+        run, loaded_call(translator, place / "model", file, output, redo=style.redo), SECONDS
+    ):
         assert parts is None or ("lacks" in message and suffix), f"refused: {message}"
         return f"{state}: refused"
     written = output.read_bytes()
@@ -126,7 +159,9 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
         if style.codec.startswith("utf-16"):
             assert text[:1] == "\ufeff", "no byte order mark"
             text = text[1:]
-        assert style.codec != "utf-8-sig" or written == text.encode(style.codec), "no byte order mark"
+        assert style.codec != "utf-8-sig" or written == text.encode(style.codec), (
+            "no byte order mark"
+        )
         check_bytes(parts, text, name, exact=not suffix)
     check_slots(name, content, written, style.redo)
     try:
@@ -141,7 +176,9 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=2000, help="of each format")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
@@ -158,7 +195,11 @@ def main() -> None:
         source, target = write_corpus(place)
         corpus = ("--train", source, target, "--from", "ka", "--to", "zu")
         command("train", *corpus, "--out", place / "model", *TINY, "train.steps=3")
-        translator = load(place / "model", {"decode.capitals": False, "decode.retry_loops": False}, engine="capitals")
+        translator = load(
+            place / "model",
+            {"decode.capitals": False, "decode.retry_loops": False},
+            engine="capitals",
+        )
         end = time.monotonic() + 60 * arguments.minutes
         kinds = [arguments.only] if arguments.only else [*KINDS]
         for number in range(arguments.first, arguments.first + arguments.documents):
@@ -173,13 +214,19 @@ def main() -> None:
                     reason = str(error) or traceback.format_exc()
                     name = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
                     state = "valid" if document.parts is not None else "damaged"
-                    defects.append(f"{kind} {number}, {state}, suffix {CapitalsEngine.suffix!r}: {name}{reason[:600]}")
+                    defects.append(
+                        f"{kind} {number}, {state}, suffix {CapitalsEngine.suffix!r}: {name}{reason[:600]}"
+                    )
                     print(defects[-1], flush=True)
                     if arguments.keep:
                         for file in place.glob(f"*{KINDS[kind].suffix}"):
-                            (arguments.keep / f"{kind}-{number}-{file.name}").write_bytes(file.read_bytes())
+                            (arguments.keep / f"{kind}-{number}-{file.name}").write_bytes(
+                                file.read_bytes()
+                            )
                 counts[kind, found] += 1
-    print(f"| format | documents | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
+    print(
+        f"| format | documents | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
+    )
     for kind in kinds:
         row = [counts[kind, each] for each in OUTCOMES]
         print(f"| {kind} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")

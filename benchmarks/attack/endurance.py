@@ -39,10 +39,29 @@ from wire import (
 )
 
 CLIENTS, MEASUREMENTS, MAX_GROWTH = 64, 20, 0.05
-MAX_THREADS = 3 + min(32, (os.cpu_count() or 1) + 4)  # main, engine, long documents, and asyncio's pool
+MAX_THREADS = 3 + min(
+    32, (os.cpu_count() or 1) + 4
+)  # main, engine, long documents, and asyncio's pool
 OPTIONS = ("--limit=limits.per_key=999999999",)
-WEIGHTS = {"translation": 45, "html": 6, "file": 8, "page": 12, "mistake": 15, "wrong_key": 7, "broken": 7}
-PAGES = ("/", "/page.js", "/docs", "/openapi.json", "/languages", "/frontend/settings", "/metrics", "/health")
+WEIGHTS = {
+    "translation": 45,
+    "html": 6,
+    "file": 8,
+    "page": 12,
+    "mistake": 15,
+    "wrong_key": 7,
+    "broken": 7,
+}
+PAGES = (
+    "/",
+    "/page.js",
+    "/docs",
+    "/openapi.json",
+    "/languages",
+    "/frontend/settings",
+    "/metrics",
+    "/health",
+)
 DEEP = b'{"q": ' + b"[" * 2000
 XML = b'<xliff version="1.2"><file source-language="ka" target-language="zu"><body>%s</body></file></xliff>'
 UNIT = b'<trans-unit id="%d"><source>%s</source></trans-unit>'
@@ -51,7 +70,9 @@ FILES: dict[bytes, Callable[[list[bytes]], bytes]] = {  # makes a document of li
     b".txt": b"\n".join,
     b".srt": lambda lines: b"".join(SUBTITLE % (i, i, line) for i, line in enumerate(lines)),
     b".html": lambda lines: b"".join(b"<p>%s</p>" % line for line in lines),
-    b".po": lambda lines: b"".join(b'msgid "%s"\nmsgstr ""\n\n' % line for line in dict.fromkeys(lines)),
+    b".po": lambda lines: b"".join(
+        b'msgid "%s"\nmsgstr ""\n\n' % line for line in dict.fromkeys(lines)
+    ),
     b".xlf": lambda lines: XML % b"".join(UNIT % each for each in enumerate(lines)),
 }
 
@@ -93,12 +114,18 @@ class Client:
             self.leave()
         return answer
 
-    async def expect(self, status: int, content: bytes, outcome: str, key: str | None = None) -> None:
+    async def expect(
+        self, status: int, content: bytes, outcome: str, key: str | None = None
+    ) -> None:
         answer = await self.exchange(content, key)
-        self.tally.check(answer and answer.status == status, outcome, f"{content[:150]!r}: {answer}")
+        self.tally.check(
+            answer and answer.status == status, outcome, f"{content[:150]!r}: {answer}"
+        )
 
     async def translation(self) -> None:
-        fields = {name: 1 for name in ("scores", "alignment", "alternatives") if self.draw.random() < 0.1}
+        fields = {
+            name: 1 for name in ("scores", "alignment", "alternatives") if self.draw.random() < 0.1
+        }
         content, expected = self.server.ask(self.draw, self.draw.choice([1, 1, 1, 2, 8]), **fields)
         answer = await self.exchange(content)
         right = answer and answer.status == 200 and answer.json["translatedText"] == expected
@@ -109,19 +136,27 @@ class Client:
         number = self.draw.randrange(10**9)
         body = f'{{"q": "<i id={number}>{text}</i>", "source": "ka", "target": "zu", "format": "html"}}'.encode()
         answer = await self.exchange(post("/translate", body))
-        right = answer and answer.status == 200 and answer.json["translatedText"] == f"<i id={number}>{translated}</i>"
+        right = (
+            answer
+            and answer.status == 200
+            and answer.json["translatedText"] == f"<i id={number}>{translated}</i>"
+        )
         self.tally.check(right, "answered", f"{body!r}: {answer}")
 
     async def file(self) -> None:
         texts = self.draw.choices([*self.server.expected], k=self.draw.randint(1, 9))
         suffix = self.draw.choice([*FILES])
-        answer = await self.exchange(document(b"a" + suffix, FILES[suffix]([text.encode() for text in texts])))
+        answer = await self.exchange(
+            document(b"a" + suffix, FILES[suffix]([text.encode() for text in texts]))
+        )
         if self.draw.random() < 0.8 and answer and answer.status == 200:
             address = answer.json["translatedFileUrl"].removeprefix("http://localhost")
             answer = await self.exchange(get(address), "X-A: a")
         right = answer is not None and answer.status == 200
         if answer and b"content-disposition" in answer.head.lower():
-            right = right and all(self.server.expected[text].encode() in answer.body for text in texts)
+            right = right and all(
+                self.server.expected[text].encode() in answer.body for text in texts
+            )
         self.tally.check(right, "answered", f"{suffix!r} {texts}: {answer}")
 
     async def page(self) -> None:
@@ -134,10 +169,28 @@ class Client:
                 (400, post("/translate", b"{")),
                 (400, post("/translate", DEEP)),
                 (400, post("/translate", b'{"q": "ka", "source": "ka", "target": "xx"}')),
-                (400, post("/translate", b'{"q": "%s", "source": "ka", "target": "zu"}' % (b"ka " * 9000))),
+                (
+                    400,
+                    post(
+                        "/translate",
+                        b'{"q": "%s", "source": "ka", "target": "zu"}' % (b"ka " * 9000),
+                    ),
+                ),
                 (400, post("/detect", b"q=%ff", kind=form)),
-                (400, post("/attention", b'{"q": "%s", "source": "ka", "target": "zu"}' % (b"ka " * 99))),
-                (400, post("/translate", self.draw.randbytes(200), kind="multipart/form-data; boundary=XX")),
+                (
+                    400,
+                    post(
+                        "/attention", b'{"q": "%s", "source": "ka", "target": "zu"}' % (b"ka " * 99)
+                    ),
+                ),
+                (
+                    400,
+                    post(
+                        "/translate",
+                        self.draw.randbytes(200),
+                        kind="multipart/form-data; boundary=XX",
+                    ),
+                ),
                 (400, document(b"a.xlf", b"<!DOCTYPE x [<!ENTITY a 'b'>]><xliff>&a;</xliff>")),
                 (400, document(b"a.exe", self.draw.randbytes(2000))),
                 (400, get("/health", "Content-Length: 1", "Content-Length: 2")),
@@ -155,14 +208,21 @@ class Client:
 
     async def wrong_key(self) -> None:
         key = self.draw.choice(
-            ["X-A: a", "X-API-Key: a", f"{self.key}a", f"Authorization: Bearer {self.draw.random()}"]
+            [
+                "X-A: a",
+                "X-API-Key: a",
+                f"{self.key}a",
+                f"Authorization: Bearer {self.draw.random()}",
+            ]
         )
         await self.expect(401 if key == "X-A: a" else 403, get("/languages"), "refused", key)
 
     async def broken(self) -> None:
         """Leave in the headers, in the body, or before the answer."""
         self.leave()
-        content = self.draw.choice([self.server.ask(self.draw, 20)[0], document(b"a.txt", b"ka lo\n" * 200)])
+        content = self.draw.choice(
+            [self.server.ask(self.draw, 20)[0], document(b"a.txt", b"ka lo\n" * 200)]
+        )
         content = content.replace(b"\r\n", f"\r\n{self.key}\r\n".encode(), 1)
         with await connect(self.server.port) as connection:
             cut = self.draw.choice([len(content), self.draw.randrange(len(content))])
@@ -173,7 +233,9 @@ class Client:
 
 async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) -> None:
     """Send the requests and compare the measurements."""
-    clients = [Client(server, random.Random(f"{arguments.seed} {i}"), tally) for i in range(CLIENTS)]
+    clients = [
+        Client(server, random.Random(f"{arguments.seed} {i}"), tally) for i in range(CLIENTS)
+    ]
     usages = list[dict[str, int]]()
     began = time.monotonic()
 
@@ -182,7 +244,9 @@ async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) ->
             await client.once()
         client.leave()
 
-    print("| requests | minutes | resident KiB | open files | threads |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| requests | minutes | resident KiB | open files | threads |\n| --- | --- | --- | --- | --- |"
+    )
     while len(usages) < MEASUREMENTS and time.monotonic() - began < 60 * arguments.minutes:
         await asyncio.gather(*map(part, clients))
         await asyncio.sleep(1)  # until the server has closed the connections, too
@@ -196,14 +260,22 @@ async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) ->
     last = usages[-1]
     growth = last["KiB"] / first["KiB"] - 1
     tally.check(growth <= MAX_GROWTH, "", f"memory grew by {growth:.1%}")
-    tally.check(last["files"] <= first["files"], "", f"open files: {first['files']}, then {last['files']}")
-    tally.check(last["threads"] <= MAX_THREADS, "", f"{last['threads']} threads, but only {MAX_THREADS} are needed")
+    tally.check(
+        last["files"] <= first["files"], "", f"open files: {first['files']}, then {last['files']}"
+    )
+    tally.check(
+        last["threads"] <= MAX_THREADS,
+        "",
+        f"{last['threads']} threads, but only {MAX_THREADS} are needed",
+    )
     del tally.counts[""]
     print(f"memory after the first tenth: {growth:+.1%}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--minutes", type=float, default=600, help="end earlier, after this time")
     parser.add_argument("--seed", type=int, default=1)

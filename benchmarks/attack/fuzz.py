@@ -41,13 +41,86 @@ MAX_MEMORY = 2048  # MiB
 REPEATING_SHARE = 0.2
 SHRINKING_SECONDS = 20.0
 TOKENS = (  # words of the formats, for mutations
-    *("<tu>", "<tuv xml:lang='de'>", "<seg>", "</", "/>", "<![CDATA[", "]]>", "<!--", "-->", "&#x", ";", "<!DOCTYPE"),
-    *("<?xml encoding='", "<!ENTITY", "<bpt i='1'>", "<ept>", "<ph id='1'/>", "translate='no'", "<p>", "<b>", "</b>"),
-    *("utf-16", "utf-7", "latin-1", "charmap", "shift_jis", "hz", "idna", "\ufeff", "charset=", "msgid", "msgstr[1]"),
-    *("#, fuzzy", "msgctxt", "Plural-Forms: nplurals=2; plural=n!=1;", "\\\\x", "00:00:01,000 --> 00:00:02,000"),
-    *("\t", "\r\n", "{0}", "%(a)s", "%d", "http://a.b", "`a <b>`_", "**", "\ufdd0", "\u2581", "\u2028", "\ud800"),
-    *("\\ud800", "NaN", "1e999", "[[", "{{", "[data]", "[[data.corpora]]", "0x", "inf", "\n=====\n", "boundary="),
-    *("Transfer-Encoding: chunked", "Content-Length: ", "POST /translate HTTP/1.1", "application/json", "(S (NP ", ")"),
+    *(
+        "<tu>",
+        "<tuv xml:lang='de'>",
+        "<seg>",
+        "</",
+        "/>",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "&#x",
+        ";",
+        "<!DOCTYPE",
+    ),
+    *(
+        "<?xml encoding='",
+        "<!ENTITY",
+        "<bpt i='1'>",
+        "<ept>",
+        "<ph id='1'/>",
+        "translate='no'",
+        "<p>",
+        "<b>",
+        "</b>",
+    ),
+    *(
+        "utf-16",
+        "utf-7",
+        "latin-1",
+        "charmap",
+        "shift_jis",
+        "hz",
+        "idna",
+        "\ufeff",
+        "charset=",
+        "msgid",
+        "msgstr[1]",
+    ),
+    *(
+        "#, fuzzy",
+        "msgctxt",
+        "Plural-Forms: nplurals=2; plural=n!=1;",
+        "\\\\x",
+        "00:00:01,000 --> 00:00:02,000",
+    ),
+    *(
+        "\t",
+        "\r\n",
+        "{0}",
+        "%(a)s",
+        "%d",
+        "http://a.b",
+        "`a <b>`_",
+        "**",
+        "\ufdd0",
+        "\u2581",
+        "\u2028",
+        "\ud800",
+    ),
+    *(
+        "\\ud800",
+        "NaN",
+        "1e999",
+        "[[",
+        "{{",
+        "[data]",
+        "[[data.corpora]]",
+        "0x",
+        "inf",
+        "\n=====\n",
+        "boundary=",
+    ),
+    *(
+        "Transfer-Encoding: chunked",
+        "Content-Length: ",
+        "POST /translate HTTP/1.1",
+        "application/json",
+        "(S (NP ",
+        ")",
+    ),
 )
 
 
@@ -98,7 +171,11 @@ def _stop(*_: object) -> None:
 
 def _place(error: BaseException) -> str:
     """The innermost line of transduce in the traceback."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/transduce/" in frame.filename]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/transduce/" in frame.filename
+    ]
     last = (frames or traceback.extract_tb(error.__traceback__))[-1]
     return f"{last.filename.rpartition('/transduce/')[2]}:{last.lineno} {last.name}"
 
@@ -136,7 +213,9 @@ class Attack:
     def _save(self) -> None:
         seconds = time.process_time() - self._begun
         defects = [(kind, what, data.hex()) for kind, what, data in self._defects.values()]
-        self._result.write_text(json.dumps({"runs": self._runs, "seconds": seconds, "defects": defects}))
+        self._result.write_text(
+            json.dumps({"runs": self._runs, "seconds": seconds, "defects": defects})
+        )
 
     def _repeat(self) -> None:
         """Repeat slices of the kept inputs until the time is over, and end the process."""
@@ -148,9 +227,17 @@ class Attack:
             begin = draw.randrange(len(data))
             end = begin + draw.choice((1, 2, 4, 8, 64, len(data)))
             times = MAX_REPEATED_BYTES // (2 * len(data[begin:end]))
-            first = draw.randrange(end, end + 8)  # of a second slice, such as the closing tag of the first
+            first = draw.randrange(
+                end, end + 8
+            )  # of a second slice, such as the closing tag of the first
             last = first + draw.choice((1, 2, 4, 8, 64))
-            data = data[:begin] + data[begin:end] * times + data[end:first] + data[first:last] * times + data[last:]
+            data = (
+                data[:begin]
+                + data[begin:end] * times
+                + data[end:first]
+                + data[first:last] * times
+                + data[last:]
+            )
             self.one(data[:MAX_REPEATED_BYTES])
         self._save()
         os._exit(0)  # libFuzzer ends no earlier
@@ -166,12 +253,24 @@ def fuzz(name: str, seconds: float, seed: int, folder: Path, kept: Path) -> None
     for path in sorted((INPUTS / name).iterdir()):
         (kept / path.name).write_bytes(path.read_bytes())
     words = (word.encode("utf-8", "surrogatepass").hex("x") for word in TOKENS)
-    (folder / "dict").write_text("".join('"\\x{}"\n'.format(word.replace("x", "\\x")) for word in words))
+    (folder / "dict").write_text(
+        "".join('"\\x{}"\n'.format(word.replace("x", "\\x")) for word in words)
+    )
     attack = Attack(name, seconds, seed, kept, result)
     timeout = round(120 + 10 * REPEATING_SHARE * seconds)  # the repeated slices count as one input
     # libFuzzer measures the time of the clock: an interrupted campaign would seem to have slow inputs.
-    limits = f"-max_len={MAX_BYTES}", f"-rss_limit_mb={MAX_MEMORY}", f"-timeout={timeout}", "-report_slow_units=999999"
-    options = f"-seed={seed}", f"-dict={folder / 'dict'}", f"-artifact_prefix={folder}/killed-", *limits
+    limits = (
+        f"-max_len={MAX_BYTES}",
+        f"-rss_limit_mb={MAX_MEMORY}",
+        f"-timeout={timeout}",
+        "-report_slow_units=999999",
+    )
+    options = (
+        f"-seed={seed}",
+        f"-dict={folder / 'dict'}",
+        f"-artifact_prefix={folder}/killed-",
+        *limits,
+    )
     atheris.Setup([sys.argv[0], *options, str(kept)], attack.one)
     atheris.Fuzz()
 
@@ -201,29 +300,54 @@ def shrink(target: Callable[[bytes], None], defect: Defect) -> Defect:
     return defect
 
 
-def campaign(name: str, seconds: float, seed: int, out: Path) -> tuple[dict[str, Any], list[Defect]]:
+def campaign(
+    name: str, seconds: float, seed: int, out: Path
+) -> tuple[dict[str, Any], list[Defect]]:
     """Attack one target in another process. Returns its counts, and its defects with small inputs."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        arguments = ["--child", temporary, "--targets", name, "--minutes", str(seconds / 60), "--seed", str(seed)]
+        arguments = [
+            "--child",
+            temporary,
+            "--targets",
+            name,
+            "--minutes",
+            str(seconds / 60),
+            "--seed",
+            str(seed),
+        ]
         arguments += ["--out", str(out)]
-        environment = {**os.environ, "TMPDIR": temporary, "XDG_CACHE_HOME": temporary, "OMP_NUM_THREADS": "1"}
+        environment = {
+            **os.environ,
+            "TMPDIR": temporary,
+            "XDG_CACHE_HOME": temporary,
+            "OMP_NUM_THREADS": "1",
+        }
         with (out / f"{name}.log").open("wb") as log:
             command = [sys.executable, __file__, *arguments]
             end = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
         path = folder / "result.json"
         result: dict[str, Any] = (
-            json.loads(path.read_text()) if path.exists() else {"runs": 0, "seconds": 0.0, "defects": []}
+            json.loads(path.read_text())
+            if path.exists()
+            else {"runs": 0, "seconds": 0.0, "defects": []}
         )
-        defects = [Defect(kind, what, bytes.fromhex(data)) for kind, what, data in result["defects"]]
-        defects += [Defect("killed", f"status {end.returncode}", path.read_bytes()) for path in folder.glob("killed-*")]
+        defects = [
+            Defect(kind, what, bytes.fromhex(data)) for kind, what, data in result["defects"]
+        ]
+        defects += [
+            Defect("killed", f"status {end.returncode}", path.read_bytes())
+            for path in folder.glob("killed-*")
+        ]
         if end.returncode and not any(defect.kind == "killed" for defect in defects):
             defects.append(Defect("killed", f"status {end.returncode}", b""))
     return result, defects
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
@@ -233,7 +357,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.child:
         (name,) = arguments.targets
-        fuzz(name, 60 * arguments.minutes, arguments.seed, arguments.child, arguments.out / "kept" / name)
+        fuzz(
+            name,
+            60 * arguments.minutes,
+            arguments.seed,
+            arguments.child,
+            arguments.out / "kept" / name,
+        )
     from fuzz_targets import TARGETS
 
     signal.signal(signal.SIGPROF, _stop)
@@ -243,27 +373,37 @@ def main() -> None:
     seconds = 60 * arguments.minutes * arguments.jobs / len(names)
     total = arguments.out / "totals.json"
     totals: dict[str, list[float]] = json.loads(total.read_text()) if total.exists() else {}
-    print("| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |", flush=True)
+    print(
+        "| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |",
+        flush=True,
+    )
     lines = list[str]()
     attack = partial(campaign, seconds=seconds, seed=arguments.seed, out=arguments.out)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for name, (result, defects) in zip(names, pool.map(attack, names), strict=True):
             # Measuring coverage takes time, so this process runs what was slow once more.
             target = warmed(TARGETS[name]) if defects else TARGETS[name]
-            defects = [each for each in defects if each.kind != "slow" or attempt(target, each.data)]
+            defects = [
+                each for each in defects if each.kind != "slow" or attempt(target, each.data)
+            ]
             before = totals.get(name, (0, 0.0, 0))
             added = result["runs"], result["seconds"], len(defects)
             totals[name] = [one + other for one, other in zip(before, added, strict=True)]
             total.write_text(json.dumps(totals))
             runs, spent, found = totals[name]
-            print(f"| {name} | {runs:,} | {runs / max(1, spent):,.0f} | {spent / 60:.1f} | {found} |", flush=True)
+            print(
+                f"| {name} | {runs:,} | {runs / max(1, spent):,.0f} | {spent / 60:.1f} | {found} |",
+                flush=True,
+            )
             for defect in defects:
                 defect = defect if defect.kind == "killed" else shrink(target, defect)
                 path = arguments.out / f"{name}-{len(lines) + 1}"
                 path.write_bytes(defect.data)
                 size = len(defect.data)
                 begin = defect.data[:60]
-                lines.append(f"{defect.kind}: {name}: {defect.what}: {path}: {size} bytes {begin!r}")
+                lines.append(
+                    f"{defect.kind}: {name}: {defect.what}: {path}: {size} bytes {begin!r}"
+                )
                 print(lines[-1], file=sys.stderr, flush=True)
     print("\n".join(lines))
     print(

@@ -58,7 +58,13 @@ from transduce.wings.terms.glossary import Glossary, contains, read_glossary, se
 from transduce_lab.comparing import definition
 from transduce_lab.parsing.brackets import compare
 from transduce_lab.parsing.evalb import read_parameters
-from transduce_lab.parsing.trees import MalformedTreeError, delinearise, linearise, parse_trees, simplify
+from transduce_lab.parsing.trees import (
+    MalformedTreeError,
+    delinearise,
+    linearise,
+    parse_trees,
+    simplify,
+)
 
 SEPARATOR = b"\n=====\n"  # between the parts of an input
 LANGUAGES = "en", "de"
@@ -94,7 +100,9 @@ def file(name: str, data: bytes) -> Path:
 
 def corpus(data: bytes, *names: str) -> None:
     """Read a corpus strictly and leniently. What is read strictly is Unicode, and is the same if read leniently."""
-    files = [str(file(name, part)) for name, part in zip(names, parts(data, len(names)), strict=True)]
+    files = [
+        str(file(name, part)) for name, part in zip(names, parts(data, len(names)), strict=True)
+    ]
     strict = None
     with contextlib.suppress(UserError):
         strict = list(read_pairs(files, LANGUAGES))
@@ -112,24 +120,37 @@ def document(data: bytes, name: str) -> None:
         found = read_document(data, name, *LANGUAGES, redo=redo)
         count = len(found.texts)
         expect(len(found.kinds) == len(found.lines) == count, "a text without a line")
-        expect(max(found.lines, default=1) <= 1 + data.count(b"\n") + data.count(b"\r"), "a line too far")
+        expect(
+            max(found.lines, default=1) <= 1 + data.count(b"\n") + data.count(b"\r"),
+            "a line too far",
+        )
         expect(found.write([""] * count) == data, "an untranslated document changes")
         written = found.write(translated(found.texts, found.kinds, words_only=len(data) % 2 == 0))
     try:
         again = read_document(written, name, *LANGUAGES, redo=True)
     except UserError as error:
         raise BrokenError(f"a translated document can't be read: {error}") from error
-    is_same = len(again.texts) == count or name.endswith("html")  # a tag that is never closed may move
+    is_same = len(again.texts) == count or name.endswith(
+        "html"
+    )  # a tag that is never closed may move
     expect(is_same, f"a translated document has {len(again.texts)} texts instead of {count}")
 
 
 def translated(texts: Sequence[str], kinds: Sequence[TextKind], *, words_only: bool) -> list[str]:
     """The texts as an engine that exchanges capitals, or also drops placeholders, would translate them."""
-    plan = Plan(texts, "en", kinds=kinds, lengths=lambda them: [len(text) // 3 for text in them], max_length=300)
+    plan = Plan(
+        texts,
+        "en",
+        kinds=kinds,
+        lengths=lambda them: [len(text) // 3 for text in them],
+        max_length=300,
+    )
     dropped = re.compile(r"[^\w\s]" if words_only else "$^")
     said = (dropped.sub("", sentence) for sentence in plan.sentences)
     pairs = zip(said, plan.sentences, strict=True)
-    translations = [Translation((text if text.strip() else other).swapcase(), 0.0, ()) for text, other in pairs]
+    translations = [
+        Translation((text if text.strip() else other).swapcase(), 0.0, ()) for text, other in pairs
+    ]
     return [each.text for each in plan.assemble(translations)]
 
 
@@ -161,7 +182,9 @@ def trees(data: bytes) -> None:
                 expect(linearise(again) == linearise(simple), "symbols don't give the tree")
     corpus(gold, "in.mrg")
     read = read_parameters(str(file("in.prm", parameters)))
-    for one, other in itertools.zip_longest(as_text(gold).split("\n"), as_text(parse_line).split("\n"), fillvalue=""):
+    for one, other in itertools.zip_longest(
+        as_text(gold).split("\n"), as_text(parse_line).split("\n"), fillvalue=""
+    ):
         compare(one, other, read)
 
 
@@ -169,18 +192,33 @@ def glossary(data: bytes) -> None:
     terms, text = parts(data, 2)
     known = read_glossary(str(file("in.tsv", terms)), ("en", "de"))
     for target in {match.target for match in Glossary(known).matches(as_text(text))}:
-        expect(not target.isprintable() or contains(f"a {target} b", target), "a term is not found in a text")
+        expect(
+            not target.isprintable() or contains(f"a {target} b", target),
+            "a term is not found in a text",
+        )
         segment(tokenizers()["bpe"], target)
 
 
 @cache
 def tokenizers() -> dict[str, Tokenizer]:
     """A tokenizer of each kind."""
-    sources = ["A dog runs over the grass.", "Two men  are sitting.", " The child's red ball, 3.5 m away!"] * 25
+    sources = [
+        "A dog runs over the grass.",
+        "Two men  are sitting.",
+        " The child's red ball, 3.5 m away!",
+    ] * 25
     targets = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "(S (NP (DT NN )NP )S"] * 25
     learn = partial(Tokenizer.train, sources, targets, vocab_size=400)
-    more = {"placeholders": learn(placeholder_tokens="\ufdd0\ufdd1"), "symbols": learn(joint=False, symbols=True)}
-    return {"bpe": learn(), "unigram": learn(kind="unigram"), "separate": learn(joint=False), **more}
+    more = {
+        "placeholders": learn(placeholder_tokens="\ufdd0\ufdd1"),
+        "symbols": learn(joint=False, symbols=True),
+    }
+    return {
+        "bpe": learn(),
+        "unigram": learn(kind="unigram"),
+        "separate": learn(joint=False),
+        **more,
+    }
 
 
 sampler = cache(partial(SubwordSampler, strength=0.5))
@@ -194,12 +232,18 @@ def tokens(data: bytes) -> None:
         rows = side.encode(texts)
         given = rows.lists()
         for text, ids in zip(texts, given, strict=True):
-            expect("".join(text[slice(*span)] for span in side.spans_in(text, ids)) == text, "spans lose text")
+            expect(
+                "".join(text[slice(*span)] for span in side.spans_in(text, ids)) == text,
+                "spans lose text",
+            )
         expect(side.encode(texts[:1]).lists() == given[:1], "a text alone has other tokens")
         if kind == "symbols" and side == tokenizers()[kind].target:
             continue  # words that are no symbols are spelt behind a space
         decoded = side.decode(given)
-        expect(decoded == [re.sub("[\ud800-\udfff]", "\ufffd" * 3, text) for text in texts], "text is lost")
+        expect(
+            decoded == [re.sub("[\ud800-\udfff]", "\ufffd" * 3, text) for text in texts],
+            "text is lost",
+        )
         if rows.lengths.max() < 256:  # training has no longer texts, by default
             drawn = sampler(side).sample(rows, np.random.default_rng(len(data)))
             expect(side.decode(drawn.lists()) == decoded, "sampled subwords lose text")
@@ -217,7 +261,9 @@ def plain_inline(data: bytes) -> None:
     short = {"lengths": lambda them: [*map(len, them)], "max_length": 9}
     plan = Plan([text], "en", **({}, {"placeholder_tokens": True}, short)[len(data) % 3])
     (found,) = plan.assemble([Translation(sentence, 0.0, ()) for sentence in plan.sentences])
-    if all(mark.kind == "word" for mark in masked.marks) and not {"guessed", "split"} & {*found.flags}:
+    if all(mark.kind == "word" for mark in masked.marks) and not {"guessed", "split"} & {
+        *found.flags
+    }:
         # Behind a character of Chinese, a sentence may get a blank that its translation needs.
         blanks = re.compile(r"\s" if re.search(f"[{NO_BLANK}]", text) else "$^")
         same = [blanks.sub("", each) for each in (found.text, text)]
@@ -237,10 +283,17 @@ def marked_inline(data: bytes) -> None:
 def cut_and_join(text: str, shown: str, masked: Masked) -> None:
     gaps, cuts = cut(masked, whole_words(masked, split(shown, "en")))
     joined = "".join(itertools.chain(*zip(gaps, [*map(original, cuts), ""], strict=True)))
-    if any(mark.before or mark.after for mark in masked.marks):  # blanks beside tags are restored where words are
+    if any(
+        mark.before or mark.after for mark in masked.marks
+    ):  # blanks beside tags are restored where words are
         joined, text = ("".join(each.split()) for each in (joined, text))
-    moves = any(mark.kind == "half" for mark in masked.marks)  # a tag without a partner may move before another tag
-    expect(joined == text or (moves and sorted(joined) == sorted(text)), "sentences lose tags or placeholders")
+    moves = any(
+        mark.kind == "half" for mark in masked.marks
+    )  # a tag without a partner may move before another tag
+    expect(
+        joined == text or (moves and sorted(joined) == sorted(text)),
+        "sentences lose tags or placeholders",
+    )
 
 
 def sentences(data: bytes) -> None:
@@ -248,20 +301,30 @@ def sentences(data: bytes) -> None:
     language, content = parts(data, 2)
     text = as_text(content)
     spans = split(text, language.decode("utf-8", "replace"))
-    short = [part for span in spans for part in shorten(text, span, lambda them: [*map(len, them)], 9)]
+    short = [
+        part for span in spans for part in shorten(text, span, lambda them: [*map(len, them)], 9)
+    ]
     for found in (spans, short):
         edges = [0, *(edge for span in found for edge in span), len(text)]
-        expect(edges == sorted(edges) and all(begin < end for begin, end in found), "sentences overlap")
+        expect(
+            edges == sorted(edges) and all(begin < end for begin, end in found), "sentences overlap"
+        )
         for left, right in zip(edges[::2], edges[1::2], strict=True):
             between = text[left:right].removeprefix("" if left else "\ufeff")
             marker = BULLET.match(f"{between}x")
-            expect(not between[marker.end() if marker else 0 :].strip(), f"{between!r} is in no sentence")
+            expect(
+                not between[marker.end() if marker else 0 :].strip(),
+                f"{between!r} is in no sentence",
+            )
     expect(all(end - begin <= 9 for begin, end in short), "a part is too long")
 
 
 def recipe(data: bytes) -> None:
     config = configure(read_recipe(data.decode("utf-8", "replace"), "recipe.toml"))
-    expect(configure(read_recipe(to_toml(config), "config.toml")) == config, "a recipe changes when it is written")
+    expect(
+        configure(read_recipe(to_toml(config), "config.toml")) == config,
+        "a recipe changes when it is written",
+    )
 
 
 def options(data: bytes) -> None:
@@ -294,7 +357,9 @@ def address() -> tuple[str, int]:
     with contextlib.redirect_stderr(io.StringIO()):
         files = ("--train", source, target, "--from", "ka", "--to", "zu", "--out", PLACE / "served")
         command("train", *files, *TINY, "train.steps=1", "data.holdout=20")
-        store = ModelStore([Model.read("served", PLACE / "served")], partial(load, engine="torch", threads=1))
+        store = ModelStore(
+            [Model.read("served", PLACE / "served")], partial(load, engine="torch", threads=1)
+        )
         store.load_all()
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     app = application(store, Keys(), Limits(per_address=10**9), local=True)
@@ -378,7 +443,9 @@ def table(data: bytes) -> None:
     """The definition of a table of `transduce compare`. Its runs are not trained."""
     found = definition.read(file("table.toml", data), {"data.test": ("one.en", "two.de")})
     if len(found.points()) < 100:
-        for experiment in filter(None, (found.experiment(row, PLACE / "runs") for row in found.trained)):
+        for experiment in filter(
+            None, (found.experiment(row, PLACE / "runs") for row in found.trained)
+        ):
             configure(experiment.options)
 
 
@@ -421,7 +488,10 @@ def imported(data: bytes) -> None:
         if part:
             (folder / name).write_bytes(part)
     found = marian_reader.read(folder, "", "")
-    expect(found.tokenizer.target.size == found.config.model.vocab_size, "another size of the vocabulary")
+    expect(
+        found.tokenizer.target.size == found.config.model.vocab_size,
+        "another size of the vocabulary",
+    )
 
 
 def journal(data: bytes) -> None:

@@ -20,7 +20,20 @@ LINE_ENDS = (
     "%0d%0aX-Injected: 1",
     "\u010d\u010aX-Injected: 1",
 )
-OTHERS = ("\u2028", "%E5%98%8A%E5%98%8D", "\0", '"', ";", "\\", "é", "%00", "a", " ", "\x0b", "\x85")
+OTHERS = (
+    "\u2028",
+    "%E5%98%8A%E5%98%8D",
+    "\0",
+    '"',
+    ";",
+    "\\",
+    "é",
+    "%00",
+    "a",
+    " ",
+    "\x0b",
+    "\x85",
+)
 FORBIDDEN = re.compile(rb"\r(?!\n)|(?<!\r)\n|\0|^x-injected", re.IGNORECASE | re.MULTILINE)
 
 FRAMED, LONG, CHUNKED = b"2\r\n{}\r\n0\r\n\r\n", "Content-Length: 5", "Transfer-Encoding: chunked"
@@ -45,7 +58,12 @@ HEADS = [
     *((f"{start}{LONG}",) for start in ("\x0b", "\r", "a\n", "X-A: a\r", "X-A: a\0")),
 ]  # fmt: skip
 CHUNKS = (
-    *(b"0x2\r\n{}\r\n0\r\n\r\n", b"+2\r\n{}\r\n0\r\n\r\n", b" 2\r\n{}\r\n0\r\n\r\n", b"2\n{}\r\n0\r\n\r\n"),
+    *(
+        b"0x2\r\n{}\r\n0\r\n\r\n",
+        b"+2\r\n{}\r\n0\r\n\r\n",
+        b" 2\r\n{}\r\n0\r\n\r\n",
+        b"2\n{}\r\n0\r\n\r\n",
+    ),
     *(b"2\r\n{}XX0\r\n\r\n", b"2\r\n{}\n0\r\n\r\n", b"2\r\n{}0\r\n\r\n", b"2_0\r\n{}\r\n0\r\n\r\n"),
     *(b"-1\r\n{}\r\n0\r\n\r\n", b"\r\n2\r\n{}\r\n0\r\n\r\n", b"2;\n\r\n{}\r\n0\r\n\r\n"),
     b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n",
@@ -54,12 +72,40 @@ CHUNKS = (
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "127.9.9.9", "LocalHost")
 FOREIGN = (
-    *("evil.example", "0.0.0.0", "[::]", "localhost.", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "192.0.2.1", ""),
-    *("localhost@evil.example", "127.0.0.1%00.evil.example", "localhost,evil.example", "evil.example#localhost"),
-    *(f"{name}{suffix}" for name in LOCAL[:2] for suffix in (".evil.example", "-evil.example", "evil")),
+    *(
+        "evil.example",
+        "0.0.0.0",
+        "[::]",
+        "localhost.",
+        "2130706433",
+        "0x7f.1",
+        "127.1",
+        "0177.0.0.1",
+        "192.0.2.1",
+        "",
+    ),
+    *(
+        "localhost@evil.example",
+        "127.0.0.1%00.evil.example",
+        "localhost,evil.example",
+        "evil.example#localhost",
+    ),
+    *(
+        f"{name}{suffix}"
+        for name in LOCAL[:2]
+        for suffix in (".evil.example", "-evil.example", "evil")
+    ),
 )
 ORIGINS = (
-    *("http://evil.example", "null", "https://localhost.evil.example", "http://[::1", "", "file://", "localhost"),
+    *(
+        "http://evil.example",
+        "null",
+        "https://localhost.evil.example",
+        "http://[::1",
+        "",
+        "file://",
+        "localhost",
+    ),
     *(
         "http://localhost@evil.example",
         "http://evil.example:127",
@@ -67,7 +113,13 @@ ORIGINS = (
         "http://127.0.0.1.evil.example:5000",
     ),
 )
-KINDS = ("application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=XX", "")
+KINDS = (
+    "application/json",
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=XX",
+    "",
+)
 
 PROLOGUES = (
     *(
@@ -80,10 +132,18 @@ PROLOGUES = (
         "<!DOCTYPE a [<!ENTITY e PUBLIC 'a' '{0}'>]>",
         "<!DOCTYPE a SYSTEM '{0}' [<!ELEMENT a ANY>]>",
     ),
-    *("<!DOCTYPE a [<!NOTATION n SYSTEM '{0}'><!ENTITY e SYSTEM 'a' NDATA n>]>", "<?xml-stylesheet href='{0}'?>", ""),
+    *(
+        "<!DOCTYPE a [<!NOTATION n SYSTEM '{0}'><!ENTITY e SYSTEM 'a' NDATA n>]>",
+        "<?xml-stylesheet href='{0}'?>",
+        "",
+    ),
 )
 INSIDES = (
-    *("ka lo", "ka &e; lo", "<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' parse='text' href='{0}'/>"),
+    *(
+        "ka lo",
+        "ka &e; lo",
+        "<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' parse='text' href='{0}'/>",
+    ),
     "<img src='{0}'/><link rel='stylesheet' href='{0}'/><iframe src='{0}'></iframe><object data='{0}'/>",
 )
 FILES = {
@@ -144,16 +204,30 @@ async def injection(server: Server, draw: random.Random, tally: Tally) -> None:
     async def one() -> None:
         value = "".join(draw.choices([*LINE_ENDS, *OTHERS], k=draw.randint(1, 5)))
         name = f"{value}.{draw.choice(['txt', 'txt', f'txt{value}', value])}"
-        fields = {each: draw.choice(["ka", "zu", value]) for each in ("q", "source", "target", "format")}
+        fields = {
+            each: draw.choice(["ka", "zu", value]) for each in ("q", "source", "target", "format")
+        }
         requests = [
             get(f"/{value}?{value}"),
             get(f"/download_file/{quote(value)}?{quote(value)}"),
             get("/health", f"X-A: {value}", f"Origin: {value}", host=f"localhost:{value}"),
             post("/translate", json.dumps(fields).encode()),
-            post("/translate", urlencode(fields).encode(), kind=f"application/x-www-form-urlencoded{value}"),
-            post("/translate", b"ka", f"X-API-Key: {value}", f"Authorization: Bearer {value}", kind=value),
+            post(
+                "/translate",
+                urlencode(fields).encode(),
+                kind=f"application/x-www-form-urlencoded{value}",
+            ),
+            post(
+                "/translate",
+                b"ka",
+                f"X-API-Key: {value}",
+                f"Authorization: Bearer {value}",
+                kind=value,
+            ),
         ]
-        uploaded = await answers(server, document(draw.choice([name, quote(name)]).encode(), b"ka lo"))
+        uploaded = await answers(
+            server, document(draw.choice([name, quote(name)]).encode(), b"ka lo")
+        )
         found = uploaded + await answers(server, draw.choice(requests))
         if uploaded and uploaded[0].status == 200:
             found += await answers(server, download(uploaded[0]))
@@ -166,12 +240,20 @@ async def smuggling(server: Server, draw: random.Random, tally: Tally) -> None:
     """Requests whose end is ambiguous, with another request behind. The server must refuse and end the connection."""
 
     async def one(lines: tuple[str, ...], body: bytes) -> None:
-        first = draw.choice(["POST /translate HTTP/1.1", "POST /detect HTTP/1.1", "GET /health HTTP/1.1"])
+        first = draw.choice(
+            ["POST /translate HTTP/1.1", "POST /detect HTTP/1.1", "GET /health HTTP/1.1"]
+        )
         content = "\r\n".join([first, "Host: localhost", *lines, "", ""]).encode("latin-1") + body
         found = await answers(server, content + get("/languages"))
-        tally.check([each.status in (400, 413, 501) for each in found] == [True], "refused", f"{content!r}: {found}")
+        tally.check(
+            [each.status in (400, 413, 501) for each in found] == [True],
+            "refused",
+            f"{content!r}: {found}",
+        )
 
-    await in_groups([one(lines, FRAMED) for lines in HEADS] + [one((CHUNKED,), body) for body in CHUNKS])
+    await in_groups(
+        [one(lines, FRAMED) for lines in HEADS] + [one((CHUNKED,), body) for body in CHUNKS]
+    )
 
 
 async def rebinding(server: Server, draw: random.Random, tally: Tally) -> None:
@@ -183,7 +265,11 @@ async def rebinding(server: Server, draw: random.Random, tally: Tally) -> None:
         more = ["X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1"]
         found = await send(server.port, get(path, *draw.choice([[], more]), host=host))
         expected = (200,) if fine else (400, 421)
-        tally.check(found and found.status in expected, "answered" if fine else "refused", f"{host!r}: {found}")
+        tally.check(
+            found and found.status in expected,
+            "answered" if fine else "refused",
+            f"{host!r}: {found}",
+        )
 
     hosts = [(host, True) for host in LOCAL] + [(host, False) for host in FOREIGN]
     await in_groups(one(*host) for host in hosts for _ in range(5))
@@ -200,8 +286,15 @@ async def cross_site(server: Server, draw: random.Random, tally: Tally) -> None:
 
     paths = ("/translate", "/translate_file", "/detect", "/attention")
     foreign = (*(f"Origin: {origin}" for origin in ORIGINS), "Sec-Fetch-Site: cross-site")
-    own = ("Origin: http://localhost:3000", "Origin: http://127.0.0.1", "Sec-Fetch-Site: same-origin", "X-A: a")
-    await in_groups(one(path, mark, kind, 403) for path in paths for mark in foreign for kind in KINDS)
+    own = (
+        "Origin: http://localhost:3000",
+        "Origin: http://127.0.0.1",
+        "Sec-Fetch-Site: same-origin",
+        "X-A: a",
+    )
+    await in_groups(
+        one(path, mark, kind, 403) for path in paths for mark in foreign for kind in KINDS
+    )
     await in_groups(one("/translate", mark, "application/json", 200) for mark in own)
 
 
@@ -209,7 +302,9 @@ async def entities(server: Server, draw: random.Random, tally: Tally) -> None:
     """Documents that name addresses and files. The server must not open any of them."""
     connected = list[asyncio.StreamWriter]()
     secret = f"secret{draw.random()}"
-    listener = await asyncio.start_server(lambda _, writer: connected.append(writer), "127.0.0.1", 0)
+    listener = await asyncio.start_server(
+        lambda _, writer: connected.append(writer), "127.0.0.1", 0
+    )
     port = listener.sockets[0].getsockname()[1]
     (await connect(port)).close()  # to see that the listener sees connections
     place = f"127.0.0.1:{port}/a"
@@ -219,18 +314,33 @@ async def entities(server: Server, draw: random.Random, tally: Tally) -> None:
         if found and found.status == 200:
             found = await send(server.port, download(found))
         fine = found and found.status in (200, 400) and secret.encode() not in found.body
-        tally.check(fine, "answered" if found and found.status == 200 else "refused", f"{content}: {found}")
+        tally.check(
+            fine, "answered" if found and found.status == 200 else "refused", f"{content}: {found}"
+        )
 
     with tempfile.NamedTemporaryFile("w") as file:
         print(secret, file=file, flush=True)
-        for address in (f"http://{place}", f"ftp://{place}", f"//{place}", file.name, f"file://{file.name}"):
+        for address in (
+            f"http://{place}",
+            f"ftp://{place}",
+            f"//{place}",
+            file.name,
+            f"file://{file.name}",
+        ):
             contents = [
-                (b"a" + suffix, prologue.format(address) + content.format(address, inside.format(address)))
-                for (suffix, content), prologue, inside in product(FILES.items(), PROLOGUES, INSIDES)
+                (
+                    b"a" + suffix,
+                    prologue.format(address) + content.format(address, inside.format(address)),
+                )
+                for (suffix, content), prologue, inside in product(
+                    FILES.items(), PROLOGUES, INSIDES
+                )
             ]
             await in_groups(one(*content) for content in contents)
     await asyncio.sleep(1)
-    tally.check(len(connected) == 1, "refused", f"the listener saw {len(connected) - 1} connections")
+    tally.check(
+        len(connected) == 1, "refused", f"the listener saw {len(connected) - 1} connections"
+    )
     for writer in connected:
         writer.close()
     listener.close()
@@ -243,7 +353,9 @@ async def keys(server: Server, draw: random.Random, tally: Tally) -> None:
 
     async def one(key: str) -> None:
         fields = {"q": "ka lo", "source": "ka", "target": "zu"}
-        plain, with_key = (json.dumps(each).encode() for each in (fields, fields | {"api_key": key}))
+        plain, with_key = (
+            json.dumps(each).encode() for each in (fields, fields | {"api_key": key})
+        )
         requests = [
             post(path, plain, f"X-API-Key: {key}"),
             post(path, plain, f"Authorization: Bearer {key}"),
@@ -261,7 +373,12 @@ async def keys(server: Server, draw: random.Random, tally: Tally) -> None:
 
     right = server.key
     wrong = [right[:i] + draw.choice("aA0-") + right[i + 1 :] for i in range(len(right))]
-    wrong += [right[:i] for i in range(0, len(right), 5)] + [f"{right}a", f"a{right}", right.swapcase(), right[::-1]]
+    wrong += [right[:i] for i in range(0, len(right), 5)] + [
+        f"{right}a",
+        f"a{right}",
+        right.swapcase(),
+        right[::-1],
+    ]
     wrong += [
         "'",
         "\t",

@@ -42,14 +42,49 @@ from sites import Site, serving, tar
 
 OUTCOMES = ("same", "differs", "leftover", "error")
 CALLS = [  # names that a processor architecture lacks are ignored
-    *("openat", "write", "pwrite64", "writev", "copy_file_range", "sendfile", "ftruncate", "fsync", "fdatasync"),
-    *("mkdir", "mkdirat", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "link", "symlink"),
+    *(
+        "openat",
+        "write",
+        "pwrite64",
+        "writev",
+        "copy_file_range",
+        "sendfile",
+        "ftruncate",
+        "fsync",
+        "fdatasync",
+    ),
+    *(
+        "mkdir",
+        "mkdirat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "unlink",
+        "unlinkat",
+        "rmdir",
+        "link",
+        "symlink",
+    ),
     *("chmod", "fchmod", "fchmodat"),
 ]
 PRELOADED = [
-    *("torch._dynamo", "transduce.training.run", "transduce.decoding.loading", "transduce.wings.ct2.build"),
-    *("transduce.wings.synthetic.distill", "transduce.wings.cluster.command", "transduce.wings.corpora.fetch.corpus"),
-    *("transduce.preparation.prepare", "transduce.wings.export.exporting", "sacrebleu.metrics.chrf", "filelock"),
+    *(
+        "torch._dynamo",
+        "transduce.training.run",
+        "transduce.decoding.loading",
+        "transduce.wings.ct2.build",
+    ),
+    *(
+        "transduce.wings.synthetic.distill",
+        "transduce.wings.cluster.command",
+        "transduce.wings.corpora.fetch.corpus",
+    ),
+    *(
+        "transduce.preparation.prepare",
+        "transduce.wings.export.exporting",
+        "sacrebleu.metrics.chrf",
+        "filelock",
+    ),
 ]
 PR_SET_PTRACER = 0x59616D61  # lets strace attach to a process that is not its child
 AGAIN = 0.25  # probability that the repeated command is killed, too
@@ -75,7 +110,9 @@ def prepare_jobs(place: Path, trial: Path, site: Site) -> list[Job]:
     page.write_text("".join(f"<p>{line}</p>\n" for line in lines[:40]), encoding="utf-8")
     (place / "few").mkdir()
     few = write_corpus(place / "few", 40)
-    site.files["/a.tgz"] = tar({"train.ka": source.read_bytes() * 50, "train.zu": target.read_bytes() * 50})
+    site.files["/a.tgz"] = tar(
+        {"train.ka": source.read_bytes() * 50, "train.zu": target.read_bytes() * 50}
+    )
     table = place / "table.toml"
     facts = 'title = "A toy"\nlanguages = ["ka-zu"]\nlicence = "CC0"\n'
     train = f'[[toy.train]]\nurl = "{site.address}/a.tgz"\nmember = "train.{{language}}"\n'
@@ -95,18 +132,47 @@ def prepare_jobs(place: Path, trial: Path, site: Site) -> list[Job]:
     half = ["translate", model, "--input", short, "--output", shards, "--shard"]
     part = ["prepare", *corpus, "--out", prepared, "data.vocab_size=300", "--shard"]
     return [
-        job("train", ("train", *corpus, "--out", trial / "model", *TINY, "train.steps=50", "train.keep_last=2")),
+        job(
+            "train",
+            (
+                "train",
+                *corpus,
+                "--out",
+                trial / "model",
+                *TINY,
+                "train.steps=50",
+                "train.keep_last=2",
+            ),
+        ),
         job("prepare", ("prepare", *corpus, "--out", trial / "prepared", "data.vocab_size=300")),
-        job("distill", ("distill", model, "--train", *few, "--out", trial / "distilled", "data.holdout=4")),
-        job("translate: lines", ("translate", model, "--input", short, "--output", trial / "out.txt")),
-        job("translate: document", ("translate", model, "--input", page, "--output", trial / "out.html")),
-        job("translate: shards", (*half, "1/2"), (*half, "2/2"), ("join", shards, "--output", trial / "out.txt")),
+        job(
+            "distill",
+            ("distill", model, "--train", *few, "--out", trial / "distilled", "data.holdout=4"),
+        ),
+        job(
+            "translate: lines",
+            ("translate", model, "--input", short, "--output", trial / "out.txt"),
+        ),
+        job(
+            "translate: document",
+            ("translate", model, "--input", page, "--output", trial / "out.html"),
+        ),
+        job(
+            "translate: shards",
+            (*half, "1/2"),
+            (*half, "2/2"),
+            ("join", shards, "--output", trial / "out.txt"),
+        ),
         job(
             "prepare: shards",
             *((*part, "1/2"), (*part, "2/2"), ("join", prepared)),
             *((*part, "1/2"), (*part, "2/2"), ("join", prepared, "--output", trial / "prepared")),
         ),
-        job("engine", ("translate", model, "--input", short, "--output", trial / "out.txt"), has_engine=False),
+        job(
+            "engine",
+            ("translate", model, "--input", short, "--output", trial / "out.txt"),
+            has_engine=False,
+        ),
         job("export", ("export", model, "--to", "ctranslate2", "--out", trial / "export")),
         job("average", ("average", model, "--last", 2, "--out", trial / "average")),
         job("fetch", ("fetch", "toy", "--out", trial / "toy", "--table", table)),
@@ -164,9 +230,16 @@ class Attack:
         tracer = None
         is_timed = number == "s"
         if log:
-            tracer = trace(process.pid, "-y", f"--output={log}", f"--trace={','.join(f'?{each}' for each in CALLS)}")
+            tracer = trace(
+                process.pid,
+                "-y",
+                f"--output={log}",
+                f"--trace={','.join(f'?{each}' for each in CALLS)}",
+            )
         elif number and not is_timed:
-            tracer = trace(process.pid, f"--trace={name}", f"--inject={name}:signal=KILL:when={number}")
+            tracer = trace(
+                process.pid, f"--trace={name}", f"--inject={name}:signal=KILL:when={number}"
+            )
         ours.send(None)
         if is_timed:
             process.join(float(name))
@@ -190,7 +263,9 @@ class Attack:
         assert not status, f"{job.name}: {said}"
         return calls, time.monotonic() - began, tree(self.trial)
 
-    def attempt(self, job: Job, moments: list[str], expected: dict[str, str]) -> tuple[list[str], str, str]:
+    def attempt(
+        self, job: Job, moments: list[str], expected: dict[str, str]
+    ) -> tuple[list[str], str, str]:
         """Kill the job at each of the moments, and run it to its end.
 
         Returns the moments at which it was killed, the outcome, and its description.
@@ -207,10 +282,14 @@ class Attack:
 
 def trace(pid: int | None, *options: str) -> subprocess.Popen[bytes]:
     """Attach strace to a process."""
-    tracer = subprocess.Popen(["strace", "-f", "-qq", f"--output={os.devnull}", *options, f"--attach={pid}"])
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-qq", f"--output={os.devnull}", *options, f"--attach={pid}"]
+    )
     while "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8"):
         if tracer.poll() is not None:
-            raise SystemExit("strace can't attach to a process. Allow it (kernel.yama.ptrace_scope), or remove strace.")
+            raise SystemExit(
+                "strace can't attach to a process. Allow it (kernel.yama.ptrace_scope), or remove strace."
+            )
         time.sleep(0.002)
     return tracer
 
@@ -231,7 +310,10 @@ def changes(log: Path, folder: Path) -> Iterator[str]:
 
 def tree(folder: Path) -> dict[str, str]:
     """The hash of each file, or "" for folders and files that hold times, by relative path."""
-    return {path.relative_to(folder).as_posix(): content(path) if path.is_file() else "" for path in folder.rglob("*")}
+    return {
+        path.relative_to(folder).as_posix(): content(path) if path.is_file() else ""
+        for path in folder.rglob("*")
+    }
 
 
 def compare(found: dict[str, str], expected: dict[str, str]) -> tuple[str, str]:
@@ -248,12 +330,16 @@ def print_table(jobs: list[Job], results: list[dict[str, str]]) -> None:
     print(f"| --- |{' --- |' * (len(OUTCOMES) + 2)}")
     for job in jobs:
         row = [counts[job.name, each] for each in OUTCOMES]
-        calls = sum(each["job"] == job.name and not each["moment"].endswith(" s") for each in results)
+        calls = sum(
+            each["job"] == job.name and not each["moment"].endswith(" s") for each in results
+        )
         print(f"| {job.name} | {sum(row)} | {calls} | {' | '.join(map(str, row))} |")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=1000)
@@ -261,22 +347,33 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     arguments.results.touch()
-    results = [json.loads(line) for line in arguments.results.read_text(encoding="utf-8").splitlines()]
+    results = [
+        json.loads(line) for line in arguments.results.read_text(encoding="utf-8").splitlines()
+    ]
     draw = random.Random(f"{arguments.seed} {len(results)}")
     if not shutil.which("strace"):
-        print("strace is not installed, so all kills are at random moments. Install it: apt install strace.")
+        print(
+            "strace is not installed, so all kills are at random moments. Install it: apt install strace."
+        )
     with tempfile.TemporaryDirectory() as temporary, serving(Site()) as site:
         place = Path(temporary)
         trial = Path(temporary) / "trial"
         (place / "tmp").mkdir()
-        os.environ |= {"XDG_CACHE_HOME": str(trial / "cache"), "TMPDIR": str(place / "tmp"), "no_proxy": "*"}
+        os.environ |= {
+            "XDG_CACHE_HOME": str(trial / "cache"),
+            "TMPDIR": str(place / "tmp"),
+            "no_proxy": "*",
+        }
         attack = Attack(place, trial)
         jobs = prepare_jobs(place, trial, site)
         end = time.monotonic() + 60 * arguments.minutes
         known = {}
         for job in jobs:
             calls, seconds, expected = attack.moments(job)
-            print(f"{job.name}: {len(calls)} system calls change the disk, {seconds:.1f} s", flush=True)
+            print(
+                f"{job.name}: {len(calls)} system calls change the disk, {seconds:.1f} s",
+                flush=True,
+            )
             done = {each["moment"] for each in results if each["job"] == job.name}
             todo = [call for call in calls if call not in done]
             draw.shuffle(todo)
@@ -290,9 +387,13 @@ def main() -> None:
                 moments.append(draw.choice(calls) if calls else f"{draw.uniform(0, seconds):.3f} s")
             killed, outcome, what = attack.attempt(job, moments, expected)
             if outcome != "same":
-                print(f"{outcome}: {job.name}, killed at {' and '.join(killed)}: {what}", flush=True)
+                print(
+                    f"{outcome}: {job.name}, killed at {' and '.join(killed)}: {what}", flush=True
+                )
             for moment in killed:
-                results.append({"job": job.name, "moment": moment, "outcome": outcome, "what": what})
+                results.append(
+                    {"job": job.name, "moment": moment, "outcome": outcome, "what": what}
+                )
                 with arguments.results.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(results[-1], ensure_ascii=False) + "\n")
     print_table(jobs, results)

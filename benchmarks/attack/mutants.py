@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import py_compile
 import random
+import re
 import shutil
 import sys
 import time
@@ -55,7 +56,11 @@ BROWSER_TESTS = "test_page"  # the beginning of their names
 QUICKEST = 10  # tests of the first run
 MORE_SECONDS = 90.0  # of the tests of the second run, unless --again
 CONTROL_EVERY = 20  # faults between runs without a fault
-PASSED, FAILED, BROKEN = 0, (1, 2), (4, 5, 70)  # exit statuses: 2 is an error while collecting, 4 and 5 are ours
+PASSED, FAILED, BROKEN = (
+    0,
+    (1, 2),
+    (4, 5, 70),
+)  # exit statuses: 2 is an error while collecting, 4 and 5 are ours
 
 
 class Fault(NamedTuple):
@@ -74,6 +79,11 @@ class Fault(NamedTuple):
         return f"{self.file}: {' '.join(self.old.split())} -> {' '.join(self.new.split())}"
 
 
+def squeezed(code: str) -> str:
+    """Code without blanks and without commas before closing brackets."""
+    return re.sub(r",(?=[)\]}])", "", re.sub(r"\s", "", code))
+
+
 def listed(table: str) -> list[dict[str, str]]:
     """A table of faults.toml."""
     return tomllib.loads((HERE / "faults.toml").read_text(encoding="utf-8"))[table]
@@ -84,7 +94,9 @@ def planted(source: Path) -> Iterator[Fault]:
     for each in listed("planted"):
         text = (source / each["file"]).read_text(encoding="utf-8")
         if text.count(each["old"]) != 1:
-            sys.exit(f"faults.toml: {each['old']!r} occurs {text.count(each['old'])} times in {each['file']}.")
+            sys.exit(
+                f"faults.toml: {each['old']!r} occurs {text.count(each['old'])} times in {each['file']}."
+            )
         line = text[: text.index(each["old"])].count("\n") + 1
         content = text.replace(each["old"], each["new"]).encode()
         last_line = line + each["old"].rstrip("\n").count("\n")
@@ -93,7 +105,9 @@ def planted(source: Path) -> Iterator[Fault]:
 
 def mutants(source: Path, area: str) -> Iterator[Fault]:
     """All mutants of an area."""
-    paths = chain.from_iterable((source / "transduce" / folder).glob("*.py") for folder in AREAS[area])
+    paths = chain.from_iterable(
+        (source / "transduce" / folder).glob("*.py") for folder in AREAS[area]
+    )
     for path in sorted(paths):
         file = path.relative_to(source).as_posix()
         content = path.read_bytes()
@@ -108,7 +122,11 @@ def mutants(source: Path, area: str) -> Iterator[Fault]:
 
 def drawn(faults: Iterable[Fault], lines: dict[str, set[int]], draw: random.Random) -> list[Fault]:
     """Faults in random order, at most one for each line that a test runs."""
-    tested = [fault for fault in faults if not lines[fault.file].isdisjoint(range(fault.line, fault.last_line + 1))]
+    tested = [
+        fault
+        for fault in faults
+        if not lines[fault.file].isdisjoint(range(fault.line, fault.last_line + 1))
+    ]
     draw.shuffle(tested)
     return [*{(fault.file, fault.line): fault for fault in reversed(tested)}.values()]
 
@@ -125,22 +143,31 @@ class Campaign:
         (folder / "lines").mkdir(parents=True, exist_ok=True)
         if not self.source.exists():
             shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
-            by_content = py_compile.PycInvalidationMode.CHECKED_HASH  # a fault may keep the size and the second
+            by_content = (
+                py_compile.PycInvalidationMode.CHECKED_HASH
+            )  # a fault may keep the size and the second
             compileall.compile_dir(self.source, quiet=2, invalidation_mode=by_content)
         self.outcomes = self.read_outcomes()
         self.tests: list[Test] = []
 
     def read_outcomes(self) -> dict[str, dict[str, Any]]:
         """The last outcome of each fault."""
-        written = self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
+        written = (
+            self.results.read_text(encoding="utf-8").splitlines() if self.results.exists() else []
+        )
         return {each["name"]: each for each in map(json.loads, written)}
 
     def record_lines(self, pool: ProcessPoolExecutor) -> None:
         """Record the lines of test files that have changed since their lines were recorded."""
         files = [
-            path for path in sorted((ROOT / "tests").rglob("test_*.py")) if not path.name.startswith(BROWSER_TESTS)
+            path
+            for path in sorted((ROOT / "tests").rglob("test_*.py"))
+            if not path.name.startswith(BROWSER_TESTS)
         ]
-        places = [self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json" for path in files]
+        places = [
+            self.folder / "lines" / f"{'.'.join(path.relative_to(ROOT).parts)}.json"
+            for path in files
+        ]
         for path, place in zip(files, places, strict=True):
             if not place.exists() or place.stat().st_mtime < path.stat().st_mtime:
                 pool.submit(record, self.source, path.relative_to(ROOT).as_posix(), place)
@@ -168,19 +195,26 @@ class Campaign:
     def run(self, fault: Fault, place: Path, control: bool) -> None:
         """Run the tests of a fault's lines, and write down the outcome. `control`: first run them without the fault."""
         changed = set(range(fault.line, fault.last_line + 1))
-        covering = [test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))]
+        covering = [
+            test for test in self.tests if not changed.isdisjoint(test.lines.get(fault.file, ()))
+        ]
         if not covering:
             print(f"No recorded test runs {fault.file}:{fault.line}.", flush=True)
             return
-        functions = {test.name.partition("[")[0]: test for test in reversed(covering)}  # the quickest of each
+        functions = {
+            test.name.partition("[")[0]: test for test in reversed(covering)
+        }  # the quickest of each
         first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
         more: list[Test] = []
         for test in sorted(
-            covering, key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values()))
+            covering,
+            key=lambda test: -len(test.lines[fault.file]) / sum(map(len, test.lines.values())),
         ):
             if test not in first and (self.again or duration([*more, test]) < MORE_SECONDS):
                 more.append(test)
-        others = [name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)]
+        others = [
+            name for folder, name in SUBPROCESS_TESTS.items() if fault.file.startswith(folder)
+        ]
         path = place / "src" / fault.file
         original = path.read_bytes()
         if control and status(place, [*names(first)], duration(first)) != PASSED:
@@ -197,13 +231,22 @@ class Campaign:
                     break
         finally:
             path.write_bytes(original)
-        result = {"name": fault.name, "area": fault.area, "line": fault.line, "outcome": outcome, "tests": ran}
+        result = {
+            "name": fault.name,
+            "area": fault.area,
+            "line": fault.line,
+            "outcome": outcome,
+            "tests": ran,
+        }
         result["of"] = len(covering)
         result["seconds"] = round(time.monotonic() - began, 1)
         with self.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result, ensure_ascii=False) + "\n")
         if outcome == "survived":
-            print(f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}", flush=True)
+            print(
+                f"survived {ran} of {len(covering)} tests: {fault.file}:{fault.line}: {fault.name}",
+                flush=True,
+            )
 
 
 def status(place: Path, tests: list[str], seconds: float) -> int:
@@ -220,17 +263,28 @@ def names(tests: Iterable[Test]) -> Iterator[str]:
 
 def report(campaign: Campaign) -> list[str]:
     """Print the table of outcomes. Returns the names of the survivors for which faults.toml gives no reason."""
-    excused = {f"{each['file']}: {each['old']} -> {each['new']}" for each in listed("excused")}
+    excused = {
+        squeezed(f"{each['file']}: {each['old']} -> {each['new']}") for each in listed("excused")
+    }
     counts = Counter[tuple[str, str]]()
     left = []
     for name, result in campaign.outcomes.items():
-        outcome = "excused" if result["outcome"] == "survived" and name in excused else result["outcome"]
+        outcome = (
+            "excused"
+            if result["outcome"] == "survived" and squeezed(name) in excused
+            else result["outcome"]
+        )
         counts[result["area"], outcome] += 1
         left += [name] if outcome == "survived" else []
     columns = ("failed", "hung", "excused", "survived")
-    print(f"| area | faults | {' | '.join(columns)} | noticed |\n| --- |{' --- |' * (len(columns) + 2)}")
+    print(
+        f"| area | faults | {' | '.join(columns)} | noticed |\n| --- |{' --- |' * (len(columns) + 2)}"
+    )
     for area in [*AREAS, PLANTED, "all"]:
-        row = [sum(n for (of, name), n in counts.items() if name == each and area in (of, "all")) for each in columns]
+        row = [
+            sum(n for (of, name), n in counts.items() if name == each and area in (of, "all"))
+            for each in columns
+        ]
         if sum(row):
             noticed = f"{100 * (row[0] + row[1]) / max(1, sum(row) - row[2]):.1f} %"
             print(f"| {area} | {sum(row)} | {' | '.join(map(str, row))} | {noticed} |")
@@ -238,7 +292,9 @@ def report(campaign: Campaign) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
@@ -250,8 +306,13 @@ def main() -> None:
         sys.exit("The lines of tests can't be recorded: pip install 'transduce[attack]'.")
     os.chdir(ROOT)
     preload()
-    pools = (ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork")) for _ in range(2))
-    campaign = Campaign(arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again)
+    pools = (
+        ProcessPoolExecutor(arguments.processes, multiprocessing.get_context("fork"))
+        for _ in range(2)
+    )
+    campaign = Campaign(
+        arguments.folder, time.monotonic() + 60 * arguments.minutes, arguments.again
+    )
     campaign.record_lines(next(pools))
     lines = campaign.lines()
     outcomes = campaign.outcomes
@@ -259,7 +320,9 @@ def main() -> None:
     faults = [*planted(campaign.source)]
     if arguments.again:
         faults += chain.from_iterable(areas)
-        faults = [fault for fault in faults if outcomes.get(fault.name, {}).get("outcome") == "survived"]
+        faults = [
+            fault for fault in faults if outcomes.get(fault.name, {}).get("outcome") == "survived"
+        ]
     else:
         turns = zip_longest(*(drawn(area, lines, random.Random(arguments.seed)) for area in areas))
         faults += [fault for turn in turns for fault in turn if fault][: arguments.count]

@@ -30,7 +30,17 @@ SWAPS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.And: (ast.Or,),
     ast.Or: (ast.And,),
 }
-MESSAGES = {"log", "print", "UserError", "Refusal", "HTTPException", "RuntimeError", "ValueError", "TypeError"}
+MESSAGES = {
+    "log",
+    "print",
+    "Hint",
+    "UserError",
+    "Refusal",
+    "HTTPException",
+    "RuntimeError",
+    "ValueError",
+    "TypeError",
+}
 UNTESTED_NAMES = {"__repr__", "__str__"}
 
 
@@ -81,7 +91,9 @@ def _nodes(tree: ast.AST, inside: bool = False) -> Iterator[ast.AST]:
 def _is_message(node: ast.AST) -> bool:
     """Whether a node only makes a message."""
     call = node.value if isinstance(node, ast.Expr) else node
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MESSAGES
+    return (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MESSAGES
+    )
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
@@ -108,7 +120,10 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]
             if len(node.args) > 1 and not isinstance(node.args[0], ast.Starred):
                 yield node, _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
             for keyword in node.keywords:
-                yield node, _with(node, keywords=[each for each in node.keywords if each is not keyword])
+                yield (
+                    node,
+                    _with(node, keywords=[each for each in node.keywords if each is not keyword]),
+                )
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.Raise() | ast.Delete():
             yield node, ast.Pass()
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):

@@ -55,7 +55,9 @@ def right(answer: Answer | None, expected: list[str]) -> bool:
     return answer is not None and answer.status == 200 and answer.json["translatedText"] == expected
 
 
-async def translate(server: Server, draw: random.Random, tally: Tally, size: int = 1, *busy: int) -> None:
+async def translate(
+    server: Server, draw: random.Random, tally: Tally, size: int = 1, *busy: int
+) -> None:
     """Send a request for translations. It must be right, or refused with one of the statuses `busy`."""
     content, expected = server.ask(draw, size)
     answer = await send(server.port, content)
@@ -104,7 +106,9 @@ async def slow(server: Server, draw: random.Random, tally: Tally) -> None:
 
     async def halve(connection: socket.socket) -> None:
         content = server.ask(draw)[0]
-        await loop.sock_sendall(connection, content[: draw.choice([len(content), draw.randrange(len(content))])])
+        await loop.sock_sendall(
+            connection, content[: draw.choice([len(content), draw.randrange(len(content))])]
+        )
         connection.shutdown(socket.SHUT_WR)
         await ended(connection)
 
@@ -112,7 +116,9 @@ async def slow(server: Server, draw: random.Random, tally: Tally) -> None:
 
     kinds: list[Callable[[socket.socket], Coroutine[Any, Any, object]]] = [
         lambda connection: drip(connection, post("/detect", b"a" * 999999)[:200]),
-        lambda connection: drip(connection, post("/translate", b"").replace(b"Content-Length: 0", chunked)),
+        lambda connection: drip(
+            connection, post("/translate", b"").replace(b"Content-Length: 0", chunked)
+        ),
         *(flood, halve),
     ]
 
@@ -126,7 +132,9 @@ async def slow(server: Server, draw: random.Random, tally: Tally) -> None:
     async def watched(kind: int) -> None:
         began = time.monotonic()
         await client(kind)
-        tally.check(time.monotonic() - began < PATIENCE, "ended", f"slow client {kind} is never sent away")
+        tally.check(
+            time.monotonic() - began < PATIENCE, "ended", f"slow client {kind} is never sent away"
+        )
 
     tasks = [asyncio.create_task(watched(kind)) for kind in range(len(kinds)) for _ in range(40)]
     while not all(task.done() for task in tasks):
@@ -142,11 +150,17 @@ async def connections(server: Server, draw: random.Random, tally: Tally) -> None
         answer = None
         with contextlib.suppress(OSError):
             async with asyncio.timeout(PATIENCE):
-                with contextlib.suppress(ConnectionError):  # the server may have refused the connection already
+                with contextlib.suppress(
+                    ConnectionError
+                ):  # the server may have refused the connection already
                     await loop.sock_sendall(connection, get("/health"))
                 answer = await receive(connection)
         status = answer and answer.status
-        tally.check(status in (200, 503), "answered" if status == 200 else "refused", f"connection: {answer}")
+        tally.check(
+            status in (200, 503),
+            "answered" if status == 200 else "refused",
+            f"connection: {answer}",
+        )
 
     await translate(server, draw, tally)
     idle = server.usage()["files"]
@@ -160,7 +174,9 @@ async def connections(server: Server, draw: random.Random, tally: Tally) -> None
     while server.usage()["files"] > idle and time.monotonic() < until:
         await asyncio.sleep(0.1)
     files = server.usage()["files"]
-    tally.check(files <= idle, "ended", f"open files: {idle} before the connections, {files} after them")
+    tally.check(
+        files <= idle, "ended", f"open files: {idle} before the connections, {files} after them"
+    )
     await translate(server, draw, tally)
 
 
@@ -182,9 +198,19 @@ async def sigterm(server: Server, draw: random.Random, tally: Tally) -> None:
                 was_before = not is_signalled
                 answer = await receive(connection)
                 answered += 1
-                fine = right(answer, expected) or (answer and answer.status == 503) or not (answer or was_before)
-                outcome = "ended" if answer is None else "answered" if answer.status == 200 else "refused"
-                tally.check(fine, outcome, f"sent {'before' if was_before else 'after'} SIGTERM: {expected}, {answer}")
+                fine = (
+                    right(answer, expected)
+                    or (answer and answer.status == 503)
+                    or not (answer or was_before)
+                )
+                outcome = (
+                    "ended" if answer is None else "answered" if answer.status == 200 else "refused"
+                )
+                tally.check(
+                    fine,
+                    outcome,
+                    f"sent {'before' if was_before else 'after'} SIGTERM: {expected}, {answer}",
+                )
 
     count = draw.choice([20, 100, 400])
     open_ones = [(await connect(server.port), draw.random() < 0.5) for _ in range(count)]
@@ -212,7 +238,9 @@ async def replacement(server: Server, draw: random.Random, tally: Tally) -> None
 
     tasks = [asyncio.create_task(client()) for _ in range(64)]
     for count in range(3):
-        new, old = (server.model.with_name(f"{name}-{draw.getrandbits(40):x}") for name in ("new", "old"))
+        new, old = (
+            server.model.with_name(f"{name}-{draw.getrandbits(40):x}") for name in ("new", "old")
+        )
         await asyncio.to_thread(shutil.copytree, server.model, new)
         with (new / "manifest.json").open("a") as manifest:
             manifest.write("\n")
@@ -221,7 +249,11 @@ async def replacement(server: Server, draw: random.Random, tally: Tally) -> None
         end = time.monotonic() + PATIENCE
         while switches() <= count and time.monotonic() < end:
             await asyncio.sleep(0.1)
-        tally.check(switches() == count + 1, "ended", f"replacement {count} was not used: {server.log.read_text()}")
+        tally.check(
+            switches() == count + 1,
+            "ended",
+            f"replacement {count} was not used: {server.log.read_text()}",
+        )
     is_over = True
     await asyncio.gather(*tasks)
 
@@ -242,7 +274,9 @@ ATTACKS: dict[str, tuple[Attack, tuple[str, ...]]] = {  # functions, and options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10, help="every attack runs at least once")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default=",".join(ATTACKS), help="names of attacks")
@@ -258,7 +292,9 @@ def main() -> None:
         while runs < len(tallies) or time.monotonic() < end:
             tally = tallies[runs % len(tallies)]
             attack, options = ATTACKS[tally.name]
-            with serving(target, tally, *(each.replace("KEYS", str(target.keys)) for each in options)) as server:
+            with serving(
+                target, tally, *(each.replace("KEYS", str(target.keys)) for each in options)
+            ) as server:
                 asyncio.run(attack(server, draw, tally))
             runs += 1
             print(f"{tally.name}: {dict(tally.counts)}", flush=True)

@@ -35,7 +35,13 @@ from transduce.decoding.types import TranslationOptions
 OUTCOMES = ("translated", "refused", "defect")
 SECONDS = 300  # of computing for one file
 TIE = 1e-3  # two translations whose scores differ less are a tie: the size of a batch changes the rounding
-ENGINES = {"torch": "model", "int8": "model", "ctranslate2": "model", "auto": "onnx", "blockwise": "blocks"}  # folders
+ENGINES = {
+    "torch": "model",
+    "int8": "model",
+    "ctranslate2": "model",
+    "auto": "onnx",
+    "blockwise": "blocks",
+}  # folders
 Draw = random.Random
 
 
@@ -47,17 +53,73 @@ def among(characters: str, most: int = 6) -> Callable[[Draw], str]:
     """Make lines of toy words between the given characters."""
 
     def line(draw: Draw) -> str:
-        parts = [*draw.choices(characters, k=draw.randint(1, most)), *draw.choices([*WORDS, " "], k=3)]
+        parts = [
+            *draw.choices(characters, k=draw.randint(1, most)),
+            *draw.choices([*WORDS, " "], k=3),
+        ]
         return "".join(draw.sample(parts, len(parts)))
 
     return line
 
 
 SPECIAL = (
-    *("<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "<0x00>", "▁", "▁▁ka", "<2de>", "__en__", "[MASK]", "<|endoftext|>"),
-    *("<b>", "</b>", "<br/>", "<b", "<!--", "-->", "<![CDATA[", "]]>", "<?xml?>", "&amp;", "&#10;", "&#x0A;", "&nbsp;"),
-    *("{0}", "{", "}}", "{{ ka }}", "%s", "%(lo)s", "%", "${x}", "\\n", "\\", "`ka`", "**lo**", "[ka](http://lo)"),
-    *("http://ka.example/?lo=1", "ka@lo.example", ":ref:`ka`", "|lo|", '"', "'", "\ue000", "\uf8ff", "- ", "1. ", "# "),
+    *(
+        "<s>",
+        "</s>",
+        "<unk>",
+        "<pad>",
+        "<0x0A>",
+        "<0x00>",
+        "▁",
+        "▁▁ka",
+        "<2de>",
+        "__en__",
+        "[MASK]",
+        "<|endoftext|>",
+    ),
+    *(
+        "<b>",
+        "</b>",
+        "<br/>",
+        "<b",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?xml?>",
+        "&amp;",
+        "&#10;",
+        "&#x0A;",
+        "&nbsp;",
+    ),
+    *(
+        "{0}",
+        "{",
+        "}}",
+        "{{ ka }}",
+        "%s",
+        "%(lo)s",
+        "%",
+        "${x}",
+        "\\n",
+        "\\",
+        "`ka`",
+        "**lo**",
+        "[ka](http://lo)",
+    ),
+    *(
+        "http://ka.example/?lo=1",
+        "ka@lo.example",
+        ":ref:`ka`",
+        "|lo|",
+        '"',
+        "'",
+        "\ue000",
+        "\uf8ff",
+        "- ",
+        "1. ",
+        "# ",
+    ),
 )
 LINES: dict[str, Callable[[Draw], str]] = {
     "words": words,
@@ -71,7 +133,9 @@ LINES: dict[str, Callable[[Draw], str]] = {
     "combining": lambda draw: "".join(
         word + "".join(draw.choices("\u0300\u0308\u0338\u20dd\u0e38\u3099", k=9)) for word in WORDS
     ),
-    "directions": among("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c\u05d0\u0645"),
+    "directions": among(
+        "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c\u05d0\u0645"
+    ),
     "emoji": among("👩\u200d👩\u200d👧🏽🇩🇪🏴\ufe0f\u20e3☠😀"),
     "scripts": among("ßſıİŉǅΣςﬁＡ你好ａ한안ไทย𝔄\U0001d173ﷺ\u00ad\u200b\u2060"),
     "special": lambda draw: "".join(draw.choices([*SPECIAL, *WORDS, " "], k=draw.randint(1, 8))),
@@ -79,17 +143,33 @@ LINES: dict[str, Callable[[Draw], str]] = {
     "repeated": lambda draw: draw.choice([*WORDS, "a", ".", " ", "́", "ka. "]) * draw.randint(2, 80),
     "digits": lambda draw: "".join(draw.choices("0123456789.,- ", k=draw.randint(1, 60))),
     "any": lambda draw: "".join(
-        chr(draw.choice([draw.randrange(0xD800), draw.randrange(0xE000, 0x110000)])) for _ in range(8)
+        chr(draw.choice([draw.randrange(0xD800), draw.randrange(0xE000, 0x110000)]))
+        for _ in range(8)
     ).replace("\n", " "),
 }
 LONG_LINES: dict[str, Callable[[Draw], str]] = {
-    "thousands of digits": lambda draw: "".join(draw.choices("0123456789", k=draw.randint(1000, 6000))),
+    "thousands of digits": lambda draw: "".join(
+        draw.choices("0123456789", k=draw.randint(1000, 6000))
+    ),
     "long word": lambda draw: draw.choice("aé你😀\u0301<[{&%`*") * draw.randint(1000, 6000),
-    "long sentence": lambda draw: " ".join(draw.choices([*WORDS, *SPECIAL], k=draw.randint(500, 2500))),
-    "many sentences": lambda draw: " ".join(words(draw) + draw.choice([".", "?", "。", ""]) for _ in range(300)),
+    "long sentence": lambda draw: " ".join(
+        draw.choices([*WORDS, *SPECIAL], k=draw.randint(500, 2500))
+    ),
+    "many sentences": lambda draw: " ".join(
+        words(draw) + draw.choice([".", "?", "。", ""]) for _ in range(300)
+    ),
 }
 NOT_UTF8 = [
-    *(b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xff", b"\xc0\xaf", b"\xe4\xbd", b"\xf4\x90\x80\x80", b"\x80", b"k\xe9"),
+    *(
+        b"\xed\xa0\x80",
+        b"\xed\xbf\xbf",
+        b"\xff",
+        b"\xc0\xaf",
+        b"\xe4\xbd",
+        b"\xf4\x90\x80\x80",
+        b"\x80",
+        b"k\xe9",
+    ),
     b"\xff\xfek\0",
 ]
 
@@ -140,23 +220,35 @@ def check(translator: Translator, folder: Path, place: Path, data: bytes, draw: 
         return "refused"
     assert message is None, f"refused: {message}"
     written = output.read_bytes().decode().split("\n")
-    assert written.pop() == "" and len(written) == len(lines), f"{len(lines)} lines in, {len(written)} out"
-    results: list[dict[str, Any]] = [json.loads(line) if form.json else {"text": line} for line in written]
+    assert written.pop() == "" and len(written) == len(lines), (
+        f"{len(lines)} lines in, {len(written)} out"
+    )
+    results: list[dict[str, Any]] = [
+        json.loads(line) if form.json else {"text": line} for line in written
+    ]
     for n, (text, result) in enumerate(zip(lines, results, strict=True), 1):
-        assert text.strip() or not result["text"].strip(), f"line {n}, blank, became {result['text']!r}"
+        assert text.strip() or not result["text"].strip(), (
+            f"line {n}, blank, became {result['text']!r}"
+        )
     if lines and draw.random() < 0.4:
         i = draw.randrange(len(lines))
-        [alone] = translator.translate_lines([lines[i]], TranslationOptions(sentences=form.sentences))
+        [alone] = translator.translate_lines(
+            [lines[i]], TranslationOptions(sentences=form.sentences)
+        )
         score = results[i].get("score", alone.score)
         is_tie = form.json and abs(alone.score - score) < TIE
-        assert abs(alone.score - score) < 10 * TIE, f"line {i + 1} scores {score}, alone {alone.score}"
+        assert abs(alone.score - score) < 10 * TIE, (
+            f"line {i + 1} scores {score}, alone {alone.score}"
+        )
         same = alone.text == results[i]["text"] or is_tie
         assert same, f"line {i + 1} became {results[i]['text']!r}, alone {alone.text!r}"
     return "translated"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
@@ -170,12 +262,22 @@ def main() -> None:
         source, target = write_corpus(place)
         corpus = ("--train", source, target, "--from", "ka", "--to", "zu", "data.holdout=120")
         command("train", *corpus, "--out", place / "model", *TINY, "train.steps=600")
-        command("train", *corpus, "--out", place / "blocks", *TINY, "train.steps=600", "model.block_size=3")
+        command(
+            "train",
+            *corpus,
+            "--out",
+            place / "blocks",
+            *TINY,
+            "train.steps=600",
+            "model.block_size=3",
+        )
         command("export", place / "model", "--to", "onnx", "--out", place / "onnx")
         options = {"decode.max_extra_tokens": 5}
         beams = {"decode.beam_size": 2}
         engines = {
-            name: load(place / folder, options if name == "blockwise" else options | beams, engine=name)
+            name: load(
+                place / folder, options if name == "blockwise" else options | beams, engine=name
+            )
             for name, folder in ENGINES.items()
         }
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
@@ -192,7 +294,9 @@ def main() -> None:
                     found = "defect"
                     reason = str(error) or traceback.format_exc()
                     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-                    defects.append(f"{translator.engine.name}, file {number}: {kind}{reason[:300]!r}")
+                    defects.append(
+                        f"{translator.engine.name}, file {number}: {kind}{reason[:300]!r}"
+                    )
                     print(defects[-1], flush=True)
                 counts[translator.engine.name, found] += 1
             if number % 500 == 499:
@@ -201,7 +305,9 @@ def main() -> None:
     for translator in engines.values():
         row = [counts[translator.engine.name, each] for each in OUTCOMES]
         print(f"| {translator.engine.name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(f"seed {arguments.seed}, {sum(counts.values()):,} translated files, {len(defects)} defects")
+    print(
+        f"seed {arguments.seed}, {sum(counts.values()):,} translated files, {len(defects)} defects"
+    )
     sys.exit(bool(defects))
 
 

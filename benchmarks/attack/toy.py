@@ -17,10 +17,30 @@ from transduce.commands.translate import Call, LineFormat
 from transduce.decoding.translator import Translator
 from transduce.system.errors import UserError
 
-WORDS = {"ka": "zu", "lo": "fe", "mi": "ga", "nu": "po", "re": "wi", "so": "ya", "ti": "du", "va": "ce"}
+WORDS = {
+    "ka": "zu",
+    "lo": "fe",
+    "mi": "ga",
+    "nu": "po",
+    "re": "wi",
+    "so": "ya",
+    "ti": "du",
+    "va": "ce",
+}
 TINY = [
-    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("model.d_model=16", "model.d_ff=32", "model.num_heads=2", "train.threads=1", "train.precision=float32"),
+    *(
+        "data.vocab_size=300",
+        "data.max_tokens=256",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+    ),
+    *(
+        "model.d_model=16",
+        "model.d_ff=32",
+        "model.num_heads=2",
+        "train.threads=1",
+        "train.precision=float32",
+    ),
     *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
 ]
 PLAIN_LINES = LineFormat()
@@ -33,7 +53,9 @@ def write_corpus(place: Path, pairs: int = 400) -> tuple[Path, Path]:
     target = place / "train.zu"
     lines = [draw.choices([*WORDS], k=draw.randint(2, 6)) for _ in range(pairs)]
     source.write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
-    target.write_text("".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8")
+    target.write_text(
+        "".join(f"{' '.join(WORDS[word] for word in line)}\n" for line in lines), encoding="utf-8"
+    )
     return source, target
 
 
@@ -47,14 +69,27 @@ def command(*arguments: object) -> str:
     return out.getvalue()
 
 
-TIMED = {"manifest.json", "metrics.json", "run.json", "journal.jsonl", "README.md", ".translations.jsonl"}
+TIMED = {
+    "manifest.json",
+    "metrics.json",
+    "run.json",
+    "journal.jsonl",
+    "README.md",
+    ".translations.jsonl",
+}
 SECONDS = re.compile(rb'"(seconds|journal_size)": [-+.e0-9]+')  # a resumed run writes more lines
 
 
 def content(*files: Path) -> str:
     """The hash of the content of files and folders, without durations and the files that hold times or hashes."""
-    paths = [path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])]
-    parts = [SECONDS.sub(b"", path.read_bytes()) for path in paths if path.is_file() and path.name not in TIMED]
+    paths = [
+        path for file in files for path in (sorted(file.rglob("*")) if file.is_dir() else [file])
+    ]
+    parts = [
+        SECONDS.sub(b"", path.read_bytes())
+        for path in paths
+        if path.is_file() and path.name not in TIMED
+    ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -81,7 +116,13 @@ class LoadedCall(Call):
 
 
 def loaded_call(
-    loaded: Translator, folder: Path, file: Path, output: Path, form: LineFormat = PLAIN_LINES, *, redo: bool = False
+    loaded: Translator,
+    folder: Path,
+    file: Path,
+    output: Path,
+    form: LineFormat = PLAIN_LINES,
+    *,
+    redo: bool = False,
 ) -> LoadedCall:
     """A call of `transduce translate` for one file. `folder` is the model's."""
     return LoadedCall(

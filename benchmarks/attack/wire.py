@@ -18,8 +18,20 @@ from typing import Any, NamedTuple
 
 from toy import TINY, WORDS, command, write_corpus
 
-LEARNS = ("model.d_model=32", "model.d_ff=64", "train.steps=400", "train.warmup=60", "train.validate_every=200")
-NO_NOISE = ("model.dropout=0", "train.label_smoothing=0", "train.word_dropout=0", "train.ema=0", "train.cooldown=0")
+LEARNS = (
+    "model.d_model=32",
+    "model.d_ff=64",
+    "train.steps=400",
+    "train.warmup=60",
+    "train.validate_every=200",
+)
+NO_NOISE = (
+    "model.dropout=0",
+    "train.label_smoothing=0",
+    "train.word_dropout=0",
+    "train.ema=0",
+    "train.cooldown=0",
+)
 PATIENCE = 120.0  # seconds; a request that has no answer until then is lost
 SIZE = re.compile(rb"^content-length: *(\d+)\r?$", re.IGNORECASE | re.MULTILINE)
 
@@ -75,7 +87,9 @@ class Server:
         """A request to translate random sentences, and the right answer. Blanks at its end tell it from all others."""
         sentences = draw.choices([*self.expected], k=size)
         mark = "".join(draw.choices(" \t\n", k=40))
-        body = json.dumps({"q": [*sentences, mark], "source": "ka", "target": "zu", **fields}).encode()
+        body = json.dumps(
+            {"q": [*sentences, mark], "source": "ka", "target": "zu", **fields}
+        ).encode()
         return post("/translate", body), [*(self.expected[each] for each in sentences), mark]
 
     def usage(self) -> dict[str, int]:
@@ -83,7 +97,11 @@ class Server:
         place = Path(f"/proc/{self.process.pid}")
         lines = dict(line.split(":", 1) for line in (place / "status").read_text().splitlines())
         files = len([*(place / "fd").iterdir()])
-        return {"KiB": int(lines["VmRSS"].split()[0]), "files": files, "threads": int(lines["Threads"])}
+        return {
+            "KiB": int(lines["VmRSS"].split()[0]),
+            "files": files,
+            "threads": int(lines["Threads"]),
+        }
 
 
 def prepare(place: Path) -> Target:
@@ -98,17 +116,37 @@ def prepare(place: Path) -> Target:
     translations = transduce.load(place / "model", engine="torch").translate(texts)
     found = {each.text: text for text, each in zip(texts, translations, strict=True)}
     key = command("serve", "--new-key", "attack", "--keys", place / "keys").strip()
-    return Target(place / "model", {text: translated for translated, text in found.items()}, place / "keys", key)
+    return Target(
+        place / "model",
+        {text: translated for translated, text in found.items()},
+        place / "keys",
+        key,
+    )
 
 
 @contextlib.contextmanager
 def serving(target: Target, tally: Tally, *options: str) -> Iterator[Server]:
     """A server at a free port. It must end with status 0 and without a traceback."""
     log = target.model.with_name("server.log")
-    start = [sys.executable, "-m", "transduce", "serve", str(target.model), "--port", "0", "--engine", "torch"]
-    with log.open("wb") as out, subprocess.Popen([*start, *options], stdout=out, stderr=out) as process:
+    start = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "serve",
+        str(target.model),
+        "--port",
+        "0",
+        "--engine",
+        "torch",
+    ]
+    with (
+        log.open("wb") as out,
+        subprocess.Popen([*start, *options], stdout=out, stderr=out) as process,
+    ):
         try:
-            while not (found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))):
+            while not (
+                found := re.search(r"Listening on http://[^ ]*:(\d+)/", log.read_text("utf-8"))
+            ):
                 if process.poll() is not None:
                     raise SystemExit(log.read_text("utf-8"))
                 time.sleep(0.1)
@@ -116,7 +154,11 @@ def serving(target: Target, tally: Tally, *options: str) -> Iterator[Server]:
         finally:
             process.terminate()
     said = log.read_text("utf-8")
-    tally.check(process.returncode == 0 and "Traceback" not in said, "", f"status {process.returncode}: {said[-300:]}")
+    tally.check(
+        process.returncode == 0 and "Traceback" not in said,
+        "",
+        f"status {process.returncode}: {said[-300:]}",
+    )
     del tally.counts[""]
 
 
@@ -125,21 +167,39 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def post(path: str, body: bytes, *lines: str, kind: str = "application/json", host: str = "localhost") -> bytes:
+def post(
+    path: str, body: bytes, *lines: str, kind: str = "application/json", host: str = "localhost"
+) -> bytes:
     """A POST request. `lines` are further headers."""
-    head = [f"POST {path} HTTP/1.1", f"Host: {host}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *lines]
+    head = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {host}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        *lines,
+    ]
     return "\r\n".join([*head, "", ""]).encode("latin-1", "replace") + body
 
 
 def get(path: str, *lines: str, host: str = "localhost") -> bytes:
-    return "\r\n".join([f"GET {path} HTTP/1.1", f"Host: {host}", *lines, "", ""]).encode("latin-1", "replace")
+    return "\r\n".join([f"GET {path} HTTP/1.1", f"Host: {host}", *lines, "", ""]).encode(
+        "latin-1", "replace"
+    )
 
 
 def document(name: bytes, content: bytes, *lines: str) -> bytes:
     """An upload of a document."""
-    parts = [(b'name="source"', b"ka"), (b'name="target"', b"zu"), (b'name="file"; filename="%s"' % name, content)]
-    body = b"".join(b"--XX\r\nContent-Disposition: form-data; %s\r\n\r\n%s\r\n" % part for part in parts)
-    return post("/translate_file", body + b"--XX--\r\n", *lines, kind="multipart/form-data; boundary=XX")
+    parts = [
+        (b'name="source"', b"ka"),
+        (b'name="target"', b"zu"),
+        (b'name="file"; filename="%s"' % name, content),
+    ]
+    body = b"".join(
+        b"--XX\r\nContent-Disposition: form-data; %s\r\n\r\n%s\r\n" % part for part in parts
+    )
+    return post(
+        "/translate_file", body + b"--XX--\r\n", *lines, kind="multipart/form-data; boundary=XX"
+    )
 
 
 async def connect(port: int) -> socket.socket:
@@ -193,5 +253,11 @@ def table(tallies: Iterable[Tally], outcomes: Iterable[str]) -> str:
     """A Markdown table of the outcomes."""
     lines = [f"| attack | {' | '.join(outcomes)} |", f"| --- |{' --- |' * len([*outcomes])}"]
     return "\n".join(
-        [*lines, *(f"| {t.name} | {' | '.join(f'{t.counts[each]:,}' for each in outcomes)} |" for t in tallies)]
+        [
+            *lines,
+            *(
+                f"| {t.name} | {' | '.join(f'{t.counts[each]:,}' for each in outcomes)} |"
+                for t in tallies
+            ),
+        ]
     )

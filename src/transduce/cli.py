@@ -56,23 +56,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(_message(error, arguments), file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit prints an error
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else the flush at exit prints an error
         sys.exit(141)
     except OSError as error:
         if error.errno == errno.EBADF and not error.filename:
-            print("transduce: The standard output is closed. Name a file, or open it.", file=sys.stderr)
+            print(
+                "transduce: The standard output is closed. Name a file, or open it.",
+                file=sys.stderr,
+            )
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(2)
         if not (is_full(error) or error.filename):
             raise
         full = f"The disk is full: {error}. Free some space and run the command again."
-        print(f"transduce: {full if is_full(error) else f'{error.filename}: {error.strerror}.'}", file=sys.stderr)
+        print(
+            f"transduce: {full if is_full(error) else f'{error.filename}: {error.strerror}.'}",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        is_gpu = type(error).__name__ == "OutOfMemoryError"  # torch's own class; this module does not import torch
+        is_gpu = (
+            type(error).__name__ == "OutOfMemoryError"
+        )  # torch's own class; this module does not import torch
         if not (is_gpu or isinstance(error, MemoryError) or "allocate memory" in str(error)):
             raise
-        full = "The memory of the GPU is full. Lower" if is_gpu else "The memory is full. Free some, or lower"
+        full = (
+            "The memory of the GPU is full. Lower"
+            if is_gpu
+            else "The memory is full. Free some, or lower"
+        )
         print(f"transduce: {full} data.max_tokens or decode.max_tokens.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
@@ -82,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # else the exit status would be that of the flush at exit
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), 2
+            )  # else the exit status would be that of the flush at exit
 
 
 def _open_streams() -> None:
@@ -122,23 +138,38 @@ def application(*, bare: bool = False) -> cyclopts.App:
     groups = {title: cyclopts.Group.create_ordered(title) for title in GROUPS}
     for place, (name, command) in enumerate(commands().items()):
         summary = command.summary if bare else None
-        app.command(command.function, name=name, help=summary, group=groups[command.group], sort_key=place)
+        app.command(
+            command.function, name=name, help=summary, group=groups[command.group], sort_key=place
+        )
     return app
 
 
 def _for_cyclopts(arguments: Sequence[str]) -> list[str]:
     """Rewrite arguments of the forms `section.key=value` and `-`, because cyclopts can't read them."""
     parameters = _parameters(arguments[0]) if arguments else {}
-    flags = {f"--{name.replace('_', '-')}" for name, each in parameters.items() if each.annotation is bool}
+    flags = {
+        f"--{name.replace('_', '-')}"
+        for name, each in parameters.items()
+        if each.annotation is bool
+    }
     spelt: list[str] = []
     for argument in arguments:
         before = spelt[-1] if spelt else ""
-        is_value = before.startswith("--") and "=" not in before and before not in {"--", *SEVERAL_FILES, *flags}
+        is_value = (
+            before.startswith("--")
+            and "=" not in before
+            and before not in {"--", *SEVERAL_FILES, *flags}
+        )
         if argument == "-" and is_value:
             spelt[-1] = f"{before}=-"
         elif argument == "-":  # cyclopts would take it for an option
             spelt.append("/dev/stdin")
-        elif "assignments" in parameters and _is_assignment(argument) and not is_value and "--" not in spelt:
+        elif (
+            "assignments" in parameters
+            and _is_assignment(argument)
+            and not is_value
+            and "--" not in spelt
+        ):
             spelt += ["--set", argument]
         else:
             spelt.append(argument)
@@ -150,7 +181,9 @@ def _is_assignment(argument: str) -> bool:
     name = argument.partition("=")[0]
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))
-    from transduce.config.parse import is_key  # reads the types of all options, which takes milliseconds
+    from transduce.config.parse import (
+        is_key,
+    )  # reads the types of all options, which takes milliseconds
 
     return is_key(name)
 
@@ -181,13 +214,21 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
     command = " ".join(error.command_chain or ())
     see_help = f"See 'transduce {command + ' ' if command else ''}--help'."
     if isinstance(error, MissingArgumentError) and error.argument:
-        missing = f"{error.keyword} needs a value" if error.keyword else f"{command} needs {error.argument.name}"
+        missing = (
+            f"{error.keyword} needs a value"
+            if error.keyword
+            else f"{command} needs {error.argument.name}"
+        )
         return f"{missing}.", Hint(see_help)
     if not isinstance(error, UnusedCliTokensError):
         return " ".join(str(error).split()), Hint(see_help)
     unused = error.unused_tokens or []
     parameters = _parameters(command)
-    remedies = [text for flag, text in FILES_FOLLOW.items() if flag[2:] in parameters and flag not in arguments]
+    remedies = [
+        text
+        for flag, text in FILES_FOLLOW.items()
+        if flag[2:] in parameters and flag not in arguments
+    ]
     if "--" in arguments and any(map(_is_assignment, unused)):
         remedies = ["Leave out `--`: what follows it is not read as an option."]
     return f"Unexpected argument {' '.join(unused)}.", Hint(" ".join([*remedies, see_help]))
@@ -195,7 +236,10 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
 
 def _flags(options: Sequence[str]) -> str:
     """The flags of configuration options and parameters on the command line."""
-    return ", ".join(FLAGS.get(name) or (name if "." in name else f"--{name.replace('_', '-')}") for name in options)
+    return ", ".join(
+        FLAGS.get(name) or (name if "." in name else f"--{name.replace('_', '-')}")
+        for name in options
+    )
 
 
 def _shown_default(default: Any) -> str | None:

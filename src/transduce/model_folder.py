@@ -74,7 +74,8 @@ def describe(folder: Path | str) -> Description:
         verify(folder, hashes=True, but=(*NOT_NEEDED, WEIGHTS))
         if WEIGHTS not in read_manifest(folder):
             raise UserError(
-                f"{folder} is an export without {WEIGHTS}.", Hint("Give the model folder that was exported.")
+                f"{folder} is an export without {WEIGHTS}.",
+                Hint("Give the model folder that was exported."),
             )
         verify(folder, only=WEIGHTS)
         weights = folder / WEIGHTS
@@ -92,7 +93,8 @@ def _check_vocabulary(folder: Path) -> None:
     for name in files.keys() & FILES:
         if not (folder / name).is_file() or digest(folder / name) != files[name].sha256:
             raise UserError(
-                f"{folder / name} is missing or damaged.", Hint(f"Copy {folder / DATA / name} to this place.")
+                f"{folder / name} is missing or damaged.",
+                Hint(f"Copy {folder / DATA / name} to this place."),
             )
 
 
@@ -107,7 +109,8 @@ def read_config(folder: Path) -> RunConfig:
     config = configure(options_in(read_toml(text or seal, str(path)), str(path), is_model=True))
     if not is_finished and seal != _seal(text):
         raise UserError(
-            f"{path} is damaged, or was edited.", Hint("Set options on the command line, or train in a new folder.")
+            f"{path} is damaged, or was edited.",
+            Hint("Set options on the command line, or train in a new folder."),
         )
     try:
         if is_finished:
@@ -154,7 +157,9 @@ def read_metrics(folder: Path) -> dict[str, Any]:
     except UserError as error:
         log(f"Warning: {error} The model can be used, but its scores are unknown.")
         return {}
-    metrics: dict[str, Any] = json.loads((folder / METRICS).read_bytes(), parse_constant=lambda _: None)
+    metrics: dict[str, Any] = json.loads(
+        (folder / METRICS).read_bytes(), parse_constant=lambda _: None
+    )
     return metrics
 
 
@@ -200,13 +205,18 @@ def load_network(description: Description, device: "torch.device | str" = "cpu")
 
     folder = description.weights.parent
     if not description.finished:
-        log(f"Warning: {folder.parent.parent} has no {MANIFEST}: it is unfinished or damaged. {folder.name} is used.")
+        log(
+            f"Warning: {folder.parent.parent} has no {MANIFEST}: it is unfinished or damaged. {folder.name} is used."
+        )
     verify(folder, hashes=True, remembered=remembered_digest, only=WEIGHTS)
     model = build(description.config.model)
     load_weights(model, description.weights)
     try:
         return model.to(device).eval()
-    except (RuntimeError, AssertionError) as error:  # there is no such device, or it has too little memory
+    except (
+        RuntimeError,
+        AssertionError,
+    ) as error:  # there is no such device, or it has too little memory
         raise UserError(f"{folder} can't be loaded onto the device {device}: {error}") from None
 
 
@@ -234,10 +244,14 @@ def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
     import torch
     from safetensors.torch import load_file
 
-    total: dict[str, Tensor] = {}  # float64: in float32 the average of equal checkpoints can differ from them
+    total: dict[
+        str, Tensor
+    ] = {}  # float64: in float32 the average of equal checkpoints can differ from them
     for path in checkpoints:
         verify(path, hashes=True)
         last = load_file(path / WEIGHTS)
         for name, weight in last.items():
             total[name] = total.get(name, torch.zeros((), dtype=torch.float64)) + weight.double()
-    return {name: (weight / len(checkpoints)).to(last[name].dtype) for name, weight in total.items()}
+    return {
+        name: (weight / len(checkpoints)).to(last[name].dtype) for name, weight in total.items()
+    }

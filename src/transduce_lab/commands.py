@@ -4,11 +4,17 @@ from transduce.config.commands import STUDY, Command
 
 COMMANDS = {
     "compare": Command(
-        "transduce_lab.comparing.command:compare", STUDY, "Train with different options, and compare them."
+        "transduce_lab.comparing.command:compare",
+        STUDY,
+        "Train with different options, and compare them.",
     ),
-    "parse": Command("transduce_lab.parsing.command:parse", STUDY, "Parse sentences into constituency trees."),
+    "parse": Command(
+        "transduce_lab.parsing.command:parse", STUDY, "Parse sentences into constituency trees."
+    ),
     "reproduce": Command(
-        "transduce_lab.paper.reproduce_command:reproduce", STUDY, "Compute the paper's tables, or check a training run."
+        "transduce_lab.paper.reproduce_command:reproduce",
+        STUDY,
+        "Compute the paper's tables, or check a training run.",
     ),
 }
 OPTIONS = {

@@ -17,7 +17,10 @@ from transduce.model.recording import recording
 from transduce.system.console import log
 from transduce.system.profiling import Profile
 
-MATRIX_SIZE = {"cpu": 2048, "cuda": 8192}  # rows and columns of the matrices that `ceiling` multiplies
+MATRIX_SIZE = {
+    "cpu": 2048,
+    "cuda": 8192,
+}  # rows and columns of the matrices that `ceiling` multiplies
 MEASURING_SECONDS = 0.5
 
 
@@ -37,8 +40,15 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
         if (layers := getattr(model, side)) > 2:  # all layers of a side have the same operations
             shallow = [ModelConfig(**(vars(model) | {side: few})) for few in (1, 2)]
             one, two = (operations(each, source_length, target_length) for each in shallow)
-            return Operations(*(first + (layers - 1) * (more - first) for first, more in zip(one, two, strict=True)))
-    return _count(model, source_length, target_length, "meta")  # tensors without values, which need no memory
+            return Operations(
+                *(
+                    first + (layers - 1) * (more - first)
+                    for first, more in zip(one, two, strict=True)
+                )
+            )
+    return _count(
+        model, source_length, target_length, "meta"
+    )  # tensors without values, which need no memory
 
 
 def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:
@@ -48,7 +58,12 @@ def _count(model: ModelConfig, source_length: int, target_length: int, device: s
         tgt = torch.full((1, target_length), 4)
     # The counter misses oneDNN's recurrent layers and fused attention; `recording` makes attention use plain products.
     off = torch.backends.mkldnn.flags(enabled=False, allow_tf32=False)
-    with warnings.catch_warnings(action="ignore"), off, recording(), FlopCounterMode(display=False) as counter:
+    with (
+        warnings.catch_warnings(action="ignore"),
+        off,
+        recording(),
+        FlopCounterMode(display=False) as counter,
+    ):
         memory = network.encode(src)
         encode = counter.get_total_flops()
         network.decode(tgt, memory)
@@ -87,7 +102,9 @@ def print_training_speed(profile: Profile, config: RunConfig) -> None:
     each = per_target_token(config.model, source_length, target_length)
     rate = counts["target tokens"] / sum(profile.seconds[name] for name in UPDATE_PHASES)
     dtype = torch.bfloat16 if config.train.precision == "bfloat16" else torch.float32
-    log(f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}")
+    log(
+        f"{rate:,.0f} target tokens/s in updates, {each / 1e6:,.1f} MFLOP per token: {_share(each * rate, dtype)}"
+    )
 
 
 def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
@@ -97,7 +114,10 @@ def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
         return
     length = round(counts["source tokens"] / counts["sentences"])
     each = [operations(model, length, length) for model in models]
-    needed = sum(counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length for one in each)
+    needed = sum(
+        counts["sentences"] * one.encode + counts["hypotheses"] * one.decode / length
+        for one in each
+    )
     seconds = sum(profile.seconds[name] for name in SEARCH_PHASES)
     rate = counts["sentences"] / seconds
     log(f"{rate:,.1f} sentences/s with the torch engine: {_share(needed / seconds, torch.float32)}")

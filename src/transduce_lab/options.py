@@ -16,12 +16,16 @@ class BlockwiseOptions(ModelOptions):
 
     families: ClassVar[tuple[str, ...]] = ("transformer",)
     has_own_layers: ClassVar[bool] = False  # other searches don't use the heads
-    block_size: int = option(1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100)
+    block_size: int = option(
+        1, "k, tokens predicted at once; 1: one token at a time", paper="1", least=1, below=100
+    )
 
     def check(self, config: RunConfig) -> None:
         """Raise UserError for a loss that reads more than the next token."""
         if self.block_size > 1 and config.train.risk_steps:
-            raise UserError("model.block_size does not support train.risk_steps.", Hint("Leave it out."))
+            raise UserError(
+                "model.block_size does not support train.risk_steps.", Hint("Leave it out.")
+            )
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,17 @@ class ExpertOptions(ModelOptions):
     """Options of mixtures of experts (Shazeer et al., 2017)."""
 
     families: ClassVar[tuple[str, ...]] = ("transformer", "recurrent")
-    experts: int = option(0, "experts in a sparse feed-forward layer; 0: all layers are dense", paper="0", below=10_000)
+    experts: int = option(
+        0,
+        "experts in a sparse feed-forward layer; 0: all layers are dense",
+        paper="0",
+        below=10_000,
+    )
     experts_per_token: int = option(2, "number of experts that process each token", least=1)
     gate_noise: bool = option(False, "noise in the choice of experts, as in Shazeer et al. (2017)")
     expert_layers: tuple[int, ...] = option(
-        (), "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers"
+        (),
+        "indices of the encoder and decoder layers that have experts, counted from 1; empty: all layers",
     )
 
     def has_experts(self, layer: int) -> bool:
@@ -55,7 +65,9 @@ class ExpertOptions(ModelOptions):
             )
         layers = max(config.model.num_encoder_layers, config.model.num_decoder_layers)
         if any(not 1 <= layer <= layers for layer in self.expert_layers):
-            raise UserError(f"model.expert_layers must be numbers from 1 to {layers}, the number of layers.")
+            raise UserError(
+                f"model.expert_layers must be numbers from 1 to {layers}, the number of layers."
+            )
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,8 @@ class ConvolutionOptions(ModelOptions):
     families: ClassVar[tuple[str, ...]] = ("convolutional",)
     separable: bool = option(False, "depthwise separable convolutions")
     convolutions: tuple[str, ...] = option(
-        (), "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels"
+        (),
+        "layers of a convolutional model as COUNTxCHANNELSxKERNEL; empty: all layers have d_model channels",
     )
 
     @property

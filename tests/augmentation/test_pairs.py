@@ -19,8 +19,16 @@ from transduce.tokens.mixture import Mixture, SampledMixture
 from transduce.tokens.store import TokenStore, write_store
 from transduce.tokens.tokenizer import Tokenizer
 
-ENGLISH = ["A dog runs over the grass.", "Two men  are sitting.", " The child's red ball, 3.5 m away!"] * 25
-GERMAN = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "Der rote Ball des Kindes, 3,5 m entfernt!"] * 25
+ENGLISH = [
+    "A dog runs over the grass.",
+    "Two men  are sitting.",
+    " The child's red ball, 3.5 m away!",
+] * 25
+GERMAN = [
+    "Ein Hund läuft über das Gras.",
+    "Zwei Männer sitzen.",
+    "Der rote Ball des Kindes, 3,5 m entfernt!",
+] * 25
 WORD = "sitting"
 DRAWS = 8_000
 
@@ -31,12 +39,17 @@ def vocabulary(request):
 
 
 def sampled(vocabulary, texts, strength, seed=1):
-    return SubwordSampler(vocabulary, strength).sample(vocabulary.encode(texts), np.random.default_rng(seed)).lists()
+    return (
+        SubwordSampler(vocabulary, strength)
+        .sample(vocabulary.encode(texts), np.random.default_rng(seed))
+        .lists()
+    )
 
 
 @given(
     texts=st.lists(
-        st.sampled_from(ENGLISH + GERMAN) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n")),
+        st.sampled_from(ENGLISH + GERMAN)
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n")),
         max_size=5,
     )
 )
@@ -46,7 +59,10 @@ def test_drawn_subwords_spell_the_same_text(vocabulary, texts):
 
 def test_without_randomness_the_segmentation_is_the_encoders(vocabulary):
     strength = 0.0 if vocabulary.kind == "bpe" else 1e4
-    assert sampled(vocabulary, ENGLISH + GERMAN, strength) == vocabulary.encode(ENGLISH + GERMAN).lists()
+    assert (
+        sampled(vocabulary, ENGLISH + GERMAN, strength)
+        == vocabulary.encode(ENGLISH + GERMAN).lists()
+    )
 
 
 def by_dropout(word, ranks, p):
@@ -74,7 +90,11 @@ def by_scores(word, scores, alpha):
 
 def test_the_distribution_is_the_papers(vocabulary):
     pieces, strength = vocabulary.pieces(range(vocabulary.size)), 0.3
-    scores = {piece: score for piece, score in zip(pieces, vocabulary.scores(), strict=True) if score is not None}
+    scores = {
+        piece: score
+        for piece, score in zip(pieces, vocabulary.scores(), strict=True)
+        if score is not None
+    }
     spelled = f"\u2581{WORD}"
     expected = (
         by_dropout(tuple(spelled), {piece: -score for piece, score in scores.items()}, strength)
@@ -83,12 +103,17 @@ def test_the_distribution_is_the_papers(vocabulary):
     )
     sampler, rows = SubwordSampler(vocabulary, strength), vocabulary.encode([WORD])
     random = np.random.default_rng(1)
-    drawn = Counter(tuple(vocabulary.pieces(sampler.sample(rows, random).ids)) for _ in range(DRAWS))
+    drawn = Counter(
+        tuple(vocabulary.pieces(sampler.sample(rows, random).ids)) for _ in range(DRAWS)
+    )
     total = sum(expected.values())
     assert len(expected) > 3 and set(drawn) <= set(expected)
     for segmentation, weight in expected.items():
         share = weight / total
-        assert abs(drawn[segmentation] / DRAWS - share) < 5 * math.sqrt(share * (1 - share) / DRAWS) + 1e-9
+        assert (
+            abs(drawn[segmentation] / DRAWS - share)
+            < 5 * math.sqrt(share * (1 - share) / DRAWS) + 1e-9
+        )
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +134,10 @@ def test_an_epoch_has_its_own_subwords_and_its_batches_fit(vocabulary, mixture):
             targets = data.targets(batch)
             assert data.lengths(batch)[1].tolist() == [len(row) for row in targets]
             assert (max(map(len, targets)) + 1) * len(batch) <= 120
-        assert sorted(np.concatenate([batch for batches in plan for batch in batches])) == everything.tolist()
+        assert (
+            sorted(np.concatenate([batch for batches in plan for batch in batches]))
+            == everything.tolist()
+        )
         epochs.append([row.tolist() for row in data.targets(everything)])
         assert [row.tolist() for row in data.sources(everything)] == [
             row.tolist() for row in mixture.sources(everything)
@@ -125,13 +153,22 @@ def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
     for epoch in (0, *range(40)):
         data = SampledMixture(mixture, augment)
         data.plan(epoch, 0, budget=120, accumulate=2, seed=1)
-        sources, targets = (vocabulary.decode(read(everything)) for read in (data.sources, data.targets))
-        assert [len(row) for row in data.sources(everything)] == data.lengths(everything)[0].tolist()
-        assert max(data.lengths(everything)[0].max(), data.lengths(everything)[1].max()) <= mixture.longest()[1]
+        sources, targets = (
+            vocabulary.decode(read(everything)) for read in (data.sources, data.targets)
+        )
+        assert [len(row) for row in data.sources(everything)] == data.lengths(everything)[
+            0
+        ].tolist()
+        assert (
+            max(data.lengths(everything)[0].max(), data.lengths(everything)[1].max())
+            <= mixture.longest()[1]
+        )
         epochs.append([*sources, *targets])
         lines |= {line for line, text in enumerate(sources) if text != ENGLISH[line]}
     assert epochs[0] == epochs[1] != epochs[2]
-    assert len(lines) > 0.8 * len(everything) * 2 / 3  # the longest sentence stays if it would become longer
+    assert (
+        len(lines) > 0.8 * len(everything) * 2 / 3
+    )  # the longest sentence stays if it would become longer
     assert "two men  are sitting." in {line for epoch in epochs for line in epoch}
 
 
@@ -150,8 +187,17 @@ def test_a_word_has_several_segmentations_in_an_epoch(vocabulary):
 
 
 def prepared(tokenizer: Tokenizer, mixture: Mixture) -> Prepared:
-    counts = dict.fromkeys(["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0)
-    names = {"source": "ka", "target": "zu", "corpora": [], "files": [], "weights": [], "left_out": {}}
+    counts = dict.fromkeys(
+        ["pairs", "held_out", "dropped", "source_tokens", "target_tokens", "seconds"], 0
+    )
+    names = {
+        "source": "ka",
+        "target": "zu",
+        "corpora": [],
+        "files": [],
+        "weights": [],
+        "left_out": {},
+    }
     facts = Facts(options={"data.symbols": True}, **names, **counts)
     return Prepared(Path(), facts, tokenizer, mixture, [0])
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transduce.augmentation.texts import CHANGES, MARKERS, MAX_TYPOS, augment, lower_case, mark, misspell
+from transduce.augmentation.texts import (
+    CHANGES,
+    MARKERS,
+    MAX_TYPOS,
+    augment,
+    lower_case,
+    mark,
+    misspell,
+)
 
 NOT_WORDS = "{name} %s https://example.org/a_b <b>bold</b> x=1 \ufdd0 3.5 user@example.org"
 
@@ -24,9 +32,15 @@ def edits(first, second):
     for i in range(1, len(first) + 1):
         for j in range(1, len(second) + 1):
             table[i, j] = min(
-                table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (first[i - 1] != second[j - 1])
+                table[i - 1, j] + 1,
+                table[i, j - 1] + 1,
+                table[i - 1, j - 1] + (first[i - 1] != second[j - 1]),
             )
-            if i > 1 and j > 1 and first[i - 2 : i] == second[j - 1 : j - 3 if j > 2 else None : -1]:
+            if (
+                i > 1
+                and j > 1
+                and first[i - 2 : i] == second[j - 1 : j - 3 if j > 2 else None : -1]
+            ):
                 table[i, j] = min(table[i, j], table[i - 2, j - 2] + 1)
     return table[-1, -1]
 
@@ -41,9 +55,14 @@ def test_a_misspelt_sentence_has_few_errors(seed):
 
 def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):
     monkeypatch.setattr("transduce.augmentation.texts.MAX_TYPOS", 1)
-    swapped, replaced = {"awlk", "wlak", "wakl", "walk"}, {"qalk", "ealk", "wslk", "wakk", "walj", "wall"}
+    swapped, replaced = (
+        {"awlk", "wlak", "wakl", "walk"},
+        {"qalk", "ealk", "wslk", "wakk", "walj", "wall"},
+    )
     left_out, doubled = {"alk", "wlk", "wak", "wal"}, {"wwalk", "waalk", "wallk", "walkk"}
-    assert {misspell("walk", Random(seed)) for seed in range(2_000)} == swapped | replaced | left_out | doubled
+    assert {
+        misspell("walk", Random(seed)) for seed in range(2_000)
+    } == swapped | replaced | left_out | doubled
 
 
 @given(st.integers())

@@ -78,7 +78,9 @@ def fail_command() -> None:
 def imitate(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The calls of a command `imitate`."""
     CALLS.clear()
-    monkeypatch.setitem(COMMANDS, "imitate", Command(f"{__name__}:imitate_command", STUDY, "Imitate."))
+    monkeypatch.setitem(
+        COMMANDS, "imitate", Command(f"{__name__}:imitate_command", STUDY, "Imitate.")
+    )
     return CALLS
 
 
@@ -92,12 +94,21 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another OpenMP")
 @pytest.mark.parametrize(
-    "theirs, turns", [({}, SPIN_COUNT), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")]
+    "theirs, turns",
+    [({}, SPIN_COUNT), ({"OMP_WAIT_POLICY": "passive"}, "0"), ({"GOMP_SPINCOUNT": "7"}, "7")],
 )
 def test_a_thread_that_waits_sleeps_soon_unless_the_user_says_otherwise(theirs, turns):
-    kept = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    }
     packages = Path(torch.__file__).parents[1]
-    (library,) = (str(path) for folder in ("torch/lib", "torch.libs") for path in packages.glob(f"{folder}/libgomp*"))
+    (library,) = (
+        str(path)
+        for folder in ("torch/lib", "torch.libs")
+        for path in packages.glob(f"{folder}/libgomp*")
+    )
     code = f"import ctypes\nfrom transduce import cli\ntry: cli.main(['--version'])\nfinally: ctypes.CDLL({library!r})"
     environment = kept | {"OMP_DISPLAY_ENV": "verbose"} | theirs  # OpenMP itself says what it does
     found = subprocess.run(
@@ -116,7 +127,11 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_help_lists_every_command_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run(capsys, "--help")
-    listed = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line[2] not in " -"]
+    listed = [
+        line.split()[1]
+        for line in output.splitlines()
+        if line.startswith("│ ") and line[2] not in " -"
+    ]
     assert status == 0
     assert sorted(listed) == sorted(commands())
     assert {command.group for command in commands().values()} == set(GROUPS)
@@ -140,7 +155,9 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_package_and_help_load_nothing_slow() -> None:
-    run = subprocess.run([sys.executable, "-c", HELP.format(slow=SLOW)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", HELP.format(slow=SLOW)], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert all(f"Usage: transduce {command}" in run.stdout for command in commands())
 
@@ -149,7 +166,10 @@ def test_the_package_and_help_load_nothing_slow() -> None:
     ("arguments", "words"),
     [
         (["optoins"], ["optoins", 'Did you mean "options"?']),
-        (["imitate", "--beam-sise", "3", "--out", "m"], ["--beam-sise", "Did you mean --beam-size?"]),
+        (
+            ["imitate", "--beam-sise", "3", "--out", "m"],
+            ["--beam-sise", "Did you mean --beam-size?"],
+        ),
         (["imitate", "--qqq", "3", "--out", "m"], ["Unknown option: --qqq."]),
         (["imitate", "--beam-size", "three", "--out", "m"], ["--beam-size", '"three"', "int"]),
         (["imitate"], ["imitate needs --out."]),
@@ -177,14 +197,26 @@ def test_a_mistyped_command_line_is_one_sentence_and_status_2(
     [
         ["recipe.toml", "--train", "a", "b", "--out", "m", "model.d_model=256", "train.steps=9"],
         ["model.d_model=256", "recipe.toml", "train.steps=9", "--out", "m", "--train", "a", "b"],
-        ["--train", "a", "b", "model.d_model=256", "--out", "m", "--set", "train.steps=9", "recipe.toml"],
+        [
+            "--train",
+            "a",
+            "b",
+            "model.d_model=256",
+            "--out",
+            "m",
+            "--set",
+            "train.steps=9",
+            "recipe.toml",
+        ],
     ],
 )
 def test_assignments_may_stand_anywhere(
     arguments: list[str], imitate: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(capsys, "imitate", *arguments) == (0, "", "")
-    assert imitate == [(Path("recipe.toml"), ("a", "b"), "m", 4, ("model.d_model=256", "train.steps=9"))]
+    assert imitate == [
+        (Path("recipe.toml"), ("a", "b"), "m", 4, ("model.d_model=256", "train.steps=9"))
+    ]
 
 
 def test_a_file_that_looks_like_an_assignment_can_be_named(
@@ -199,12 +231,18 @@ def test_a_path_that_the_system_refuses_is_one_sentence(capsys: pytest.CaptureFi
     assert status == 2 and errors == f"transduce: {'x' * 300}: File name too long.\n"
 
 
-def test_a_lone_hyphen_is_a_value(imitate: list[object], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lone_hyphen_is_a_value(
+    imitate: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
     run(capsys, "imitate", "--out", "-")
     run(capsys, "imitate", "--out", "m", "--as-json", "-")  # but no flag's
     run(capsys, "imitate", "--out=m", "-")  # --out has a value
     stdin = Path("/dev/stdin")
-    assert imitate == [(None, (), "-", 4, ()), (stdin, (), "m", 4, (), True), (stdin, (), "m", 4, ())]
+    assert imitate == [
+        (None, (), "-", 4, ()),
+        (stdin, (), "m", 4, (), True),
+        (stdin, (), "m", 4, ()),
+    ]
 
 
 def test_values_and_arguments_after_dashes_are_no_assignments(
@@ -212,18 +250,29 @@ def test_values_and_arguments_after_dashes_are_no_assignments(
 ) -> None:
     run(capsys, "imitate", "--out", "train.steps=9", "x=5")  # a value, and no name of an option
     run(capsys, "imitate", "--out", "m", "--", "train.steps=9")
-    assert imitate == [(Path("x=5"), (), "train.steps=9", 4, ()), (Path("train.steps=9"), (), "m", 4, ())]
+    assert imitate == [
+        (Path("x=5"), (), "train.steps=9", 4, ()),
+        (Path("train.steps=9"), (), "m", 4, ()),
+    ]
 
 
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [
-        (UserError("text.en: line 3 is not UTF-8."), 2, "transduce: text.en: line 3 is not UTF-8.\n"),
+        (
+            UserError("text.en: line 3 is not UTF-8."),
+            2,
+            "transduce: text.en: line 3 is not UTF-8.\n",
+        ),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
 def test_errors_give_a_message_and_a_status(
-    error: BaseException, status: int, text: str, fail: list[BaseException], capsys: pytest.CaptureFixture[str]
+    error: BaseException,
+    status: int,
+    text: str,
+    fail: list[BaseException],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     fail.append(error)
     assert run(capsys, "fail") == (status, "", text)
@@ -247,7 +296,12 @@ def test_closed_output_pipe_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("closed", "arguments", "status", "said"),
     [
-        (">&-", "--version", 2, "transduce: The standard output is closed. Name a file, or open it.\n"),
+        (
+            ">&-",
+            "--version",
+            2,
+            "transduce: The standard output is closed. Name a file, or open it.\n",
+        ),
         ("2>&-", "info none", 2, ""),
         ("<&-", "translate none", 2, "transduce: There is no model folder none.\n"),
     ],
@@ -269,7 +323,10 @@ def test_messages_that_can_not_be_written_end_no_work() -> None:
 
 @pytest.mark.parametrize("columns", ["0", "1"])
 def test_help_needs_no_wide_terminal(columns: str) -> None:
-    command, environment = [sys.executable, "-m", "transduce", "train", "--help"], os.environ | {"COLUMNS": columns}
+    command, environment = (
+        [sys.executable, "-m", "transduce", "train", "--help"],
+        os.environ | {"COLUMNS": columns},
+    )
     run = subprocess.run(command, capture_output=True, env=environment, text=True, check=True)
     assert max(map(len, run.stdout.splitlines())) == 20
 
@@ -277,7 +334,10 @@ def test_help_needs_no_wide_terminal(columns: str) -> None:
 def test_unencodable_characters_are_escaped() -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "transduce", "train", "--help"]
-    assert b"\\u2026" in subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+    assert (
+        b"\\u2026"
+        in subprocess.run(command, capture_output=True, env=environment, check=True).stdout
+    )
 
 
 def test_options_lists_them_all_for_people(capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +356,9 @@ def test_options_lists_them_all_for_programs(capsys: pytest.CaptureFixture[str])
     assert rows["model.norm"]["type"] == "post | pre"
 
 
-@pytest.mark.parametrize("option", [option for option in config.options() if option.paper], ids=lambda o: o.name)
+@pytest.mark.parametrize(
+    "option", [option for option in config.options() if option.paper], ids=lambda o: o.name
+)
 def test_the_papers_values_can_be_given(option: config.Option) -> None:
     given = parse.parse_assignments([f"{option.name}={option.paper}"])
     assert tomllib.loads(parse.to_toml(parse.configure(given)))
@@ -304,7 +366,11 @@ def test_the_papers_values_can_be_given(option: config.Option) -> None:
 
 def test_options_lists_them_all_as_markdown(capsys):
     cli.main(["options", "--markdown"])
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
+    rows = [
+        re.split(r"(?<!\\)\|", line)[1:-1]
+        for line in capsys.readouterr().out.splitlines()
+        if "|" in line
+    ]
     assert {len(row) for row in rows} == {6}
     names = [row[0].strip() for row in rows]
     assert [name for name in names if "." in name] == [option.name for option in config.options()]
@@ -328,12 +394,23 @@ def fill_the_memory_of_python() -> None:
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (fill_the_gpu, "The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens."),
-        (fill_the_memory, "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens."),
-        (fill_the_memory_of_python, "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens."),
+        (
+            fill_the_gpu,
+            "The memory of the GPU is full. Lower data.max_tokens or decode.max_tokens.",
+        ),
+        (
+            fill_the_memory,
+            "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens.",
+        ),
+        (
+            fill_the_memory_of_python,
+            "The memory is full. Free some, or lower data.max_tokens or decode.max_tokens.",
+        ),
     ],
 )
 def test_a_full_memory_is_a_sentence(function, sentence, monkeypatch, capsys):
-    monkeypatch.setitem(COMMANDS, "info", Command(f"{__name__}:{function.__name__}", SHOW, "Use all memory."))
+    monkeypatch.setitem(
+        COMMANDS, "info", Command(f"{__name__}:{function.__name__}", SHOW, "Use all memory.")
+    )
     status, _, said = run(capsys, "info")
     assert status == 2 and said == f"transduce: {sentence}\n"

@@ -43,11 +43,27 @@ from transduce.wings.synthetic.distill import distill
 from waiting import PATIENCE, wait_for
 
 TINY = [
-    *("data.vocab_size=300", "data.max_tokens=256", "model.num_encoder_layers=1", "model.num_decoder_layers=1"),
-    *("model.d_model=32", "model.d_ff=64", "model.num_heads=2", "train.warmup=60", "train.threads=1"),
+    *(
+        "data.vocab_size=300",
+        "data.max_tokens=256",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+    ),
+    *(
+        "model.d_model=32",
+        "model.d_ff=64",
+        "model.num_heads=2",
+        "train.warmup=60",
+        "train.threads=1",
+    ),
     *("train.learning_rate=1.0", "train.precision=float32", "decode.max_extra_tokens=2"),
     # What so few pairs get by default is for more updates.
-    *("train.label_smoothing=0.1", "train.word_dropout=0", "train.ema=0", "train.select_by=perplexity"),
+    *(
+        "train.label_smoothing=0.1",
+        "train.word_dropout=0",
+        "train.ema=0",
+        "train.select_by=perplexity",
+    ),
 ]
 SHORT = [*TINY, "train.steps=4", "train.save_every=2", "train.validate_every=4"]
 
@@ -61,16 +77,47 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = zip(lines(folder / "train.src"), lines(folder / "train.tgt"), strict=True)
     (folder / "train.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs))
     (folder / "old.txt").write_text("what was there before\n")
-    corpus = ["--train", str(folder / "train.tsv"), "--valid", str(folder / "valid.src"), str(folder / "valid.tgt")]
-    cli.main(["prepare", *corpus, "--from", "ka", "--to", "zu", "--out", str(folder / "data"), TINY[0]])
+    corpus = [
+        "--train",
+        str(folder / "train.tsv"),
+        "--valid",
+        str(folder / "valid.src"),
+        str(folder / "valid.tgt"),
+    ]
+    cli.main(
+        ["prepare", *corpus, "--from", "ka", "--to", "zu", "--out", str(folder / "data"), TINY[0]]
+    )
     train = ["train", "--train", str(folder / "data"), *TINY]
     every = ["train.save_every=50", "train.validate_every=100"]
-    longer = ["train.steps=300", "train.warmup=100", "train.save_every=100", "train.validate_every=100"]
+    longer = [
+        "train.steps=300",
+        "train.warmup=100",
+        "train.save_every=100",
+        "train.validate_every=100",
+    ]
     cli.main([*train, *longer, "--out", str(folder / "one")])
     cli.main(
-        [*train, *every, "--out", str(folder / "two"), "train.steps=100", "train.seed=2", "data.bleu_tokenize=none"]
+        [
+            *train,
+            *every,
+            "--out",
+            str(folder / "two"),
+            "train.steps=100",
+            "train.seed=2",
+            "data.bleu_tokenize=none",
+        ]
     )
-    cli.main(["train", "--train", *corpus[1:], "--out", str(folder / "other"), *SHORT, "data.vocab_size=290"])
+    cli.main(
+        [
+            "train",
+            "--train",
+            *corpus[1:],
+            "--out",
+            str(folder / "other"),
+            *SHORT,
+            "data.vocab_size=290",
+        ]
+    )
     return folder
 
 
@@ -109,9 +156,13 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
     for name, command in commands.items():
         status, result, said = run(capsys, "train", *command, "--out", tmp_path / name)
         assert status == 0
-        assert result == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
         assert (
-            "\nCorpus      300 pairs src-tgt, " in said and "\nLanguages   unknown, and can't be named later: " in said
+            result
+            == f"{tmp_path / name} is ready: transduce translate {tmp_path / name} --input FILE\n"
+        )
+        assert (
+            "\nCorpus      300 pairs src-tgt, " in said
+            and "\nLanguages   unknown, and can't be named later: " in said
         )
     first, *others = (load_file(tmp_path / name / "model.safetensors") for name in commands)
     for other in others:
@@ -134,18 +185,28 @@ def test_files_a_table_and_a_recipe_train_the_same_model(place, tmp_path, capsys
         (["train.en.tsv"], ("", ""), [], (None, None)),
     ],
 )
-def test_names_of_files_say_the_languages_where_nothing_else_does(train, languages, assignments, expected):
+def test_names_of_files_say_the_languages_where_nothing_else_does(
+    train, languages, assignments, expected
+):
     given = with_languages(
-        gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments), train
+        gather(None, train=train, valid=[], test=[], languages=languages, assignments=assignments),
+        train,
     )
     assert (given.get("data.source"), given.get("data.target")) == expected
 
 
 def test_the_command_line_wins_over_the_recipe(tmp_path):
     recipe = tmp_path / "recipe.toml"
-    recipe.write_text('[data]\nsource = "en"\ntarget = "de"\ntest = ["a", "b"]\n[train]\nsteps = 5\nminutes = 1.0\n')
+    recipe.write_text(
+        '[data]\nsource = "en"\ntarget = "de"\ntest = ["a", "b"]\n[train]\nsteps = 5\nminutes = 1.0\n'
+    )
     given = gather(
-        str(recipe), train=["c.tsv"], valid=[], test=["d", "e"], languages=("", "fr"), assignments=["train.steps=6"]
+        str(recipe),
+        train=["c.tsv"],
+        valid=[],
+        test=["d", "e"],
+        languages=("", "fr"),
+        assignments=["train.steps=6"],
     )
     assert given == {
         "data.corpora": [{"files": ["c.tsv"]}],
@@ -159,10 +220,14 @@ def test_the_command_line_wins_over_the_recipe(tmp_path):
 
 def test_prepare_says_what_it_did(place, tmp_path, capsys):
     (tmp_path / "bad.tsv").write_text((place / "train.tsv").read_text() + "ka\t\n \tzu\n")
-    said = output(capsys, "prepare", "--train", tmp_path / "bad.tsv", "--out", tmp_path / "data", TINY[0])
+    said = output(
+        capsys, "prepare", "--train", tmp_path / "bad.tsv", "--out", tmp_path / "data", TINY[0]
+    )
     first, second = said.splitlines()
     assert first.startswith("270 pairs to train on, 30 held out, ") and ", 300 pieces in " in first
-    assert second == f"pairs left out by the rule empty: 2 (listed in {tmp_path}/data/left-out.jsonl)"
+    assert (
+        second == f"pairs left out by the rule empty: 2 (listed in {tmp_path}/data/left-out.jsonl)"
+    )
     left_out = [json.loads(line)["line"] for line in lines(tmp_path / "data/left-out.jsonl")]
     assert left_out == [301, 302]
 
@@ -178,7 +243,9 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     third = "--out", tmp_path / "third", "--vocabulary", first
     for mistake in ("data.vocab_size=260", "data.joint=false"):
         status, _, said = run(capsys, *corpus, *third, mistake)
-        assert status == 2 and f"already: leave {mistake.partition('=')[0]} out" in said.replace(" learned", "")
+        assert status == 2 and f"already: leave {mistake.partition('=')[0]} out" in said.replace(
+            " learned", ""
+        )
     output(capsys, *corpus, *third, "data.vocab_size=8000")  # a limit, as in recipes
     (first / "preparation.json").write_text("{")
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "fourth", "--vocabulary", first)
@@ -191,10 +258,21 @@ def test_prepare_reports_pairs_left_out_for_held_out_sentences(tmp_path, capsys)
     words = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]
     pairs = [f"{word} {word}\t{word}{end}\n" for word in words for end in "xy"]
     (tmp_path / "train.tsv").write_text("".join(pairs))
-    command = ["prepare", "--train", tmp_path / "train.tsv", "--out", tmp_path / "data", TINY[0], "data.holdout=10"]
+    command = [
+        "prepare",
+        "--train",
+        tmp_path / "train.tsv",
+        "--out",
+        tmp_path / "data",
+        TINY[0],
+        "data.holdout=10",
+    ]
     trained, dropped = output(capsys, *command).splitlines()
     counts = [int(part.split()[0]) for part in trained.split(", ")[:2]]
-    assert dropped == f"pairs left out because they share a sentence with a held-out pair: {200 - sum(counts)}"
+    assert (
+        dropped
+        == f"pairs left out because they share a sentence with a held-out pair: {200 - sum(counts)}"
+    )
     assert counts[0] < 200 - counts[1]
 
 
@@ -206,7 +284,9 @@ def test_the_language_codes_of_a_prepared_corpus_stay_with_the_model(place):
 def test_recipes_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     nothing = {"train": (), "valid": (), "test": (), "languages": ("", ""), "assignments": ()}
-    found = [gather(name, **nothing) for name in ("recipes/multi30k-en-de.toml", "multi30k-en-de.toml")]
+    found = [
+        gather(name, **nothing) for name in ("recipes/multi30k-en-de.toml", "multi30k-en-de.toml")
+    ]
     assert found[0] == found[1] == gather("multi30k-en-de", **nothing) != {}
     (tmp_path / "multi30k-en-de.toml").write_text("[train]\nsteps = 7\n")
     assert gather("multi30k-en-de.toml", **nothing) == {"train.steps": 7}
@@ -220,13 +300,27 @@ def profile_of(said: str) -> dict[str, float]:
 
 
 def test_a_training_says_where_its_time_went(place, tmp_path, capsys):
-    command = ["train", "--train", place / "train.tsv", "--out", tmp_path / "run", "--profile", *SHORT, "train.steps=3"]
+    command = [
+        "train",
+        "--train",
+        place / "train.tsv",
+        "--out",
+        tmp_path / "run",
+        "--profile",
+        *SHORT,
+        "train.steps=3",
+    ]
     status, _, said = run(capsys, *command)
     assert status == 0
     *phases, whole = (seconds := profile_of(said)).values()
-    assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(seconds)
+    assert {"start", "data", "forward", "backward", "optimiser", "checkpoints", "finish"} <= set(
+        seconds
+    )
     assert sum(phases) == pytest.approx(whole, abs=0.1)
-    assert re.search(r"target tokens/s in updates, [0-9.]+ MFLOP per token: .* large float32 matrix products", said)
+    assert re.search(
+        r"target tokens/s in updates, [0-9.]+ MFLOP per token: .* large float32 matrix products",
+        said,
+    )
 
 
 # -- distill ----------------------------------------------------------------------------------------------
@@ -237,36 +331,76 @@ def texts_of(folder: Path) -> list[tuple[str, str]]:
     prepared = open_prepared(folder)
     data, there = prepared.mixture, lines(Path(prepared.facts.files[0][0]))
     targets = prepared.tokenizer.decode(data.targets(np.arange(len(data))))
-    return [(there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)]
+    return [
+        (there[data.origin(i)[2] - 1].split("\t")[0], target) for i, target in enumerate(targets)
+    ]
 
 
 def test_a_distilled_corpus_has_the_translations_as_targets(place, tmp_path, capsys):
     corpus = "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"
     said = output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "data")
     assert re.match(r"\d+ pairs to train on, 20 held out", said)
-    output(capsys, "prepare", *corpus[:2], corpus[-1], "--vocabulary", place / "one", "--out", tmp_path / "plain")
+    output(
+        capsys,
+        "prepare",
+        *corpus[:2],
+        corpus[-1],
+        "--vocabulary",
+        place / "one",
+        "--out",
+        tmp_path / "plain",
+    )
     original = texts_of(tmp_path / "plain")
     sources = [source for source, _ in original]
-    translations = dict(zip(sources, transduce.load(place / "one", engine="torch").translate(sources), strict=True))
+    translations = dict(
+        zip(sources, transduce.load(place / "one", engine="torch").translate(sources), strict=True)
+    )
     left_out = json.loads((tmp_path / "data/preparation.json").read_text())["left_out"]
-    assert set(left_out) <= {"cut-off", "empty", "ratio"} and sum(left_out.values()) < len(sources) / 2
+    assert (
+        set(left_out) <= {"cut-off", "empty", "ratio"} and sum(left_out.values()) < len(sources) / 2
+    )
     found = texts_of(tmp_path / "data")
     dropped = [open_prepared(tmp_path / name).facts.dropped for name in ("plain", "data")]
     assert len(found) == len(sources) - sum(left_out.values()) - (dropped[1] - dropped[0])
     assert all(target == translations[source].text for source, target in found)
-    assert (tmp_path / "data/valid.jsonl").read_bytes() == (tmp_path / "plain/valid.jsonl").read_bytes()
+    assert (tmp_path / "data/valid.jsonl").read_bytes() == (
+        tmp_path / "plain/valid.jsonl"
+    ).read_bytes()
     output(capsys, "distill", place / "one", *corpus, "--out", tmp_path / "both", "--keep-original")
     assert set(texts_of(tmp_path / "both")) == set(original) | set(found)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both", "data", "plain"]
-    output(capsys, "train", "--train", tmp_path / "data", "--out", tmp_path / "student", *SHORT[1:], "train.steps=2")
+    output(
+        capsys,
+        "train",
+        "--train",
+        tmp_path / "data",
+        "--out",
+        tmp_path / "student",
+        *SHORT[1:],
+        "train.steps=2",
+    )
 
 
 def test_a_student_of_several_directions_is_refused(place, tmp_path, capsys):
     for code in ("de", "en", "fr"):
         (tmp_path / f"a.{code}").write_text("ka lo\n")
     files = [tmp_path / f"a.{code}" for code in ("de", "en", "fr")]
-    status, _, said = run(capsys, "distill", place / "one", "--train", *files, "--to", "de", "--out", tmp_path / "data")
-    assert status == 2 and "these languages have several: " in said and not (tmp_path / "data").exists()
+    status, _, said = run(
+        capsys,
+        "distill",
+        place / "one",
+        "--train",
+        *files,
+        "--to",
+        "de",
+        "--out",
+        tmp_path / "data",
+    )
+    assert (
+        status == 2
+        and "these languages have several: " in said
+        and not (tmp_path / "data").exists()
+    )
 
 
 def test_interrupted_distillation_resumes(place, tmp_path, monkeypatch):
@@ -309,8 +443,18 @@ def test_interrupted_distillation_resumes(place, tmp_path, monkeypatch):
     assert not (tmp_path / "a").exists()
 
 
-def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(place, tmp_path, capsys):
-    command = ["distill", place / "one", "--train", place / "train.tsv", "--engine", "torch", "data.holdout=20"]
+def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(
+    place, tmp_path, capsys
+):
+    command = [
+        "distill",
+        place / "one",
+        "--train",
+        place / "train.tsv",
+        "--engine",
+        "torch",
+        "data.holdout=20",
+    ]
     command += ["--out", tmp_path / "data"]
     assert killed(2, list(map(str, command)), tmp_path, "data") == -signal.SIGKILL
     assert (tmp_path / ".data.translations.jsonl").exists()
@@ -324,7 +468,15 @@ def test_a_distillation_that_was_killed_when_it_was_complete_leaves_no_journal(p
 
 
 def test_a_translation_says_where_its_time_went(place, tmp_path, capsys):
-    command = ["translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "out", "--profile"]
+    command = [
+        "translate",
+        place / "one",
+        "--input",
+        place / "test.src",
+        "--output",
+        tmp_path / "out",
+        "--profile",
+    ]
     for engine in ("torch", "ctranslate2"):
         status, _, said = run(capsys, *command, "--engine", engine)
         assert status == 0
@@ -341,12 +493,20 @@ def test_a_file_becomes_a_file_with_as_many_lines_in_order(place, tmp_path, caps
     assert len(set(singly)) > len(singly) / 2, "translations that are all the same show no order"
     target = tmp_path / "out.txt"
     target.write_text("old\n")
-    assert output(capsys, "translate", place / "one", "--input", place / "test.src", "--output", target) == ""
+    assert (
+        output(
+            capsys, "translate", place / "one", "--input", place / "test.src", "--output", target
+        )
+        == ""
+    )
     assert lines(target) == singly
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
     backwards = tmp_path / "backwards.txt"
     backwards.write_text("".join(f"{source}\n" for source in reversed(sources)))
-    assert output(capsys, "translate", place / "one", "--input", backwards).split("\n")[-2::-1] == singly
+    assert (
+        output(capsys, "translate", place / "one", "--input", backwards).split("\n")[-2::-1]
+        == singly
+    )
 
 
 HARD = {
@@ -385,15 +545,21 @@ def test_standard_input_may_stand_for_any_file(place, capsys):
         piped = subprocess.run(command, stdin=source, capture_output=True, text=True, check=False)
     assert piped.returncode == 0, piped.stderr
     scores = output(capsys, "score", place / "one", place / "test.src", target).split()
-    assert [float(line) for line in piped.stdout.split()] == [pytest.approx(float(score), abs=1e-3) for score in scores]
+    assert [float(line) for line in piped.stdout.split()] == [
+        pytest.approx(float(score), abs=1e-3) for score in scores
+    ]
 
 
 def test_pipes_hold_utf8_whatever_the_system_prefers(place):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--json"]
     content = "ka lo\n\nмир\u2028\n".encode()
-    result = subprocess.run(command, input=content, capture_output=True, env=environment, check=False)
-    assert result.returncode == 0 and b"Traceback" not in result.stderr  # that one was cut off may be said
+    result = subprocess.run(
+        command, input=content, capture_output=True, env=environment, check=False
+    )
+    assert (
+        result.returncode == 0 and b"Traceback" not in result.stderr
+    )  # that one was cut off may be said
     found = [json.loads(line) for line in result.stdout.decode("utf-8").split("\n")[:-1]]
     expected = transduce.load(place / "one").translate(["ka lo", "", "мир\u2028"])
     assert [each["text"] for each in found] == [each.text for each in expected]
@@ -402,7 +568,15 @@ def test_pipes_hold_utf8_whatever_the_system_prefers(place):
 
 def test_a_file_that_is_read_from_standard_input_is_not_overwritten(place, tmp_path):
     (tmp_path / "a.src").write_text("ka lo\n")
-    command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--output", str(tmp_path / "a.src")]
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "translate",
+        str(place / "one"),
+        "--output",
+        str(tmp_path / "a.src"),
+    ]
     with (tmp_path / "a.src").open() as file:
         run = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
     assert run.returncode == 2 and "is also the input" in run.stderr
@@ -426,7 +600,17 @@ def test_an_output_that_links_to_itself_is_refused(place, tmp_path, capsys):
 
 def test_json_has_every_field_of_a_translation(place, capsys):
     input = ["--input", place / "test.src"]
-    found = output(capsys, "translate", place / "one", *input, "--json", "--beam-size", 3, "--length-penalty", 1)
+    found = output(
+        capsys,
+        "translate",
+        place / "one",
+        *input,
+        "--json",
+        "--beam-size",
+        3,
+        "--length-penalty",
+        1,
+    )
     rows = [json.loads(line) for line in found.split("\n")[:-1]]
     options = {"decode.beam_size": 3, "decode.length_penalty": 1.0}
     expected = transduce.load(place / "one", options).translate(lines(place / "test.src"))
@@ -437,12 +621,21 @@ def test_json_has_every_field_of_a_translation(place, capsys):
 
 
 def test_cut_translations_are_reported_and_flagged(place, capsys):
-    command = ["translate", place / "one", "--input", place / "test.src", "decode.max_extra_tokens=0"]
+    command = [
+        "translate",
+        place / "one",
+        "--input",
+        place / "test.src",
+        "decode.max_extra_tokens=0",
+    ]
     status, found, said = run(capsys, *command, "--json")
     flags = [json.loads(line)["flags"] for line in found.split("\n")[:-1]]
     cut = sum("cut" in each for each in flags)
     assert status == 0 and cut > 0
-    assert f"\n{console.count(cut, 'translation')} cut off at the length limit (decode.max_extra_tokens)" in f"\n{said}"
+    assert (
+        f"\n{console.count(cut, 'translation')} cut off at the length limit (decode.max_extra_tokens)"
+        in f"\n{said}"
+    )
     assert run(capsys, *command)[1].count("\n") == 12
 
 
@@ -457,15 +650,30 @@ def test_n_best_is_ranked_and_begins_with_the_best(place, capsys):
 
 
 def test_an_ensemble_is_that_of_its_models(place, capsys):
-    command = ["translate", place / "one", "--input", place / "test.src", "--engine=torch", "--json", "--ensemble"]
+    command = [
+        "translate",
+        place / "one",
+        "--input",
+        place / "test.src",
+        "--engine=torch",
+        "--json",
+        "--ensemble",
+    ]
     alone = [json.loads(line) for line in output(capsys, *command[:-1]).split("\n")[:-1]]
-    same = [json.loads(line) for line in output(capsys, *command, place / "one", place / "one").split("\n")[:-1]]
+    same = [
+        json.loads(line)
+        for line in output(capsys, *command, place / "one", place / "one").split("\n")[:-1]
+    ]
     both = [json.loads(line) for line in output(capsys, *command, place / "two").split("\n")[:-1]]
     expected = transduce.load([place / "one", place / "two"]).translate(lines(place / "test.src"))
     assert [row["text"] for row in alone] == [row["text"] for row in same]
-    assert [row["score"] for row in same] == pytest.approx([row["score"] for row in alone], abs=1e-4)
+    assert [row["score"] for row in same] == pytest.approx(
+        [row["score"] for row in alone], abs=1e-4
+    )
     assert [row["text"] for row in both] == [each.text for each in expected]
-    assert [row["score"] for row in both] != pytest.approx([row["score"] for row in alone], abs=1e-2)
+    assert [row["score"] for row in both] != pytest.approx(
+        [row["score"] for row in alone], abs=1e-2
+    )
 
 
 def test_files_whose_names_contradict_the_languages_are_refused(place, tmp_path, capsys):
@@ -486,16 +694,38 @@ def test_names_of_bilingual_files_contradict_nothing(tmp_path):
 
 
 def test_a_test_text_with_a_line_break_is_refused_before_the_training(place, tmp_path, capsys):
-    (tmp_path / "a.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "a\\nb", "target": "c"}\n')
-    asked = ["train", "--train", place / "train.src", place / "train.tgt", "--test", tmp_path / "a.jsonl", *SHORT]
+    (tmp_path / "a.jsonl").write_text(
+        '{"source": "a", "target": "b"}\n{"source": "a\\nb", "target": "c"}\n'
+    )
+    asked = [
+        "train",
+        "--train",
+        place / "train.src",
+        place / "train.tgt",
+        "--test",
+        tmp_path / "a.jsonl",
+        *SHORT,
+    ]
     status, _, said = run(capsys, *asked, "--out", tmp_path / "out")
-    assert status and "a.jsonl:2: the text contains a line break" in said and "Training " not in said, said
+    assert (
+        status and "a.jsonl:2: the text contains a line break" in said and "Training " not in said
+    ), said
 
 
-def test_a_test_text_that_the_model_can_not_read_does_not_cost_the_training(place, tmp_path, capsys):
+def test_a_test_text_that_the_model_can_not_read_does_not_cost_the_training(
+    place, tmp_path, capsys
+):
     (tmp_path / "a.jsonl").write_text(json.dumps({"source": "a " * 99, "target": "b"}) + "\n")
     more = ["model.positions=learned", "model.max_positions=60", "data.max_length=59"]
-    asked = ["train", "--train", place / "train.src", place / "train.tgt", "--test", tmp_path / "a.jsonl", *SHORT]
+    asked = [
+        "train",
+        "--train",
+        place / "train.src",
+        place / "train.tgt",
+        "--test",
+        tmp_path / "a.jsonl",
+        *SHORT,
+    ]
     status, _, said = run(capsys, *asked, *more, "--out", tmp_path / "out")
     assert not status and "The test set is not scored. Source text 1 has" in said, said
     assert "test" not in model_folder.read_metrics(tmp_path / "out")
@@ -518,7 +748,14 @@ def test_progress_of_a_long_translation_goes_to_standard_error(place, capsys, mo
 def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\n" * 300_000 + b"\xff\n")
     (tmp_path / "out.txt").write_text("old\n")
-    command = ["translate", place / "one", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"]
+    command = [
+        "translate",
+        place / "one",
+        "--input",
+        tmp_path / "in.txt",
+        "--output",
+        tmp_path / "out.txt",
+    ]
     status, _, said = run(capsys, *command)
     assert (status, "in.txt:300001: byte 0xFF" in said) == (2, True)
     assert (tmp_path / "out.txt").read_text() == "old\n"
@@ -528,11 +765,24 @@ def test_a_mistake_late_in_the_input_leaves_the_old_output(place, tmp_path, caps
 def test_ctrl_c_leaves_the_old_output(place, tmp_path):
     target = tmp_path / "out.txt"
     target.write_text("old\n")
-    command = [sys.executable, "-m", "transduce", "translate", str(place / "one"), "--output", str(target)]
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "translate",
+        str(place / "one"),
+        "--output",
+        str(target),
+    ]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background ignores it
+    heeded = functools.partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # what runs in the background ignores it
     with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
-        wait_for(lambda: any(tmp_path.glob(f".out.txt.aside-{'?' * 8}")), lambda: process.poll() is not None)
+        wait_for(
+            lambda: any(tmp_path.glob(f".out.txt.aside-{'?' * 8}")),
+            lambda: process.poll() is not None,
+        )
         process.send_signal(signal.SIGINT)
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()  # a signal that arrives just before the read does not end it
@@ -580,12 +830,17 @@ def evaluated(capsys, *arguments) -> dict:
 def test_score_gives_the_perplexity_of_evaluate(place, capsys):
     files = place / "test.src", place / "test.tgt"
     numbers = [float(line) for line in output(capsys, "score", place / "one", *files).splitlines()]
-    rows = [json.loads(line) for line in output(capsys, "score", place / "one", *files, "--json").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in output(capsys, "score", place / "one", *files, "--json").splitlines()
+    ]
     assert numbers == pytest.approx([row["log_prob"] for row in rows], abs=1e-4)
     tokens = sum(row["num_tokens"] for row in rows)
     found = evaluated(capsys, place / "one", *files)["perplexity"]
     assert found["num_tokens"] == tokens
-    assert found["per_token"] == pytest.approx(math.exp(-sum(row["log_prob"] for row in rows) / tokens), rel=1e-6)
+    assert found["per_token"] == pytest.approx(
+        math.exp(-sum(row["log_prob"] for row in rows) / tokens), rel=1e-6
+    )
 
 
 def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
@@ -599,8 +854,12 @@ def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
     assert len(canonical) > 6
     (tmp_path / "a").write_text("".join(f"{source}\n" for source, _ in canonical))
     (tmp_path / "b").write_text("".join(f"{row.text}\n" for _, row in canonical))
-    found = output(capsys, "score", place / "one", tmp_path / "a", tmp_path / "b", "--json").splitlines()
-    assert [json.loads(line)["score"] for line in found] == pytest.approx([row.score for _, row in canonical], abs=1e-4)
+    found = output(
+        capsys, "score", place / "one", tmp_path / "a", tmp_path / "b", "--json"
+    ).splitlines()
+    assert [json.loads(line)["score"] for line in found] == pytest.approx(
+        [row.score for _, row in canonical], abs=1e-4
+    )
     assert json.loads(found[-1]) == {
         "log_prob": 0.0,
         "num_tokens": 0,
@@ -612,7 +871,11 @@ def test_score_of_a_translation_is_its_reported_score(place, tmp_path, capsys):
 
 
 def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
-    written, translated, reference = tmp_path / "written", tmp_path / "translated", place / "test.tgt"
+    written, translated, reference = (
+        tmp_path / "written",
+        tmp_path / "translated",
+        place / "test.tgt",
+    )
     found = evaluated(capsys, place / "one", place / "test.src", reference, "--output", written)
     command = ["translate", place / "one", "--input", place / "test.src", "--engine", "torch"]
     output(capsys, *command, "--output", translated)
@@ -625,13 +888,17 @@ def test_evaluate_scores_what_translate_writes(place, tmp_path, capsys):
     assert [each["name"] for each in found["scores"]] == ["BLEU", "chrF2", "TER"]
     metrics = json.loads(output(capsys, "info", place / "one", "--json"))["metrics"]
     valid = evaluated(capsys, place / "one", place / "valid.src", place / "valid.tgt")
-    assert valid["perplexity"]["per_token"] == pytest.approx(metrics["validation"]["perplexity"], rel=1e-6)
+    assert valid["perplexity"]["per_token"] == pytest.approx(
+        metrics["validation"]["perplexity"], rel=1e-6
+    )
 
 
 def test_evaluate_reads_one_bilingual_file_as_it_reads_two(place, tmp_path, capsys):
     pairs = zip(lines(place / "test.src"), lines(place / "test.tgt"), strict=True)
     table = tmp_path / "test.jsonl"
-    table.write_text("".join(json.dumps({"ka": source, "zu": target}) + "\n" for source, target in pairs))
+    table.write_text(
+        "".join(json.dumps({"ka": source, "zu": target}) + "\n" for source, target in pairs)
+    )
     two = evaluated(capsys, place / "one", place / "test.src", place / "test.tgt")
     one = evaluated(capsys, place / "one", table)
     assert one["scores"] == two["scores"] and one["perplexity"] == two["perplexity"]
@@ -641,19 +908,26 @@ def test_evaluate_reads_one_bilingual_file_as_it_reads_two(place, tmp_path, caps
 def test_intervals_of_few_sentences_come_with_a_warning(count, is_warned, tmp_path, capsys):
     for name in ("output.de", "reference.de"):
         (tmp_path / name).write_text("Ein Hund.\n" * count)
-    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "output.de", tmp_path / "reference.de")
+    status, printed, _ = run(
+        capsys, "evaluate", "--hypothesis", tmp_path / "output.de", tmp_path / "reference.de"
+    )
     assert status == 0 and ("intervals are too narrow" in printed) == is_warned
 
 
 def test_evaluate_prints_signatures_that_can_be_copied(place, capsys):
     files = place / "one", place / "test.src", place / "test.tgt"
-    scores, printed = evaluated(capsys, *files)["scores"], output(capsys, "evaluate", *files).splitlines()
+    scores, printed = (
+        evaluated(capsys, *files)["scores"],
+        output(capsys, "evaluate", *files).splitlines(),
+    )
     assert printed[0].split() == ["metric", "score", "95", "%", "signature"]
     for score, line in zip(scores, printed[1:4], strict=True):
         assert line.startswith(score["name"]) and line.endswith(score["signature"])
         assert f"{score['value']:.2f}  " in line
     assert printed[5].startswith("perplexity ")
-    assert printed[6].startswith("12 sentences translated in ") and printed[6].endswith("with beam 4")
+    assert printed[6].startswith("12 sentences translated in ") and printed[6].endswith(
+        "with beam 4"
+    )
     assert "with beam 1" in output(capsys, "evaluate", *files, "decode.beam_size=1")
 
 
@@ -668,7 +942,10 @@ def test_two_outputs_are_compared(place, tmp_path, capsys):
     assert bleu["p_value"] is ter["p_value"] is None, "too few sentences"
     table = output(capsys, "evaluate", *command, worse, reference).splitlines()
     assert table[0].split() == ["metric", str(worse), str(worse), "difference", "p", "signature"]
-    assert all(line.split()[3:5] == ["+0.00", "–"] for line in table[1:-1]) and "too few for a test" in table[-1]
+    assert (
+        all(line.split()[3:5] == ["+0.00", "–"] for line in table[1:-1])
+        and "too few for a test" in table[-1]
+    )
     (long := tmp_path / "long.tgt").write_text(reference.read_text() * 30)
     worse.write_text(worse.read_text() * 30)
     assert evaluated(capsys, *command, long, long)["scores"][0]["p_value"] < 0.05
@@ -682,13 +959,19 @@ def test_two_models_are_compared_as_their_translations_are(place, tmp_path, caps
     alone = [evaluated(capsys, name, *files, "--output", tmp_path / name.name) for name in names]
     outputs = "--hypothesis", tmp_path / "one", "--against", tmp_path / "two", files[1]
     models = evaluated(capsys, names[0], *files, "--against", names[1], "--slices")
-    assert models["perplexity"] == {"first": alone[0]["perplexity"], "second": alone[1]["perplexity"]}
+    assert models["perplexity"] == {
+        "first": alone[0]["perplexity"],
+        "second": alone[1]["perplexity"],
+    }
     assert models | evaluated(capsys, *outputs, "--slices") == models
     found = [[each[name]["value"] for name in ("first", "second")] for each in models["scores"]]
     assert found[1:] == [
-        [one["value"], two["value"]] for one, two in zip(*(x["scores"][1:] for x in alone), strict=True)
+        [one["value"], two["value"]]
+        for one, two in zip(*(x["scores"][1:] for x in alone), strict=True)
     ]
-    assert all("|tok:13a|" in models["scores"][0][name]["signature"] for name in ("first", "second"))
+    assert all(
+        "|tok:13a|" in models["scores"][0][name]["signature"] for name in ("first", "second")
+    )
     greedy = evaluated(capsys, names[0], *files, "decode.beam_size=1"), "decode.beam_size=1"
     both = evaluated(capsys, names[1], *files, "--against", names[0], greedy[1])["scores"]
     assert both[1]["second"]["value"] == greedy[0]["scores"][1]["value"]
@@ -700,11 +983,23 @@ def test_two_models_are_compared_as_their_translations_are(place, tmp_path, caps
 
 def test_slices_on_the_screen_are_those_of_json(place, tmp_path, capsys):
     reference = tmp_path / "reference"
-    reference.write_text("".join(f"{line}\n" for line in ["NATO ya", *lines(place / "train.tgt")[:50], "im Jahr 12"]))
+    reference.write_text(
+        "".join(f"{line}\n" for line in ["NATO ya", *lines(place / "train.tgt")[:50], "im Jahr 12"])
+    )
     (tmp_path / "worse").write_text("".join(f"{line.split()[0]} x\n" for line in lines(reference)))
-    command = "--hypothesis", tmp_path / "worse", "--against", reference, reference, "--training", place / "train.tgt"
+    command = (
+        "--hypothesis",
+        tmp_path / "worse",
+        "--against",
+        reference,
+        reference,
+        "--training",
+        place / "train.tgt",
+    )
     found = evaluated(capsys, *command)["slices"]
-    assert [(each["name"], each["sentences"], each["num_words"], each["found"]) for each in found[1:]] == [
+    assert [
+        (each["name"], each["sentences"], each["num_words"], each["found"]) for each in found[1:]
+    ] == [
         ("without rare words", 50, 0, [0, 0]),
         ("with rare words", 2, 4, [2, 4]),
         ("without numbers", 51, 0, [0, 0]),
@@ -716,10 +1011,18 @@ def test_slices_on_the_screen_are_those_of_json(place, tmp_path, capsys):
     rows = [re.split(r"  +", line) for line in output(capsys, "evaluate", *command).splitlines()]
     shown = {row[0]: row[1:] for row in rows}
     for each in found:
-        p = "–" if each["p_value"] is None else f"{each['p_value']:.3f}" + " (significant)" * (each["p_value"] < 0.05)
-        values = [[score[name]["value"] for name in ("first", "second")] for score in each["scores"][:2]]
+        p = (
+            "–"
+            if each["p_value"] is None
+            else f"{each['p_value']:.3f}" + " (significant)" * (each["p_value"] < 0.05)
+        )
+        values = [
+            [score[name]["value"] for name in ("first", "second")] for score in each["scores"][:2]
+        ]
         bleu, chrf = ([f"{one:.2f}", f"{two:.2f}", f"{two - one:+.2f}"] for one, two in values)
-        words = [f"{number} of {each['num_words']}" for number in each["found"]] * bool(each["num_words"])
+        words = [f"{number} of {each['num_words']}" for number in each["found"]] * bool(
+            each["num_words"]
+        )
         assert shown[each["name"]] == [str(each["sentences"]), *chrf, p, *bleu, *words]
     assert "corrected for 4 tests" in " ".join(shown["p"])
     assert shown["rare word"] == [f"occurs at most 5 times in {place / 'train.tgt'}"]
@@ -729,7 +1032,9 @@ def test_slices_on_the_screen_are_those_of_json(place, tmp_path, capsys):
 def test_models_of_other_languages_are_not_compared(place, tmp_path, capsys):
     make_model(tmp_path / "french", {"data.source": "ka", "data.target": "fr"})
     files = place / "test.src", place / "test.tgt"
-    status, _, said = run(capsys, "evaluate", place / "one", *files, "--against", tmp_path / "french")
+    status, _, said = run(
+        capsys, "evaluate", place / "one", *files, "--against", tmp_path / "french"
+    )
     assert status == 2 and f"one translates ka-zu, but {tmp_path}/french translates ka-fr." in said
 
 
@@ -763,10 +1068,14 @@ def test_the_tokenisation_follows_the_target_language(place, tmp_path, capsys):
         ("--hypothesis", reference, named, "--to", "de"): "13a",
     }.items():
         assert f"|tok:{expected}|" in evaluated(capsys, *arguments)["scores"][0]["signature"]
-    assert "|tok:zh|" in output(capsys, "evaluate", "--hypothesis", reference, "--against", reference, named)
+    assert "|tok:zh|" in output(
+        capsys, "evaluate", "--hypothesis", reference, "--against", reference, named
+    )
 
 
-def test_impossible_measurements_are_refused_before_translating(place, tmp_path, capsys, monkeypatch):
+def test_impossible_measurements_are_refused_before_translating(
+    place, tmp_path, capsys, monkeypatch
+):
     make_model(tmp_path / "short", {"model.positions": "learned", "model.max_positions": 20})
     (tmp_path / "long").write_text("a b c " * 9 + "\n")
     (tmp_path / "source").write_text("a b\n")
@@ -776,7 +1085,11 @@ def test_impossible_measurements_are_refused_before_translating(place, tmp_path,
     for typed, sentence in {
         (place / "one", *files, "--tokenize", "words"): "There is no tokenisation 'words'",
         (tmp_path / "short", tmp_path / "source", tmp_path / "long"): "Target text 1 has ",
-        (place / "one", tmp_path / "page.html", tmp_path / "long"): "page.html is a document. Give its translation in",
+        (
+            place / "one",
+            tmp_path / "page.html",
+            tmp_path / "long",
+        ): "page.html is a document. Give its translation in",
     }.items():
         status, _, said = run(capsys, "evaluate", *typed)
         assert status == 2 and sentence in said
@@ -784,19 +1097,32 @@ def test_impossible_measurements_are_refused_before_translating(place, tmp_path,
 
 def test_json_without_measurements_is_valid(place, tmp_path, capsys):
     (tmp_path / "blank").write_text("\n\n")
-    text = output(capsys, "evaluate", place / "one", tmp_path / "blank", tmp_path / "blank", "--json")
+    text = output(
+        capsys, "evaluate", place / "one", tmp_path / "blank", tmp_path / "blank", "--json"
+    )
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert found["perplexity"] == {"per_token": None, "per_word": None, "num_tokens": 0, "num_words": 0}
+    assert found["perplexity"] == {
+        "per_token": None,
+        "per_word": None,
+        "num_tokens": 0,
+        "num_words": 0,
+    }
 
 
 def test_a_byte_order_mark_counts_for_nothing_in_a_score(place, tmp_path, capsys):
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + (place / "test.tgt").read_bytes())
     found = evaluated(capsys, "--hypothesis", tmp_path / "marked", place / "test.tgt")["scores"]
     assert [score["value"] for score in found] == pytest.approx([100, 100, 0])
-    for name, text in {"gold.mrg": "(S (N cats) (V run))", "parses": "(S (N cats) (V run))", "a.prm": "# none"}.items():
+    for name, text in {
+        "gold.mrg": "(S (N cats) (V run))",
+        "parses": "(S (N cats) (V run))",
+        "a.prm": "# none",
+    }.items():
         (tmp_path / name).write_text(f"\ufeff{text}\n", encoding="utf-8")
     files = tmp_path / "parses", tmp_path / "gold.mrg"
-    assert evaluated(capsys, "--hypothesis", *files, "--evalb", tmp_path / "a.prm")["all"]["F1"] == 100
+    assert (
+        evaluated(capsys, "--hypothesis", *files, "--evalb", tmp_path / "a.prm")["all"]["F1"] == 100
+    )
 
 
 # -- average and info -------------------------------------------------------------------------------------
@@ -806,7 +1132,9 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     run_folder = tmp_path / "run"
     shutil.copytree(place / "one", run_folder)
     steps = run_folder / "checkpoints"
-    shutil.copytree(steps / "step-00000100", steps / "step-00000230")  # as an interruption leaves one
+    shutil.copytree(
+        steps / "step-00000100", steps / "step-00000230"
+    )  # as an interruption leaves one
     shutil.copytree(steps / "step-00000100", steps / "step-00000310.mine")  # which is none of ours
     printed = output(capsys, "average", run_folder, "--last", 2, "--out", tmp_path / "two")
     assert printed == f"{tmp_path / 'two'}: the average of the checkpoints at steps 200, 300\n"
@@ -816,15 +1144,29 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     assert "checkpoint  average of steps 200, 300\n" in output(capsys, "info", tmp_path / "two")
     output(capsys, "average", run_folder, "--last", 1, "--out", tmp_path / "one")
     status, _, said = run(capsys, "train", "--out", tmp_path / "one", "train.steps=900")
-    assert status == 2 and f"{tmp_path / 'one'} is a model without checkpoints. To continue from it" in said
-    command = ["train", "--init", tmp_path / "one", "--keep-optimizer", "--train", place / "train.tsv"]
+    assert (
+        status == 2
+        and f"{tmp_path / 'one'} is a model without checkpoints. To continue from it" in said
+    )
+    command = [
+        "train",
+        "--init",
+        tmp_path / "one",
+        "--keep-optimizer",
+        "--train",
+        place / "train.tsv",
+    ]
     status, _, said = run(capsys, *command, "--out", tmp_path / "out")
     assert status == 2 and "one has no checkpoints, so its optimizer state is gone" in said
     assert all(
-        torch.equal(weight, last[name]) for name, weight in load_file(tmp_path / "one/model.safetensors").items()
+        torch.equal(weight, last[name])
+        for name, weight in load_file(tmp_path / "one/model.safetensors").items()
     )
     (tmp_path / "in.txt").write_text("ka lo\n")
-    assert output(capsys, "translate", tmp_path / "two", "--input", tmp_path / "in.txt").count("\n") == 1
+    assert (
+        output(capsys, "translate", tmp_path / "two", "--input", tmp_path / "in.txt").count("\n")
+        == 1
+    )
 
 
 def test_an_average_that_was_killed_is_made_again(place, tmp_path, capsys):
@@ -842,7 +1184,9 @@ def test_info_of_a_finished_training(place, capsys):
     assert re.search(r"data.corpora .*command line", sources)
     assert printed["languages"].strip() == "ka to zu"
     assert printed["model"].strip().startswith("transformer, 1+1 layers, d_model 32, ")
-    assert printed["corpus"].strip() == f"{place}/train.tsv" and printed["pairs"].strip().startswith("300 (")
+    assert printed["corpus"].strip() == f"{place}/train.tsv" and printed[
+        "pairs"
+    ].strip().startswith("300 (")
     assert printed["training"].strip().startswith("300 updates, ") and "state" not in printed
     found = json.loads(output(capsys, "info", place / "one", "--json"))
     assert configure(found["config"]) == model_folder.read_config(place / "one")
@@ -865,7 +1209,9 @@ def test_the_commands_that_the_demo_leads_to_can_be_pasted(name):
     for purpose in ("Translate in the browser", "Show details of the model"):
         assert shlex.split(steps[purpose])[-1] == f"demo/{name}"
     program = ast.parse(shlex.split(steps["Use the model from Python"])[-1])
-    assert f"demo/{name}" in [each.value for each in ast.walk(program) if isinstance(each, ast.Constant)]
+    assert f"demo/{name}" in [
+        each.value for each in ast.walk(program) if isinstance(each, ast.Constant)
+    ]
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------
@@ -963,7 +1309,9 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, place, capsys, monk
     assert sentence.startswith("transduce: ") and MISTAKES[typed] in sentence
     assert sentence.endswith((".", "?", "--help'."))
     progress = ("Building a fast engine", "Engine: ", "Resuming at ", "Reading the corpus")
-    assert all(line.startswith(progress) or "get the same translation" in line for line in before_it), before_it
+    assert all(
+        line.startswith(progress) or "get the same translation" in line for line in before_it
+    ), before_it
     assert {path: path.stat().st_mtime_ns for path in place.iterdir()} == before
 
 
@@ -976,13 +1324,22 @@ def test_missing_input_is_reported_before_loading_a_model(place, capsys):
 
 def test_texts_are_translated(place, capsys):
     monologue = "ka lo mi. nu re! " * 20  # longer than the name of a file can be
-    _, said, _ = run(capsys, "translate", place / "one", "ka lo", monologue, "", "--engine", "torch")
+    _, said, _ = run(
+        capsys, "translate", place / "one", "ka lo", monologue, "", "--engine", "torch"
+    )
     assert len(said.splitlines()) == 3 and said.endswith("\n\n")
     _, alone, _ = run(capsys, "translate", place / "one", "ka lo", "--engine", "torch")
     assert said.startswith(alone)
     (place / "lines.txt").write_text(f"{monologue}\n")
     _, lines, _ = run(
-        capsys, "translate", place / "one", "--sentences", "--input", place / "lines.txt", "--engine", "torch"
+        capsys,
+        "translate",
+        place / "one",
+        "--sentences",
+        "--input",
+        place / "lines.txt",
+        "--engine",
+        "torch",
     )
     (place / "lines.txt").unlink()
     assert said.splitlines()[1].strip() == lines.strip()

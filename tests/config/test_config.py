@@ -26,7 +26,11 @@ from transduce.system.errors import UserError
 
 OPTIONS = {option.name: option for option in config.options()}
 SCALARS = [option for option in OPTIONS.values() if option.name not in ("data.corpora",)]
-corpora = st.builds(CorpusConfig, files=st.tuples(st.text()) | st.tuples(st.text(), st.text()), weight=st.floats(0, 9))
+corpora = st.builds(
+    CorpusConfig,
+    files=st.tuples(st.text()) | st.tuples(st.text(), st.text()),
+    weight=st.floats(0, 9),
+)
 
 
 positive = st.integers(1, 2000)
@@ -37,7 +41,9 @@ def values(option: Option) -> st.SearchStrategy[Any]:
     if typing.get_origin(option.kind) is Literal:
         return st.sampled_from(typing.get_args(option.kind))
     if option.name == "model.convolutions":
-        return st.lists(st.builds("{}x{}x{}".format, positive, positive, positive), max_size=3).map(tuple)
+        return st.lists(st.builds("{}x{}x{}".format, positive, positive, positive), max_size=3).map(
+            tuple
+        )
     if option.name == "data.directions":
         return st.lists(st.sampled_from(["en-de", "de-en", "en-pt_BR"]), max_size=3).map(tuple)
     if option.name in ("data.source", "data.target"):
@@ -84,7 +90,9 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     if model.positions == "rotary":
         model = replace(model, d_k=2 * (model.d_k // 2), attention="scaled")
     sections["data"]["joint"] &= not sections["data"]["symbols"]
-    sections["data"]["augment"] = "none" if sections["data"]["symbols"] else sections["data"]["augment"]
+    sections["data"]["augment"] = (
+        "none" if sections["data"]["symbols"] else sections["data"]["augment"]
+    )
     sections["train"]["shard"] &= not experts
     is_char = sections["data"]["tokenizer"] == "char"
     sections["train"]["sample_source"] *= not is_char
@@ -92,7 +100,10 @@ def configurations(draw: st.DrawFn) -> RunConfig:
     if sections["model"]["block_size"] > 1:
         sections["train"]["risk_steps"] = 0
     return RunConfig(
-        model, DataConfig(**sections["data"]), TrainConfig(**sections["train"]), DecodeConfig(**sections["decode"])
+        model,
+        DataConfig(**sections["data"]),
+        TrainConfig(**sections["train"]),
+        DecodeConfig(**sections["decode"]),
     )
 
 
@@ -102,7 +113,9 @@ def test_configuration_survives_writing_and_reading(run: RunConfig) -> None:
 
 
 @given(configurations(), configurations())
-def test_differences_applied_to_the_old_give_the_new_configuration(old: RunConfig, new: RunConfig) -> None:
+def test_differences_applied_to_the_old_give_the_new_configuration(
+    old: RunConfig, new: RunConfig
+) -> None:
     changed = differences(old, new)
     assert all(was != now for was, now in changed.values())
     given_now = {name: now for name, (_, now) in changed.items()}
@@ -126,7 +139,13 @@ def test_assignments_are_read_by_the_options_type(option: Option, data: st.DataO
 def test_the_defaults_are_the_papers_base_model() -> None:
     run = configure()
     model, train = run.model, run.train
-    assert (model.d_model, model.d_ff, model.num_heads, model.num_encoder_layers, model.dropout) == (
+    assert (
+        model.d_model,
+        model.d_ff,
+        model.num_heads,
+        model.num_encoder_layers,
+        model.dropout,
+    ) == (
         512,
         2048,
         8,
@@ -140,7 +159,11 @@ def test_the_defaults_are_the_papers_base_model() -> None:
         0.98,
         1e-9,
     )
-    assert (run.decode.beam_size, run.decode.length_penalty, run.decode.max_extra_tokens) == (4, 0.6, 50)
+    assert (run.decode.beam_size, run.decode.length_penalty, run.decode.max_extra_tokens) == (
+        4,
+        0.6,
+        50,
+    )
 
 
 def test_later_layers_win() -> None:
@@ -200,7 +223,11 @@ def test_unlike_option_names_point_to_the_list_of_options() -> None:
         ("data.joint", 1, "data.joint must be true or false, not '1'."),
         ("train.minutes", float("inf"), "train.minutes must be a number, not 'inf'."),
         ("data.source", 1, "data.source must be a text, not '1'."),
-        ("data.test", ["caf\udce9.tsv"], r"data.test: the file name 'caf\udce9.tsv' is not UTF-8; rename the file."),
+        (
+            "data.test",
+            ["caf\udce9.tsv"],
+            r"data.test: the file name 'caf\udce9.tsv' is not UTF-8; rename the file.",
+        ),
         (
             "data.corpora",
             [{"files": ["\udce9"]}],
@@ -222,36 +249,75 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
     [
         ({"model.d_model": 0}, "model.d_model must be at least 1, not 0"),
         ({"model.d_model": 7, "model.num_heads": 7}, "model.d_model must be even, not 7"),
-        ({"model.kind": "recurrent", "model.window": 3}, "model.window is for models of the kind transformer, not rec"),
+        (
+            {"model.kind": "recurrent", "model.window": 3},
+            "model.window is for models of the kind transformer, not rec",
+        ),
         (
             {"data.symbols": True},
             "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
         ),
-        ({"data.symbols": True, "data.joint": False, "train.sample_target": 0.1}, "target tokens are whole words"),
+        (
+            {"data.symbols": True, "data.joint": False, "train.sample_target": 0.1},
+            "target tokens are whole words",
+        ),
         ({"data.tokenizer": "char", "train.sample_source": 0.1}, "Characters can't be sampled"),
         ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
-        ({"model.cell": "gru"}, "model.cell is for models of the kind recurrent, not transformer; leave"),
+        (
+            {"model.cell": "gru"},
+            "model.cell is for models of the kind recurrent, not transformer; leave",
+        ),
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
-        ({"model.experts": 2, "model.experts_per_token": 3}, "experts_per_token .3. must not exceed model.experts .2."),
-        ({"model.expert_layers": (7,)}, "model.expert_layers must be numbers from 1 to 6, the number of layers"),
-        ({"model.convolutions": ("3x0x1",)}, "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3"),
-        ({"data.source": "pt/BR"}, "data.source must be a language code, such as en, pt_BR or zh-Hant, not 'pt/BR'"),
+        (
+            {"model.experts": 2, "model.experts_per_token": 3},
+            "experts_per_token .3. must not exceed model.experts .2.",
+        ),
+        (
+            {"model.expert_layers": (7,)},
+            "model.expert_layers must be numbers from 1 to 6, the number of layers",
+        ),
+        (
+            {"model.convolutions": ("3x0x1",)},
+            "'3x0x1' is not of the form COUNTxCHANNELSxKERNEL, such as 9x512x3",
+        ),
+        (
+            {"data.source": "pt/BR"},
+            "data.source must be a language code, such as en, pt_BR or zh-Hant, not 'pt/BR'",
+        ),
         ({"data.target": "x y"}, "data.target must be a language code"),
         ({"data.target": ".."}, "data.target must be a language code"),
         ({"data.target": ""}, "data.target must be a language code"),
-        ({"data.directions": ("en-../de",)}, "data.directions: 'en-../de' is not of the form SOURCE-TARGET"),
+        (
+            {"data.directions": ("en-../de",)},
+            "data.directions: 'en-../de' is not of the form SOURCE-TARGET",
+        ),
         ({"data.directions": ("en-de", "en-en")}, "'en-en' is not of the form SOURCE-TARGET"),
         ({"data.directions": ("en-pt-BR",)}, "'en-pt-BR' is not of the form SOURCE-TARGET"),
-        ({"model.num_heads": 7}, r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)"),
+        (
+            {"model.num_heads": 7},
+            r"model.d_model \(512\) must be a multiple of model.num_heads \(7\)",
+        ),
         ({"model.dropout": 1}, "model.dropout must be at least 0 and below 1, not 1.0"),
-        ({"model.window": 2**31}, "model.window must be at least 0 and below 2147483648, not 2147483648."),
-        ({"train.seed": 2**63}, "train.seed must be at least 0 and below 9223372036854775808, not 9223372036854775808"),
+        (
+            {"model.window": 2**31},
+            "model.window must be at least 0 and below 2147483648, not 2147483648.",
+        ),
+        (
+            {"train.seed": 2**63},
+            "train.seed must be at least 0 and below 9223372036854775808, not 9223372036854775808",
+        ),
         ({"train.save_every": -1}, "train.save_every must be at least 0, not -1"),
         ({"train.steps": 0}, "train.steps must be at least 1, not 0"),
-        ({"data.corpora": [{"files": ["a"], "weight": -1}]}, "data.corpora.weight must be at least 0, not -1.0"),
+        (
+            {"data.corpora": [{"files": ["a"], "weight": -1}]},
+            "data.corpora.weight must be at least 0, not -1.0",
+        ),
         ({"data.corpora": [{"weight": 1}]}, "needs files"),
         ({"data.corpora": [{"files": []}]}, "needs files"),
-        ({"data.corpora": [{"files": ["a"], "weight": float("nan")}]}, "weight must be a number, not 'nan'"),
+        (
+            {"data.corpora": [{"files": ["a"], "weight": float("nan")}]},
+            "weight must be a number, not 'nan'",
+        ),
         ({"data.corpora": [{"files": ["a"], "wieght": 1}]}, "needs files"),
         ({"data.corpora": [{"files": "a"}]}, "data.corpora.files must be a list, not 'a'"),
     ],
@@ -282,12 +348,21 @@ def test_models_without_heads_may_have_any_width() -> None:
     [
         ("[model]\nd_model = \n", r"recipe.toml: not valid TOML: .*line 2"),
         ("d_model = 4", r"recipe.toml: 'd_model' stands outside a section such as \[model\]"),
-        ("[model]\nd_modle = 4", r"recipe.toml: unknown option 'model.d_modle'; did you mean 'model.d_model'\?"),
+        (
+            "[model]\nd_modle = 4",
+            r"recipe.toml: unknown option 'model.d_modle'; did you mean 'model.d_model'\?",
+        ),
         ("[model]\nd_model = '4'", r"recipe.toml: model.d_model must be a whole number, not '4'"),
-        ("format = 9", r"recipe.toml has format 9, but this version reads format 1; install a newer transduce"),
+        (
+            "format = 9",
+            r"recipe.toml has format 9, but this version reads format 1; install a newer transduce",
+        ),
         ("a = " + "[" * 2000, r"recipe.toml: not valid TOML"),
         ("[train]\nsteps = 0x" + "1" * 5000, r"recipe.toml: not valid TOML"),
-        ("[train]\nlearning_rate = 1" + "0" * 400, r"recipe.toml: train.learning_rate must be a number"),
+        (
+            "[train]\nlearning_rate = 1" + "0" * 400,
+            r"recipe.toml: train.learning_rate must be a number",
+        ),
         ("a." * 50_000 + "a = 1", r"recipe.toml: a line has more than 100 dots outside strings"),
     ],
 )
@@ -297,5 +372,7 @@ def test_a_mistake_in_a_recipe_names_the_file(text: str, words: str) -> None:
 
 
 def test_an_argument_without_equals_is_no_option() -> None:
-    with pytest.raises(UserError, match=r"'model\.d_model' is not an option; options are written section.key=value"):
+    with pytest.raises(
+        UserError, match=r"'model\.d_model' is not an option; options are written section.key=value"
+    ):
         parse_assignments(["model.d_model"])

@@ -31,7 +31,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference" / "recipes.md"
 def test_a_larger_corpus_never_gets_a_smaller_model(one, other):
     small, large = sizes_for(min(one, other)), sizes_for(max(one, other))
     assert small.vocab_size <= large.vocab_size
-    assert (small.num_layers, small.d_model, small.max_tokens) <= (large.num_layers, large.d_model, large.max_tokens)
+    assert (small.num_layers, small.d_model, small.max_tokens) <= (
+        large.num_layers,
+        large.d_model,
+        large.max_tokens,
+    )
 
 
 @given(st.integers(1, 10**9), st.integers(1, 100_000))
@@ -42,7 +46,9 @@ def test_chosen_sizes_are_a_valid_configuration(pairs, updates):
 
 @given(st.integers(1, 10**9))
 def test_a_gate_costs_no_parameters(pairs):
-    shapes = (model_options(pairs, each) | {"model.activation": each} for each in ("relu", "swiglu"))
+    shapes = (
+        model_options(pairs, each) | {"model.activation": each} for each in ("relu", "swiglu")
+    )
     plain, gated = (count_parameters(configure(shape).model) for shape in shapes)
     assert gated == pytest.approx(plain, rel=1e-3)
 
@@ -54,8 +60,12 @@ def test_the_last_row_is_the_base_model_of_the_paper():
 
 
 def test_fine_tuning_takes_a_third_of_the_rate():
-    fresh, further = (training_options(5000, 50, 256, rate_divisor=each) for each in (1, FINE_TUNING_DIVISOR))
-    assert further["train.learning_rate"] == pytest.approx(fresh["train.learning_rate"] / 3, rel=0.01)
+    fresh, further = (
+        training_options(5000, 50, 256, rate_divisor=each) for each in (1, FINE_TUNING_DIVISOR)
+    )
+    assert further["train.learning_rate"] == pytest.approx(
+        fresh["train.learning_rate"] / 3, rel=0.01
+    )
     assert {**further, "train.learning_rate": 0} == {**fresh, "train.learning_rate": 0}
 
 
@@ -73,7 +83,11 @@ def test_a_cool_down_ends_within_the_time(pairs, per_epoch, most):
     chosen = training_options(pairs, per_epoch, 256, max_updates=most, cooldown=True)
     planned, plain = chosen["train.steps"], training_options(pairs, per_epoch, 256)
     assert planned == plain["train.steps"] or planned == max(1, int(PLANNED_SHARE * most))
-    assert planned <= max(1, most) and chosen["train.cooldown"] == planned // 3 and plain["train.cooldown"] == 0
+    assert (
+        planned <= max(1, most)
+        and chosen["train.cooldown"] == planned // 3
+        and plain["train.cooldown"] == 0
+    )
 
 
 def test_the_number_of_updates_that_a_user_sets_stays():
@@ -100,10 +114,21 @@ def test_validations_take_little_time_but_there_are_ten():
 
 
 def test_the_documentation_shows_the_table():
-    shown = [line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
+    shown = [
+        line.strip("| \n").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()
+    ]
     for row in TABLE:
         cells = ["more" if row.up_to == float("inf") else f"{row.up_to:,}", f"{row.vocab_size:,}"]
-        cells += [f"{row.num_layers}+{row.num_layers}", str(row.d_model) if row.d_model < 1000 else f"{row.d_model:,}"]
-        cells += [f"{row.d_ff:,}", str(row.num_heads), f"{row.dropout:g}", f"{row.max_tokens:,}", f"{row.warmup:,}"]
+        cells += [
+            f"{row.num_layers}+{row.num_layers}",
+            str(row.d_model) if row.d_model < 1000 else f"{row.d_model:,}",
+        ]
+        cells += [
+            f"{row.d_ff:,}",
+            str(row.num_heads),
+            f"{row.dropout:g}",
+            f"{row.max_tokens:,}",
+            f"{row.warmup:,}",
+        ]
         cells += [f"{row.peak:g}"]
         assert [*cells, str(row.epochs), str(row.patience)] in shown

@@ -55,13 +55,18 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     english, german = [each.english for each in EXAMPLES], [each.german for each in EXAMPLES]
     german += ["die Katze läuft 漢字 かな", "l’eau, e\u0301te\u0301"]
     kind = "unigram" if request.param == "unigram" else "bpe"
-    return Tokenizer.train(english, german, vocab_size=600, kind=kind, joint=request.param != "separate")
+    return Tokenizer.train(
+        english, german, vocab_size=600, kind=kind, joint=request.param != "separate"
+    )
 
 
 @pytest.fixture(scope="module")
 def bpe() -> Tokenizer:
     return Tokenizer.train(
-        [each.english for each in EXAMPLES], [each.german for each in EXAMPLES], vocab_size=500, kind="bpe"
+        [each.english for each in EXAMPLES],
+        [each.german for each in EXAMPLES],
+        vocab_size=500,
+        kind="bpe",
     )
 
 
@@ -89,7 +94,10 @@ def lively(config: ModelConfig, seed: int = 0) -> Seq2Seq:
 # -- pieces -----------------------------------------------------------------------------------------------
 
 odd = st.text(
-    st.sampled_from(" a\u2581\u0301\u00e9漢字か😀\u200d\ufe0f\u00a0\u2028\r\t.'-ßKatze\ud800\U0001f468"), max_size=20
+    st.sampled_from(
+        " a\u2581\u0301\u00e9漢字か😀\u200d\ufe0f\u00a0\u2028\r\t.'-ßKatze\ud800\U0001f468"
+    ),
+    max_size=20,
 )
 texts = st.one_of(odd, st.text(st.characters(exclude_characters="\n"), max_size=20))
 
@@ -103,10 +111,16 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
     [ids] = tokenizer.encode_source([text])
     spans = tokenizer.source.spans_in(text, ids)
     assert len(spans) == len(ids)
-    assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(text) if ids else 0]
+    assert [0, *(end for _, end in spans)] == [
+        *(begin for begin, _ in spans),
+        len(text) if ids else 0,
+    ]
     for (begin, end), piece in zip(spans, tokenizer.source.pieces(ids), strict=True):
         if not piece.startswith("<0x"):  # its own characters stand there
-            assert text[begin:end] in (piece.replace("\u2581", " "), piece[1:].replace("\u2581", " "))
+            assert text[begin:end] in (
+                piece.replace("\u2581", " "),
+                piece[1:].replace("\u2581", " "),
+            )
         else:
             assert end - begin <= 1
 
@@ -114,7 +128,11 @@ def test_the_spans_of_pieces_tile_their_text(tokenizer, text):
 @given(data=st.data())
 def test_spans_of_any_token_ids_tile_their_text(tokenizer, data):
     size = tokenizer.target.size
-    ids = data.draw(st.lists(st.one_of(st.integers(0, size - 1), st.integers(0, min(size - 1, 262))), max_size=24))
+    ids = data.draw(
+        st.lists(
+            st.one_of(st.integers(0, size - 1), st.integers(0, min(size - 1, 262))), max_size=24
+        )
+    )
     spans = tokenizer.target.spans(ids)
     [text] = tokenizer.decode([ids])
     assert [0, *(end for _, end in spans)] == [*(begin for begin, _ in spans), len(text)]
@@ -130,8 +148,22 @@ def test_a_character_in_bytes_stands_at_its_last_byte_and_a_tag_nowhere():
         [vocabulary.processor.piece_to_id(f"<0x{byte:02X}>") for byte in some]
         for some in ("é".encode(), "漢".encode(), b"\xe2\x96")
     )
-    assert vocabulary.spans([a, *e, b, *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]
-    assert vocabulary.spans([*no_character, tag, b, *e[:1]]) == [(0, 1), (1, 2), (2, 2), (2, 4), (4, 5)]
+    assert vocabulary.spans([a, *e, b, *kanji]) == [
+        (0, 1),
+        (1, 1),
+        (1, 2),
+        (2, 4),
+        (4, 4),
+        (4, 4),
+        (4, 5),
+    ]
+    assert vocabulary.spans([*no_character, tag, b, *e[:1]]) == [
+        (0, 1),
+        (1, 2),
+        (2, 2),
+        (2, 4),
+        (4, 5),
+    ]
 
 
 # -- words ------------------------------------------------------------------------------------------------
@@ -144,7 +176,9 @@ def test_words_are_disjoint_and_hold_every_character_but_spaces(tokenizer, text)
     assert places == sorted(set(places))
     assert not any(text[begin:end].isspace() for begin, end in found)
     rest = set(range(len(text))) - set(places)
-    assert all(text[place].isspace() or unicodedata.category(text[place])[0] in "ZC" for place in rest)
+    assert all(
+        text[place].isspace() or unicodedata.category(text[place])[0] in "ZC" for place in rest
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +209,10 @@ def test_words_without_spaces_are_pieces():
 
 
 def links_of(weights, source: str, source_spans, target: str, target_spans) -> tuple[Link, ...]:
-    source_words, target_words = words(source, starts(source_spans)), words(target, starts(target_spans))
+    source_words, target_words = (
+        words(source, starts(source_spans)),
+        words(target, starts(target_spans)),
+    )
     return find_links(weights, source_words, source_spans, target_words, target_spans)
 
 
@@ -184,7 +221,11 @@ def test_links_by_hand():
     source, target = "ab cd", "x yz"
     weights = np.array([[0.1, 0.2, 0.5], [0.6, 0.2, 0.1], [0.5, 0.3, 0.1]])
     links = links_of(weights, source, [(0, 1), (1, 2), (2, 5)], target, [(0, 1), (1, 3), (3, 4)])
-    assert links == (Link((0, 2), (0, 1), 0.3), Link((3, 5), (0, 1), 0.5), Link((0, 2), (2, 4), 0.8))
+    assert links == (
+        Link((0, 2), (0, 1), 0.3),
+        Link((3, 5), (0, 1), 0.5),
+        Link((0, 2), (2, 4), 0.8),
+    )
     assert 0.3 / 0.8 > LINK_SHARE > 0.1 / 0.9
     assert links_of(np.zeros((1, 1)), "a", [(0, 1)], "b", [(0, 1)]) == ()
     assert links_of(np.zeros((0, 1)), "a", [(0, 1)], "", []) == ()
@@ -201,15 +242,23 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
         return
     found = translator.translate(texts, n_best=2, align=True)
     assert found[0] == BLANK_TRANSLATION and found[1] == found[-1]
-    assert plain == [without_links(each) for each in found]  # nothing else changes, and nobody who didn't ask has links
-    assert list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
+    assert plain == [
+        without_links(each) for each in found
+    ]  # nothing else changes, and nobody who didn't ask has links
+    assert (
+        list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
+    )
     for text, best in zip(texts, found, strict=True):
         for translation in (best, *best.alternatives):
-            source_words = words(text, starts(bpe.source.spans_in(text, bpe.encode_source([text])[0])))
+            source_words = words(
+                text, starts(bpe.source.spans_in(text, bpe.encode_source([text])[0]))
+            )
             linked = Counter(link.target for link in translation.links)
             assert {link.source for link in translation.links} <= set(source_words)
             assert all(0 <= link.weight <= 1.0001 for link in translation.links)
-            assert [link.target for link in translation.links] == sorted(link.target for link in translation.links)
+            assert [link.target for link in translation.links] == sorted(
+                link.target for link in translation.links
+            )
             for begin, end in linked:
                 assert translation.text[begin:end] == translation.text[begin:end].strip() != ""
             if any(map(str.isprintable, translation.text.strip())) and text.strip():
@@ -217,12 +266,16 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
 
 
 def without_links(translation):
-    return replace(translation, links=(), alternatives=tuple(map(without_links, translation.alternatives)))
+    return replace(
+        translation, links=(), alternatives=tuple(map(without_links, translation.alternatives))
+    )
 
 
 def pairs_of(tokenizer: Tokenizer, count: int) -> tuple[list[list[int]], list[list[int]]]:
     chosen = EXAMPLES[:count]
-    return tokenizer.encode_source([e.english for e in chosen]), tokenizer.encode_target([e.german for e in chosen])
+    return tokenizer.encode_source([e.english for e in chosen]), tokenizer.encode_target(
+        [e.german for e in chosen]
+    )
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
@@ -235,7 +288,9 @@ def test_ctranslate2_attention_equals_torch(bpe, tmp_path, norm, layer):
     sources, targets = pairs_of(bpe, 20)
     sources, targets = [*sources, sources[0], [20]], [*targets, [], [21, 22, 23] * 20]
     expected = TorchEngine([model], layers=lambda: [layer]).attention(sources, targets)
-    for one, other, source, target in zip(expected, theirs.attention(sources, targets), sources, targets, strict=True):
+    for one, other, source, target in zip(
+        expected, theirs.attention(sources, targets), sources, targets, strict=True
+    ):
         assert one.shape == other.shape == (len(target), len(source))
         np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -246,7 +301,9 @@ def test_attention_does_not_depend_on_the_batch_and_8_bits_are_near(bpe):
     sources, targets = pairs_of(bpe, 8)
     together = engine.attention(sources, targets)
     for i in range(8):
-        np.testing.assert_allclose(engine.attention([sources[i]], [targets[i]])[0], together[i], atol=1e-5)
+        np.testing.assert_allclose(
+            engine.attention([sources[i]], [targets[i]])[0], together[i], atol=1e-5
+        )
     rounded = small.attention(sources, targets)
     assert max(np.abs(a - b).mean() for a, b in zip(rounded, together, strict=True)) < 0.1
 
@@ -277,7 +334,9 @@ def test_threads_do_not_share_recorded_attention(bpe):
     for thread in threads:
         thread.join()
     assert [found[number] for number in (0, 2, 4)] == [expected] * 3
-    assert [found[number] for number in (1, 3, 5)] == [[without_links(each) for each in expected]] * 3
+    assert [found[number] for number in (1, 3, 5)] == [
+        [without_links(each) for each in expected]
+    ] * 3
 
 
 # -- the layer --------------------------------------------------------------------------------------------
@@ -338,12 +397,16 @@ def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):
 
     assert alignment_layer(published("told", {ALIGNMENT_LAYER: 0})) == 0
     assert alignment_layer(published("guessed", {})) == guess_layer(3) == 1
-    recurrent = model_config(bpe, kind="recurrent", num_decoder_layers=4)  # whose layers share an attention
+    recurrent = model_config(
+        bpe, kind="recurrent", num_decoder_layers=4
+    )  # whose layers share an attention
     bundle = Bundle(tmp_path / "guessed", RunConfig(model=recurrent), bpe, build(recurrent))
     assert alignment_layer(bundle) == 0
     older = published("older", {})
     (older.folder / "data").mkdir()
-    lines = [json.dumps({"source": pair.source, "target": pair.target}) + "\n" for pair in pairs(60)]
+    lines = [
+        json.dumps({"source": pair.source, "target": pair.target}) + "\n" for pair in pairs(60)
+    ]
     (older.folder / "data" / "valid.jsonl").write_text("".join(lines), encoding="utf-8")
     assert alignment_layer(older) == choose_layer(model, bpe, pairs(60))
     assert [guess_layer(number) for number in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
@@ -352,14 +415,31 @@ def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):
 def test_the_command_writes_links_where_they_are_asked_for(bpe, tmp_path, capsys):
     config = model_config(bpe)
     weights = {key: value.contiguous() for key, value in lively(config).state_dict().items()}
-    publish_model(tmp_path / "model", RunConfig(model=config), bpe, weights, {ALIGNMENT_LAYER: 1}, "")
+    publish_model(
+        tmp_path / "model", RunConfig(model=config), bpe, weights, {ALIGNMENT_LAYER: 1}, ""
+    )
     (tmp_path / "text").write_text("The dog sleeps.\n\nA cat drinks.\n", encoding="utf-8")
-    command = ["translate", tmp_path / "model", "--input", tmp_path / "text", "--engine", "torch", "--n-best", 2]
+    command = [
+        "translate",
+        tmp_path / "model",
+        "--input",
+        tmp_path / "text",
+        "--engine",
+        "torch",
+        "--n-best",
+        2,
+    ]
     status, output, _ = run(capsys, *command, "--alignment")
     assert status == 0
     found = [json.loads(line) for line in output.splitlines()]
-    expected = load(tmp_path / "model", engine="torch").translate(["The dog sleeps."], n_best=2, align=True)[0]
-    assert found[0]["alignment"] == [json.loads(json.dumps(link._asdict())) for link in expected.links] != []
+    expected = load(tmp_path / "model", engine="torch").translate(
+        ["The dog sleeps."], n_best=2, align=True
+    )[0]
+    assert (
+        found[0]["alignment"]
+        == [json.loads(json.dumps(link._asdict())) for link in expected.links]
+        != []
+    )
     assert len(found[0]["alternatives"][0]["alignment"]) == len(expected.alternatives[0].links) > 0
     assert found[1]["alignment"] == []
     _, output, _ = run(capsys, *command, "--json")
@@ -377,4 +457,8 @@ def test_attention_rows_are_distributions_over_the_source(bpe, kind):
         assert layer.shape == (5, max(map(len, targets)) + 1, max(map(len, sources)) + 1)
         torch.testing.assert_close(layer.sum(-1), torch.ones(layer.shape[:2]))
         for row, source in zip(layer, sources, strict=True):
-            assert row[:, len(source) + 1 :].abs().max() < 1e-6 if len(source) + 1 < layer.size(2) else True
+            assert (
+                row[:, len(source) + 1 :].abs().max() < 1e-6
+                if len(source) + 1 < layer.size(2)
+                else True
+            )

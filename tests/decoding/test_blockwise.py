@@ -24,7 +24,13 @@ from transduce.training.update import make_optimizer, update
 from transduce_lab.families.blockwise import Ahead, BlockwiseEngine, open_engine
 
 PLAIN = ModelConfig(
-    vocab_size=14, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1, dropout=0
+    vocab_size=14,
+    d_model=32,
+    d_ff=64,
+    num_heads=4,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0,
 )
 SMALL = with_options(PLAIN, block_size=4)
 SHAPES = {
@@ -69,9 +75,14 @@ def search(
 def test_the_translations_are_those_of_greedy_search(name, data):
     sources = data.draw(st.lists(st.lists(st.integers(4, 13), max_size=12), min_size=1, max_size=4))
     limits = [data.draw(st.integers(0, 15)) for _ in sources]
-    expected, found = (search(engine([trained(name)]), sources, limits) for engine in (TorchEngine, BlockwiseEngine))
+    expected, found = (
+        search(engine([trained(name)]), sources, limits)
+        for engine in (TorchEngine, BlockwiseEngine)
+    )
     assert [each.tokens for each in found] == [each.tokens for each in expected]
-    assert [each.score for each in found] == pytest.approx([each.score for each in expected], rel=1e-4, abs=1e-5)
+    assert [each.score for each in found] == pytest.approx(
+        [each.score for each in expected], rel=1e-4, abs=1e-5
+    )
 
 
 def test_trained_heads_save_calls_of_the_decoder():
@@ -91,7 +102,12 @@ def test_a_head_learns_what_follows_later():
         expected = x.clone()
         if i:
             expected[:, i:] = ahead.heads[i - 1](x)[:, :-i]
-        counts.append(sum(torch.allclose(row, other, atol=1e-5) for row, other in zip(mixed, expected, strict=True)))
+        counts.append(
+            sum(
+                torch.allclose(row, other, atol=1e-5)
+                for row, other in zip(mixed, expected, strict=True)
+            )
+        )
     assert sum(counts) == len(x)
     assert counts == pytest.approx([300, 100, 100, 100], abs=60)
 
@@ -112,7 +128,9 @@ def test_damaged_weights_are_not_an_empty_translation():
 
 
 def test_a_loss_that_would_need_heads_is_refused():
-    with pytest.raises(UserError, match=r"model\.block_size does not support train\.risk_steps; leave it out"):
+    with pytest.raises(
+        UserError, match=r"model\.block_size does not support train\.risk_steps; leave it out"
+    ):
         configure({"model.block_size": 2, "train.risk_steps": 5})
 
 

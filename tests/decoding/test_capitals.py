@@ -26,7 +26,10 @@ def lengths():
         ("THE HOUSE OF NATO.", "The house of NATO."),
         ("The Red Dog Sleeps In The House Of NATO.", "The red dog sleeps in the house of NATO."),
         ("The Dog Sees Cats Sleep in the House", "The dog sees Cats sleep in the house"),
-        ("The Dog Sleeps, Sees {ID} <B> In The “House”.", "The dog sleeps, sees {ID} <B> in the “house”."),
+        (
+            "The Dog Sleeps, Sees {ID} <B> In The “House”.",
+            "The dog sleeps, sees {ID} <B> in the “house”.",
+        ),
         ("THE HOUSE OF %S.", "The house of %S."),
         ("NATO", "NATO"),  # in the vocabulary
         ("The red DOG", "The red DOG"),
@@ -39,7 +42,11 @@ def test_readable_form_has_the_fewest_tokens(lengths, text, read):
     assert readable([text], lengths) == [read]
 
 
-@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("AaBbİǅßÉ ")), max_size=4))
+@given(
+    texts=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("AaBbİǅßÉ ")), max_size=4
+    )
+)
 def test_only_the_case_changes(lengths, texts):
     read = readable(texts, lengths)
     assert list(map(len, read)) == list(map(len, texts))
@@ -47,7 +54,9 @@ def test_only_the_case_changes(lengths, texts):
     assert all(new <= old for new, old in zip(lengths(read), lengths(texts), strict=True))
 
 
-@pytest.mark.parametrize("text", ["我喜欢NBA", "한국의 KBS 뉴스", "هذا NATO جديد", "यह BBC है", "ฉันดู CNN"])
+@pytest.mark.parametrize(
+    "text", ["我喜欢NBA", "한국의 KBS 뉴스", "هذا NATO جديد", "यह BBC है", "ฉันดู CNN"]
+)
 def test_an_acronym_among_letters_without_case_is_no_sentence_in_capitals(text):
     assert readable([text], lambda texts: [sum(map(str.isupper, each)) for each in texts]) == [text]
 
@@ -73,5 +82,7 @@ def test_spans_follow_the_capitals():
     other = Translation("Straße", -2.0, ())
     result = capitalised(Translation(text, -1.0, ("a",), (other,), ("cut",), links))
     assert result.text == "DIE GROSSE MASS FLIESST" and result.alternatives[0].text == "STRASSE"
-    assert [result.text[slice(*link.target)] for link in result.links] == [word.upper() for word in words]
+    assert [result.text[slice(*link.target)] for link in result.links] == [
+        word.upper() for word in words
+    ]
     assert (result.score, result.tokens, result.flags) == (-1.0, ("a",), ("cut",))

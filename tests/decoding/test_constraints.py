@@ -20,7 +20,16 @@ from transduce.decoding.repetition import is_loop
 from transduce.decoding.searcher import Fallback
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import LOOP, TERM, Hypothesis, Link, Term, Translation, TranslationOptions, length_penalty
+from transduce.decoding.types import (
+    LOOP,
+    TERM,
+    Hypothesis,
+    Link,
+    Term,
+    Translation,
+    TranslationOptions,
+    length_penalty,
+)
 from transduce.decoding.words import kind
 from transduce.model.build import build
 from transduce.model.seq2seq import Seq2Seq
@@ -44,12 +53,28 @@ from transduce.wings.terms.placement import _rivals, forbidden, is_added
 
 EXAMPLES = list(examples("train", 300))
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=8, max_tokens=256)
-ODD = ["漢字", "かな", "„Hut“", "e\u0301t", "ß", "Haus-Tür", ".", "😀", "3,5 kg", "a\u2581b", "\u00a0x".strip(), "กา"]
+ODD = [
+    "漢字",
+    "かな",
+    "„Hut“",
+    "e\u0301t",
+    "ß",
+    "Haus-Tür",
+    ".",
+    "😀",
+    "3,5 kg",
+    "a\u2581b",
+    "\u00a0x".strip(),
+    "กา",
+]
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    texts = [each.german for each in EXAMPLES] + ["漢字。かな「漢」" * 3, "„Der Hut“ (das Haus) 3,5 kg"] * 5
+    texts = [each.german for each in EXAMPLES] + [
+        "漢字。かな「漢」" * 3,
+        "„Der Hut“ (das Haus) 3,5 kg",
+    ] * 5
     return Tokenizer.train([each.english for each in EXAMPLES], texts, vocab_size=480)
 
 
@@ -68,7 +93,9 @@ class Chance:
 
     def log_probs(self, row: tuple[int, ...]) -> Tensor:
         generator = torch.Generator().manual_seed(hash(row) % 2**40)
-        return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(dim=-1)
+        return (self.sharpness * torch.randn(self.vocab_size, generator=generator)).log_softmax(
+            dim=-1
+        )
 
     def reorder(self, rows: Tensor, _: Tensor | None = None) -> None:
         self.rows = [self.rows[row] for row in rows.tolist()]
@@ -77,7 +104,9 @@ class Chance:
 # -- search -----------------------------------------------------------------------------------------------
 
 targets = st.one_of(
-    st.sampled_from(sorted({word for each in EXAMPLES for word in each.german.rstrip(".?!").split()})),
+    st.sampled_from(
+        sorted({word for each in EXAMPLES for word in each.german.rstrip(".?!").split()})
+    ),
     st.sampled_from(ODD),
     st.sampled_from([" ".join(each.german.split()[:2]).rstrip(",") for each in EXAMPLES]),
     st.text("abHTä漢か .-„(", min_size=1, max_size=4).map(str.strip).filter(bool),
@@ -90,7 +119,9 @@ targets = st.one_of(
     beam_size=st.integers(1, 3),
     sharpness=st.sampled_from([0.5, 3.0, 10.0]),
 )
-def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenizer, asked, spare, beam_size, sharpness):
+def test_every_translation_holds_its_terms_and_batching_changes_nothing(
+    tokenizer, asked, spare, beam_size, sharpness
+):
     constraints = [[segment(tokenizer, target) for target in row] for row in asked]
     limits = [sum(len(each.segmentations[0]) for each in row) + spare for row in constraints]
     boundaries = word_boundaries(tokenizer.target)
@@ -108,22 +139,32 @@ def test_every_translation_holds_its_terms_and_batching_changes_nothing(tokenize
     together = search(list(range(len(asked))))
     for i, hypotheses in enumerate(together):
         assert 1 <= len(hypotheses) <= beam_size
-        assert [each.score for each in hypotheses] == sorted((each.score for each in hypotheses), reverse=True)
+        assert [each.score for each in hypotheses] == sorted(
+            (each.score for each in hypotheses), reverse=True
+        )
         assert len({tuple(each.tokens) for each in hypotheses}) == len(hypotheses)
-        for each, text in zip(hypotheses, tokenizer.decode([each.tokens for each in hypotheses]), strict=True):
+        for each, text in zip(
+            hypotheses, tokenizer.decode([each.tokens for each in hypotheses]), strict=True
+        ):
             assert len(each.tokens) <= limits[i]
             assert all(contains(text, target) for target in asked[i]), (text, asked[i])
         assert search([i])[0] == hypotheses
 
 
 def test_many_terms_have_few_hypotheses(tokenizer):
-    wanted = [f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 5)]
+    wanted = [
+        f"{word} {number}" for number, word in enumerate(["Hund", "Katze", "漢字", "Tür"] * 5)
+    ]
     constraints = [segment(tokenizer, target) for target in wanted]
     limit = sum(len(each.segmentations[0]) for each in constraints) + 3
     selector = ConstraintSelector([constraints], word_boundaries(tokenizer.target), [limit], 4)
     assert selector.beam_size == MAX_HYPOTHESES < 4 * len(wanted)
-    [found] = beam_search(Chance([1], tokenizer.target.size), [limit], beam_size=4, selector=selector)
-    assert found and all(contains(text, target) for text in tokenizer.decode([found[0].tokens]) for target in wanted)
+    [found] = beam_search(
+        Chance([1], tokenizer.target.size), [limit], beam_size=4, selector=selector
+    )
+    assert found and all(
+        contains(text, target) for text in tokenizer.decode([found[0].tokens]) for target in wanted
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -132,8 +173,12 @@ def test_without_terms_the_best_is_that_of_the_free_search(tokenizer, beam_size)
     free = beam_search(Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size)
     selector = ConstraintSelector([[], [], []], boundaries, limits, beam_size)
     assert selector.beam_size == beam_size
-    found = beam_search(Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size, selector=selector)
-    assert [each[0].score >= other[0].score for each, other in zip(found, free, strict=True)] == [True] * 3
+    found = beam_search(
+        Chance([1, 2, 3], tokenizer.target.size), limits, beam_size=beam_size, selector=selector
+    )
+    assert [each[0].score >= other[0].score for each, other in zip(found, free, strict=True)] == [
+        True
+    ] * 3
 
 
 PIECES = ["<pad>", "<s>", "</s>", "<unk>", "\u2581a", "b", ".", "\u2581"]
@@ -167,7 +212,9 @@ def test_a_wide_beam_is_exhaustive(asked, forbidden, alpha):
     for length in range(limit + 1):
         for tokens in itertools.product(range(UNK + 1, len(PIECES)), repeat=length):
             stretches = {tokens[i:j] for i, j in itertools.combinations(range(length + 1), 2)}
-            if all(contains(text_of(tokens), target) for target in asked) and not stretches & set(forbidden):
+            if all(contains(text_of(tokens), target) for target in asked) and not stretches & set(
+                forbidden
+            ):
                 rows = [(0, BOS, *tokens[:n]) for n in range(length + 1)]
                 steps = zip(rows, (*tokens, EOS), strict=True)
                 total = sum(stepper.log_probs(row)[token].item() for row, token in steps)
@@ -175,9 +222,13 @@ def test_a_wide_beam_is_exhaustive(asked, forbidden, alpha):
     ranking.sort(reverse=True)
     constraints = [[CONSTRAINTS[target] for target in asked]]
     selector = ConstraintSelector(constraints, BOUNDARIES, [limit], 700, [forbidden])
-    [found] = beam_search(stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, selector=selector)
+    [found] = beam_search(
+        stepper, [limit], beam_size=700, length_penalty=alpha, n_best=10, selector=selector
+    )
     assert [each.tokens for each in found] == [each.tokens for each in ranking[:10]]
-    assert [each.score for each in found] == pytest.approx([each.score for each in ranking[:10]], abs=1e-4)
+    assert [each.score for each in found] == pytest.approx(
+        [each.score for each in ranking[:10]], abs=1e-4
+    )
 
 
 def test_a_term_does_not_end_inside_a_word():
@@ -190,7 +241,9 @@ def test_a_term_does_not_end_inside_a_word():
 
     def best(*asked: str) -> str:
         selector = ConstraintSelector([[CONSTRAINTS[each] for each in asked]], BOUNDARIES, [6], 4)
-        return text_of(beam_search(Joining([0], len(PIECES)), [6], beam_size=4, selector=selector)[0][0].tokens)
+        return text_of(
+            beam_search(Joining([0], len(PIECES)), [6], beam_size=4, selector=selector)[0][0].tokens
+        )
 
     assert best() == "ab"
     assert best("ab") == "ab"
@@ -209,25 +262,41 @@ def test_a_term_does_not_end_inside_a_word():
         ([("Apple", "Apple")], "Apple's", ["Apple"]),
         ([("apple", "Apfel"), ("Apple", "Apple")], "Apple apple", ["Apple", "Apfel"]),
         ([("house", "Haus"), ("white house", "Weißes Haus")], "white  house", ["Weißes Haus"]),
-        ([("house", "Haus"), ("white house", "Weißes Haus")], "White house, house", ["Weißes Haus", "Haus"]),
+        (
+            [("house", "Haus"), ("white house", "Weißes Haus")],
+            "White house, house",
+            ["Weißes Haus", "Haus"],
+        ),
         ([("house", "Haus"), ("house", "Heim")], "house", ["Heim"]),
-        ([("new york", "NY"), ("york city hall", "Rathaus")], "New York City Hall, New York", ["Rathaus", "NY"]),
+        (
+            [("new york", "NY"), ("york city hall", "Rathaus")],
+            "New York City Hall, New York",
+            ["Rathaus", "NY"],
+        ),
         ([("straße", "street")], "STRASSE", ["street"]),
         ([("e-mail", "Mail"), ("U.S.", "USA")], "E-Mail to the U.S. now", ["Mail", "USA"]),
         ([("漢字", "kanji")], "この漢字は", ["kanji"]),
         ([("user's guide", "x"), ("l’œuf", "egg")], "the user’s guide, l'œuf", ["x", "egg"]),
         ([("cafe", "x")], "cafe\u0301", []),
-        ([("café", "x"), ("שלום", "y")], "\u200fשלום\u200f cafe\u0301 \u2066ca\u00adfé\u2069", ["y", "x", "x"]),
+        (
+            [("café", "x"), ("שלום", "y")],
+            "\u200fשלום\u200f cafe\u0301 \u2066ca\u00adfé\u2069",
+            ["y", "x", "x"],
+        ),
         ([], "dog", []),
         ([("dog", "Hund")], "", []),
     ],
 )
 def test_where_terms_are_found(terms, text, expected):
-    assert [match.target for match in Glossary([Term(*each) for each in terms]).matches(text)] == expected
+    assert [
+        match.target for match in Glossary([Term(*each) for each in terms]).matches(text)
+    ] == expected
 
 
 def test_terms_of_turkish_have_two_letters_i():
-    glossary = Glossary([Term("ilaç", "drug"), Term("sinir", "nerve"), Term("sınır", "border")], "tr")
+    glossary = Glossary(
+        [Term("ilaç", "drug"), Term("sinir", "nerve"), Term("sınır", "border")], "tr"
+    )
     assert [match.target for match in glossary.matches("İlaç, SINIR")] == ["drug", "border"]
 
 
@@ -255,7 +324,9 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file = tmp_path / "terms.tsv"
     file.write_text("dog\tHund\n\ncat\tKatze\tnoun\n", encoding="utf-8")
     assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund"), Term("cat", "Katze")]
-    file.write_text("# Glossary in tab-separated format -*- coding: utf-8 -*-\ndog\tHund\t\n", encoding="utf-8")
+    file.write_text(
+        "# Glossary in tab-separated format -*- coding: utf-8 -*-\ndog\tHund\t\n", encoding="utf-8"
+    )
     assert read_glossary(str(file), ("en", "de")) == [Term("dog", "Hund")]  # OmegaT's
     file.write_text("dog\tHund\ncat\t \n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
@@ -263,7 +334,13 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     file.write_text("\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"terms.tsv has no terms\. Write one in each line"):
         read_glossary(str(file), ("en", "de"))
-    for term in (Term("", "x"), Term("x", " "), Term("x", "a\nb"), Term("\x7f", "x"), Term("x", "\x01")):
+    for term in (
+        Term("", "x"),
+        Term("x", " "),
+        Term("x", "a\nb"),
+        Term("\x7f", "x"),
+        Term("x", "\x01"),
+    ):
         with pytest.raises(UserError, match="Term 2 of the glossary"):
             Glossary([Term("dog", "Hund"), term])
 
@@ -274,7 +351,12 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
 @pytest.fixture(scope="module")
 def config(tokenizer) -> ModelConfig:
     return ModelConfig(
-        vocab_size=tokenizer.target.size, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
+        vocab_size=tokenizer.target.size,
+        d_model=32,
+        d_ff=64,
+        num_heads=4,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
     )
 
 
@@ -286,7 +368,14 @@ def model(config) -> Seq2Seq:
     return model.eval()
 
 
-TEXTS = ["", *(each.english for each in EXAMPLES[:4]), "The dog sleeps.", " ", "A dog and a cat.", "The dog sleeps."]
+TEXTS = [
+    "",
+    *(each.english for each in EXAMPLES[:4]),
+    "The dog sleeps.",
+    " ",
+    "A dog and a cat.",
+    "The dog sleeps.",
+]
 TERMS = [Term("dog", "Rüde"), Term("the", "der"), Term("cat", "rote Katze"), Term("sleeps", "漢字")]
 
 
@@ -295,12 +384,16 @@ TERMBASE = """<tmx version="1.4"><header srclang="en"/><body><tu>
 </tu></body></tmx>"""
 
 
-@pytest.mark.parametrize(("direction", "term"), [("en de", "dog Hund"), ("de en", "Hund dog"), ("fr de", "chien Hund")])
+@pytest.mark.parametrize(
+    ("direction", "term"), [("en de", "dog Hund"), ("de en", "Hund dog"), ("fr de", "chien Hund")]
+)
 def test_a_termbase_is_read_in_the_direction_of_the_translation(tmp_path, direction, term):
     (tmp_path / "terms.tmx").write_text(TERMBASE)
     (tmp_path / "terms.jsonl").write_text('{"en": "dog", "fr": "chien", "de": "Hund"}\n')
     for name in ("terms.tmx", "terms.jsonl"):
-        assert read_glossary(str(tmp_path / name), tuple(direction.split())) == [Term(*term.split())]
+        assert read_glossary(str(tmp_path / name), tuple(direction.split())) == [
+            Term(*term.split())
+        ]
 
 
 def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
@@ -312,16 +405,23 @@ def test_translations_hold_the_terms_of_their_texts(model, tokenizer):
     for text, plain, best in zip(TEXTS, free, found, strict=True):
         asked = [match.target for match in glossary.matches(text)]
         for each in (best, *best.alternatives):
-            assert (TERM in each.flags) == (not all(contains(each.text, target) for target in asked))
+            assert (TERM in each.flags) == (
+                not all(contains(each.text, target) for target in asked)
+            )
         if TERM in best.flags:
-            assert replace(plain, flags=(), alternatives=()) == replace(best, flags=(), alternatives=())
+            assert replace(plain, flags=(), alternatives=()) == replace(
+                best, flags=(), alternatives=()
+            )
         scores = [each.score for each in (best, *best.alternatives)]
         assert scores == sorted(scores, reverse=True)
         changed += plain.text != best.text
         assert asked or plain == best
     assert changed >= 4
     assert found[5] == found[-1]
-    assert list(translator.translate_lines(TEXTS, TranslationOptions(n_best=3, glossary=tuple(TERMS)))) == found
+    assert (
+        list(translator.translate_lines(TEXTS, TranslationOptions(n_best=3, glossary=tuple(TERMS))))
+        == found
+    )
     for text, best in zip(TEXTS, found, strict=True):
         [alone] = translator.translate([text], n_best=3, glossary=TERMS)
         assert (alone.text, alone.tokens) == (best.text, best.tokens)
@@ -382,7 +482,10 @@ def test_the_rival_of_a_term_is_the_word_that_is_linked_to_its_source(translatio
         links.append(link(source, "dog", main, 0.8, translation))
     if translation.endswith("Pudel."):
         links.append(link(source, "dog", "Pudel", 0.5, translation))
-    assert _rivals(Translation(translation, 0.0, (), links=tuple(links)), [Match((2, 5), term)]) == rivals
+    assert (
+        _rivals(Translation(translation, 0.0, (), links=tuple(links)), [Match((2, 5), term)])
+        == rivals
+    )
 
 
 @pytest.mark.parametrize(
@@ -402,10 +505,14 @@ def test_term_beside_its_rival_counts_as_added(text, term, rival, added):
 
 def test_the_spelling_of_a_rival_is_forbidden_unless_a_term_begins_with_it(tokenizer):
     spelt = forbidden(tokenizer, {"Pudel": "Hund"}, [segment(tokenizer, "Pudel")])
-    assert spelt == [tuple(tokenizer.encode_target(["Hund"])[0]), tuple(tokenizer.target.encode_behind("Hund"))]
+    assert spelt == [
+        tuple(tokenizer.encode_target(["Hund"])[0]),
+        tuple(tokenizer.target.encode_behind("Hund")),
+    ]
     term = segment(tokenizer, "Hund und Herr")
     assert not any(
-        tokens == term.segmentations[0][: len(tokens)] for tokens in forbidden(tokenizer, {"": "Hund"}, [term])
+        tokens == term.segmentations[0][: len(tokens)]
+        for tokens in forbidden(tokenizer, {"": "Hund"}, [term])
     )
 
 
@@ -429,14 +536,18 @@ def test_terms_work_with_links_and_ensembles(model, config, tokenizer):
 def test_a_text_with_too_little_room_is_named(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, max_extra_tokens=1))
     with pytest.raises(UserError, match=r"Text 2: the terms of the glossary \(Ein sehr"):
-        translator.translate(["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")])
+        translator.translate(
+            ["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")]
+        )
 
 
 def test_engine_without_constraints_falls_back_to_torch(model, config, tokenizer, tmp_path):
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
     alone = Translator(engine, tokenizer, CONFIG)
-    with pytest.raises(UserError, match="CTranslate2, float32 can't obey a glossary with this model"):
+    with pytest.raises(
+        UserError, match="CTranslate2, float32 can't obey a glossary with this model"
+    ):
         alone.translate(TEXTS, glossary=TERMS)
     assert alone.translate(TEXTS, glossary=[Term("zebra", "Zebra")]) == alone.translate(TEXTS)
     helped = Translator(engine, tokenizer, CONFIG, fallback=Fallback(lambda: TorchEngine([model])))
@@ -452,10 +563,19 @@ def test_the_command_takes_a_glossary(model, config, tokenizer, tmp_path, capsys
     publish_model(tmp_path / "model", RunConfig(model=config), tokenizer, weights, {}, "")
     (tmp_path / "text").write_text("The dog sleeps.\n\nA cat.\n", encoding="utf-8")
     (tmp_path / "terms.tsv").write_text("dog\tRüde\ncat\trote Katze\n", encoding="utf-8")
-    arguments = ["--input", tmp_path / "text", "--engine", engine, "--glossary", tmp_path / "terms.tsv"]
+    arguments = [
+        "--input",
+        tmp_path / "text",
+        "--engine",
+        engine,
+        "--glossary",
+        tmp_path / "terms.tsv",
+    ]
     status, output, _ = run(capsys, "translate", tmp_path / "model", *arguments)
     lines = output.split("\n")
     assert status == 0
     assert contains(lines[0], "Rüde") and lines[1] == "" and contains(lines[2], "rote Katze")
-    status, _, error = run(capsys, "translate", tmp_path / "model", *arguments[:-1], tmp_path / "none.tsv")
+    status, _, error = run(
+        capsys, "translate", tmp_path / "model", *arguments[:-1], tmp_path / "none.tsv"
+    )
     assert status == 2 and "none.tsv" in error

@@ -18,14 +18,18 @@ from transduce.wings.serving.service import Order, Service
 from variants import slow
 
 PLACEHOLDERS = ["{0}", "%(name)s", "<b>{1}</b>", "``code``", ""]
-TEXTS = [f"{text} {PLACEHOLDERS[i % 5]}".strip() for i, text in enumerate(reverse_texts(20, seed=4)[0])]
+TEXTS = [
+    f"{text} {PLACEHOLDERS[i % 5]}".strip() for i, text in enumerate(reverse_texts(20, seed=4)[0])
+]
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that was trained on masked placeholders."""
     folder = tmp_path_factory.mktemp("doors") / "model"
-    return make_model(folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
+    return make_model(
+        folder, {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS
+    )
 
 
 def served(model: Path, texts: list[str]) -> list[str]:
@@ -46,18 +50,27 @@ def served(model: Path, texts: list[str]) -> list[str]:
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("sentences", [slow(False), True], ids=["one sentence", "several sentences"])
+@pytest.mark.parametrize(
+    "sentences", [slow(False), True], ids=["one sentence", "several sentences"]
+)
 def test_command_library_server_and_documents_translate_alike(sentences, model, tmp_path, capsys):
     """Texts of several sentences are split by the command line and in Python if asked for, elsewhere always."""
     texts = [f"{text}. {text}?" for text in TEXTS] if sentences else TEXTS
-    in_python = [each.text for each in load(model, engine="torch").translate(texts, sentences=sentences)]
+    in_python = [
+        each.text for each in load(model, engine="torch").translate(texts, sentences=sentences)
+    ]
     assert len(set(in_python)) > len(texts) / 2
     for text, translation in zip(texts, in_python, strict=True):
-        assert all(text.count(each) == translation.count(each) for each in ("{0}", "%(name)s", "``code``", "<b>"))
+        assert all(
+            text.count(each) == translation.count(each)
+            for each in ("{0}", "%(name)s", "``code``", "<b>")
+        )
 
     (tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     arguments = ["translate", model, "--engine", "torch", "--input"]
-    status, output, _ = run(capsys, *arguments, tmp_path / "lines.txt", *(["--sentences"] if sentences else []))
+    status, output, _ = run(
+        capsys, *arguments, tmp_path / "lines.txt", *(["--sentences"] if sentences else [])
+    )
     assert status == 0 and output.split("\n")[:-1] == in_python
 
     assert served(model, texts) == in_python
@@ -67,4 +80,7 @@ def test_command_library_server_and_documents_translate_alike(sentences, model, 
     document.extend(polib.POEntry(msgid=text, msgstr="") for text in texts)
     document.save(str(tmp_path / "texts.po"))
     status, _, _ = run(capsys, *arguments, tmp_path / "texts.po", "--output", tmp_path / "out.po")
-    assert status == 0 and [entry.msgstr for entry in polib.pofile(str(tmp_path / "out.po"))] == in_python
+    assert (
+        status == 0
+        and [entry.msgstr for entry in polib.pofile(str(tmp_path / "out.po"))] == in_python
+    )

@@ -45,7 +45,13 @@ from transduce.wings.int8 import is_exact, quantise
 from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out, phrases
 
 SMALL = ModelConfig(
-    vocab_size=40, d_model=32, d_ff=64, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
+    vocab_size=40,
+    d_model=32,
+    d_ff=64,
+    num_heads=4,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    dropout=0.0,
 )
 KINDS = {
     "post": SMALL,
@@ -57,7 +63,10 @@ KINDS = {
     "blocks": with_options(SMALL, block_size=3),
 }
 GENERATOR = torch.Generator().manual_seed(1)
-SOURCES = [torch.randint(4, 30, (length,), generator=GENERATOR).tolist() for length in (1, 1, 3, 7, 7, 12, 20)]
+SOURCES = [
+    torch.randint(4, 30, (length,), generator=GENERATOR).tolist()
+    for length in (1, 1, 3, 7, 7, 12, 20)
+]
 
 
 def lively(config: ModelConfig) -> Seq2Seq:
@@ -68,22 +77,31 @@ def lively(config: ModelConfig) -> Seq2Seq:
     return model.eval()
 
 
-def converted(model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str = "float32") -> CTranslate2Engine:
+def converted(
+    model: Seq2Seq, config: ModelConfig, folder: Path, compute_type: str = "float32"
+) -> CTranslate2Engine:
     conversion.convert(model, config, folder, compute_type)
     return CTranslate2Engine(folder, compute_type, config, threads=1)
 
 
-def search(engine: Engine, sources: list[list[int]], limit: int, **options: float) -> list[tuple[float, list[int]]]:
+def search(
+    engine: Engine, sources: list[list[int]], limit: int, **options: float
+) -> list[tuple[float, list[int]]]:
     """The best of each sentence."""
     config = replace(DecodeConfig(), **options)
-    [found] = engine.search([Request([""] * len(sources), sources, [limit] * len(sources))], config, 1)
+    [found] = engine.search(
+        [Request([""] * len(sources), sources, [limit] * len(sources))], config, 1
+    )
     return [(best.score, best.tokens) for [best] in found]
 
 
 @given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 12))
 def test_requests_keep_all_threads_of_the_torch_engine_busy(total, max_tokens, beam_size, threads):
     """The fewest rounds in which every thread has a request of at most max_tokens."""
-    engine, config = TorchEngine([build(SMALL)]), DecodeConfig(beam_size=beam_size, max_tokens=max_tokens)
+    engine, config = (
+        TorchEngine([build(SMALL)]),
+        DecodeConfig(beam_size=beam_size, max_tokens=max_tokens),
+    )
     with patch("torch.get_num_threads", lambda: threads):
         budget = engine.budget(config, total)
     limit, workers = max(1, max_tokens // beam_size), min(threads, MAX_WORKERS)
@@ -101,8 +119,12 @@ def test_converted_model_scores_and_translates_alike(kind, tmp_path):
     assert [*chain(*rows)] == pytest.approx([*chain(*expected)], rel=1e-4, abs=1e-3)
     expected, found = (search(engine, SOURCES, 25, beam_size=1) for engine in (ours, theirs))
     assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
-    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
-    beams = search(theirs, SOURCES, 25, beam_size=4, length_penalty=1.0)  # whose end has another rule than ours
+    assert [score for score, _ in found] == pytest.approx(
+        [score for score, _ in expected], rel=1e-4, abs=1e-3
+    )
+    beams = search(
+        theirs, SOURCES, 25, beam_size=4, length_penalty=1.0
+    )  # whose end has another rule than ours
     scored = list(map(sum, ours.log_probs(SOURCES, [tokens for _, tokens in beams])))
     reported = [score * length_penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
     assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
@@ -117,7 +139,9 @@ CTranslate2Engine(Path({folder!r}), "float32", ModelConfig(), threads=1)
 
 
 def test_features_are_read_from_the_first_processor(tmp_path):
-    (tmp_path / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n")
+    (tmp_path / "cpuinfo").write_text(
+        "processor\t: 0\nflags\t\t: fpu avx2\n\nprocessor\t: 1\nflags\t\t: fpu avx512f\n"
+    )
     assert "avx2" in features(tmp_path / "cpuinfo")
     assert "avx512f" not in features(tmp_path / "cpuinfo")
     assert not features(tmp_path / "none")
@@ -130,7 +154,9 @@ def test_ctranslate2_uses_avx512_unless_the_user_says_otherwise(tmp_path):
     command = [sys.executable, "-c", OPEN.format(folder=str(tmp_path))]
     for told in ({}, {"CT2_FORCE_CPU_ISA": "AVX2"}):
         environment = others | {"CT2_VERBOSE": "1"} | told
-        said = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=True).stderr
+        said = subprocess.run(
+            command, env=environment, stderr=subprocess.PIPE, text=True, check=True
+        ).stderr
         assert f"Selected ISA: {told.get('CT2_FORCE_CPU_ISA', 'AVX512')}\n" in said
 
 
@@ -142,10 +168,14 @@ print(int8.open_engine(ModelToOpen([], [], RunConfig(), None, required=True)).re
 """
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="other processors have other instructions")
+@pytest.mark.skipif(
+    os.uname().machine != "x86_64", reason="other processors have other instructions"
+)
 def test_ctranslate2_refuses_processors_whose_8_bit_products_overflow():
     environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
-    said = subprocess.run([sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True)
+    said = subprocess.run(
+        [sys.executable, "-c", OPEN_INT8], env=environment, stdout=subprocess.PIPE, text=True
+    )
     slow = "8-bit products are no faster than 32-bit products on this processor\n"  # oneDNN makes them on Intel's alone
     assert said.stdout in ("this processor has no exact 8-bit products\n", slow)
 
@@ -156,7 +186,9 @@ exact = pytest.mark.skipif(not is_exact(), reason="this processor has no exact 8
 
 @exact
 @given(st.data(), st.integers(1, 5), st.integers(2, 40), st.integers(1, 5), st.booleans())
-def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(data, rows, inputs, outputs, has_bias):
+def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(
+    data, rows, inputs, outputs, has_bias
+):
     def draw(*shape: int) -> torch.Tensor:
         size = math.prod(shape)
         return torch.tensor(data.draw(st.lists(numbers, min_size=size, max_size=size))).view(shape)
@@ -170,7 +202,11 @@ def test_a_product_in_8_bits_is_off_by_no_more_than_its_rounding(data, rows, inp
         assert torch.equal(holder(x[:1]), found[:1])  # whatever else is in the batch
     half_x = x.abs().amax(1, keepdim=True) / 254
     half_w = layer.weight.abs().amax(1) / 254
-    off = half_x * layer.weight.abs().sum(1) + half_w * x.abs().sum(1, keepdim=True) + half_x * half_w * inputs
+    off = (
+        half_x * layer.weight.abs().sum(1)
+        + half_w * x.abs().sum(1, keepdim=True)
+        + half_x * half_w * inputs
+    )
     assert ((found - exact).abs() <= off * 1.001 + 1e-3).all()
 
 
@@ -195,7 +231,10 @@ def test_every_family_in_8_bits_is_nearly_the_same_model(family):
     assert found != exact
     for one, other, target in zip(exact, found, targets, strict=True):
         assert abs(sum(one) - sum(other)) / (len(target) + 1) < 0.05
-    alone = [sum(*rounded.log_probs([source], [target])) for source, target in zip(SOURCES, targets, strict=True)]
+    alone = [
+        sum(*rounded.log_probs([source], [target]))
+        for source, target in zip(SOURCES, targets, strict=True)
+    ]
     assert list(map(sum, found)) == pytest.approx(alone, abs=0.05)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
     assert search(rounded, SOURCES, 12, beam_size=2)
@@ -206,28 +245,42 @@ def test_ctranslate2_positions_equal_the_sinusoids(tmp_path):
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     long = torch.randint(4, 40, (700,), generator=GENERATOR).tolist()
     assert theirs.max_positions == MAX_POSITIONS
-    assert theirs.log_probs([long], [long])[0] == pytest.approx(ours.log_probs([long], [long])[0], rel=1e-4, abs=1e-3)
+    assert theirs.log_probs([long], [long])[0] == pytest.approx(
+        ours.log_probs([long], [long])[0], rel=1e-4, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4])
 def test_translations_at_the_length_limit_are_scored_with_an_end(limit, tmp_path):
     model = lively(SMALL)
-    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
+    model.embedding.weight.data[2] = (
+        -model.embedding.weight.data[4:].mean(dim=0) * 9
+    )  # EOS hardly ever comes
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     expected, found = (search(engine, SOURCES, limit, beam_size=1) for engine in (ours, theirs))
     assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
-    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
+    assert [score for score, _ in found] == pytest.approx(
+        [score for score, _ in expected], rel=1e-4, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_engine_repeats_forbidden_ngrams(size, tmp_path):
     model = lively(SMALL)
-    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9  # EOS hardly ever comes
+    model.embedding.weight.data[2] = (
+        -model.embedding.weight.data[4:].mean(dim=0) * 9
+    )  # EOS hardly ever comes
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
-    expected, found = (search(engine, SOURCES, 20, beam_size=1, no_repeat_ngram=size) for engine in (ours, theirs))
+    expected, found = (
+        search(engine, SOURCES, 20, beam_size=1, no_repeat_ngram=size) for engine in (ours, theirs)
+    )
     assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
-    assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-4, abs=1e-3)
-    ngrams = [[tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] for _, tokens in found]
+    assert [score for score, _ in found] == pytest.approx(
+        [score for score, _ in expected], rel=1e-4, abs=1e-3
+    )
+    ngrams = [
+        [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)] for _, tokens in found
+    ]
     assert all(len(set(each)) == len(each) for each in ngrams) and max(map(len, ngrams)) > 5
 
 
@@ -242,7 +295,9 @@ def test_no_special_piece_is_proposed(tmp_path):
     model = lively(SMALL)
     model.embedding.weight.data[[0, 1, 3]] *= 5  # logits of PAD, BOS and UNK are often the highest
     engine = converted(model, SMALL, tmp_path)
-    [free] = engine._translator.translate_batch([["5", "6", "2"]], beam_size=1, max_decoding_length=30)
+    [free] = engine._translator.translate_batch(
+        [["5", "6", "2"]], beam_size=1, max_decoding_length=30
+    )
     assert {"0", "1", "3"} & {*free.hypotheses[0]}
     [(_, tokens)] = search(engine, [[5, 6]], 30, beam_size=1)
     assert tokens and min(tokens) >= 4
@@ -297,13 +352,19 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
         translator = transduce.load(model)
         assert translator.engine.name.startswith("CTranslate2, ")
     said = capfd.readouterr().err
-    assert said.count("Building a fast engine") == 1 and "sentences get the same translation as from torch" in said
+    assert (
+        said.count("Building a fast engine") == 1
+        and "sentences get the same translation as from torch" in said
+    )
     [kept] = cache.iterdir()
     check = json.loads((kept / "check.json").read_text())
     assert check["comparison"] in said and check["compute_type"] in translator.engine.name
     sources = reverse_texts(40, seed=3)[0]
     exact = transduce.load(trained, engine="torch")
-    scores = [exact.score(sources, [t.text for t in each.translate(sources)]) for each in (exact, translator)]
+    scores = [
+        exact.score(sources, [t.text for t in each.translate(sources)])
+        for each in (exact, translator)
+    ]
     ours, theirs = (sum(score.score for score in each) / len(sources) for each in scores)
     assert theirs > ours - 0.5
 
@@ -312,8 +373,12 @@ def test_the_fast_engine_is_made_once_and_named(trained, cache, capfd):
 def test_an_engine_is_judged_by_the_search_of_its_model(trained, monkeypatch):
     """Whatever the options of the first translation are: later ones use the same engine."""
     judged, compare = list[DecodeConfig](), building.compare
-    monkeypatch.setattr(building, "compare", lambda own, *rest: judged.append(own.config) or compare(own, *rest))
-    transduce.load(trained, {"decode.length_penalty": 5.0, "decode.beam_size": 10}, engine="ctranslate2")
+    monkeypatch.setattr(
+        building, "compare", lambda own, *rest: judged.append(own.config) or compare(own, *rest)
+    )
+    transduce.load(
+        trained, {"decode.length_penalty": 5.0, "decode.beam_size": 10}, engine="ctranslate2"
+    )
     assert judged and {*judged} == {read_config(trained).decode}
 
 
@@ -328,7 +393,9 @@ def test_held_out_pairs_come_from_the_prepared_corpus_if_it_is_unchanged(trained
     prepared = Path(shutil.copytree(trained / "data", tmp_path / "prepared"))
     model = load(trained)._replace(folder=tmp_path)
     corpus = CorpusConfig(files=(str(prepared),))
-    model = model._replace(config=replace(model.config, data=replace(model.config.data, corpora=(corpus,))))
+    model = model._replace(
+        config=replace(model.config, data=replace(model.config.data, corpora=(corpus,)))
+    )
     assert held_out(model, 5) == read_valid(prepared)[:5]
     Tokenizer.train(["a b c"], ["d e f"], vocab_size=270, joint=True).save(prepared)
     (prepared / "manifest.json").unlink()
@@ -355,7 +422,9 @@ def test_a_relative_folder_is_found_from_another_working_directory(trained, tmp_
     monkeypatch.chdir(trained.parent)
     translator = transduce.load(trained.name, engine="ctranslate2")
     monkeypatch.chdir(tmp_path)
-    [found] = translator.translate(["A dog runs."], glossary={"dog": "Katze"})  # opens the engine torch
+    [found] = translator.translate(
+        ["A dog runs."], glossary={"dog": "Katze"}
+    )  # opens the engine torch
     assert "Katze" in found.text
 
 
@@ -368,19 +437,27 @@ def test_several_threads_open_the_engine_for_glossaries_once(trained):
 
     translator = replace(loaded, fallback=Fallback(open_engine))
     with ThreadPoolExecutor(5) as pool:
-        found = list(pool.map(lambda _: translator.translate(["A dog runs."], glossary={"dog": "Katze"}), range(5)))
+        found = list(
+            pool.map(
+                lambda _: translator.translate(["A dog runs."], glossary={"dog": "Katze"}), range(5)
+            )
+        )
     assert all(each == found[0] for each in found)
     assert len(opened) == 1
 
 
 def test_a_process_that_forked_after_loading_must_load_again(trained, monkeypatch):
     translator = transduce.load(trained, engine="ctranslate2")
-    monkeypatch.setattr("os.getpid", lambda: 1)  # in a forked process, CTranslate2 has no threads and waits forever
+    monkeypatch.setattr(
+        "os.getpid", lambda: 1
+    )  # in a forked process, CTranslate2 has no threads and waits forever
     with pytest.raises(UserError, match="loaded before this process forked"):
         translator.translate(["A dog runs."])
 
 
-def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(trained, cache, tmp_path, capfd):
+def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(
+    trained, cache, tmp_path, capfd
+):
     other = tmp_path / "other"
     shutil.copytree(trained, other)
     transduce.load(trained)
@@ -392,13 +469,17 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(traine
     assert [path.name for path in cache.iterdir()] == [kept.name]
     assert capfd.readouterr().err.count("Building a fast engine") == 2
     manifest = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(json.dumps(manifest))  # other bytes: as good as another model
+    (other / "manifest.json").write_text(
+        json.dumps(manifest)
+    )  # other bytes: as good as another model
     transduce.load(other)
     assert len(list(cache.iterdir())) == 2
 
 
 def wrong_matrix(model: Seq2Seq) -> None:
-    model.decoder[0].feed_forward.out.weight.data.normal_(std=2.0, generator=torch.Generator().manual_seed(0))
+    model.decoder[0].feed_forward.out.weight.data.normal_(
+        std=2.0, generator=torch.Generator().manual_seed(0)
+    )
 
 
 class Reversed(torch.nn.Module):
@@ -440,7 +521,9 @@ def test_an_engine_that_translates_worse_is_not_used(fault, trained, cache, monk
     assert {file.name for file in cache.glob("*/*")} == {"check.json", "manifest.json"}
     with pytest.raises(UserError, match="its translations are worse than those of our own search"):
         transduce.load(trained, engine="ctranslate2")
-    assert choice(trained, describe(trained).config).startswith("torch, since CTranslate2 is worse: ")
+    assert choice(trained, describe(trained).config).startswith(
+        "torch, since CTranslate2 is worse: "
+    )
 
 
 def test_single_loop_does_not_reject_an_engine(trained):
@@ -490,12 +573,16 @@ def test_unwritable_cache_builds_the_engine_only_on_request(trained, tmp_path, m
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("error", [ImportError("no libiomp"), OSError(28, "No space left"), UserError("no home")])
+@pytest.mark.parametrize(
+    "error", [ImportError("no libiomp"), OSError(28, "No space left"), UserError("no home")]
+)
 def test_failed_engine_build_falls_back_to_torch(error, trained, cache, monkeypatch, capfd):
     monkeypatch.setattr(building, "build_in_cache", lambda *_: (_ for _ in ()).throw(error))
     assert transduce.load(trained).engine.name == "torch"
     assert f"it can't be built: {error}" in capfd.readouterr().err
-    with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it can't be built: "):
+    with pytest.raises(
+        UserError, match=r"The engine ctranslate2 can't run .*: it can't be built: "
+    ):
         transduce.load(trained, engine="ctranslate2")
     assert not list(cache.iterdir())
 
@@ -524,14 +611,18 @@ def test_a_processor_without_int8_has_float32(trained, monkeypatch):
 
 def test_uncompared_engine_is_not_used(trained):
     for references in ([], None):
-        check = building.compare(transduce.load(trained, engine="torch"), Sentences([], [], []), [], [], references)
+        check = building.compare(
+            transduce.load(trained, engine="torch"), Sentences([], [], []), [], [], references
+        )
         assert check.sentences == 0 and not check.is_good()
 
 
 def test_engine_built_first_is_kept(trained, cache):
     transduce.load(trained)
     [kept] = cache.iterdir()
-    assert building.build_in_cache(trained, describe(trained).config, kept, 1) == ct2_engine.read_compute_type(kept)
+    assert building.build_in_cache(
+        trained, describe(trained).config, kept, 1
+    ) == ct2_engine.read_compute_type(kept)
     assert [each.name for each in cache.iterdir()] == [kept.name]
 
 
@@ -541,9 +632,14 @@ def test_leftovers_of_killed_builds_are_removed_and_running_builds_kept(trained,
         (cache / name / "model.bin").touch()
     with file_lock(cache / ".abc.aside-2.lock", "busy"):
         transduce.load(trained)
-        assert sorted(path.name for path in cache.glob(".*")) == [".abc.aside-2", ".abc.aside-2.lock"]
+        assert sorted(path.name for path in cache.glob(".*")) == [
+            ".abc.aside-2",
+            ".abc.aside-2.lock",
+        ]
     [kept] = cache.glob("[!.]*")
-    (cache / f".{kept.name}.aside-3.lock").touch()  # of a process that was killed when the engine was complete
+    (
+        cache / f".{kept.name}.aside-3.lock"
+    ).touch()  # of a process that was killed when the engine was complete
     transduce.load(trained)
     assert [path.name for path in cache.glob(".*")] == [".abc.aside-2"]
 
@@ -566,7 +662,10 @@ def test_unsupported_models_are_refused_with_their_option(changed, why):
 
 def test_ensembles_and_gpus_use_torch(trained, cache, monkeypatch):
     assert transduce.load([trained, trained]).engine.name == "torch"
-    with pytest.raises(UserError, match=r"The engine ctranslate2 can't run .*: it is for one model, not an ensemble"):
+    with pytest.raises(
+        UserError,
+        match=r"The engine ctranslate2 can't run .*: it is for one model, not an ensemble",
+    ):
         transduce.load([trained, trained], engine="ctranslate2")
     monkeypatch.setattr(opening, "has_gpu", lambda: True)
     assert transduce.load(trained).engine.name == "torch"

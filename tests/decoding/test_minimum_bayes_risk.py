@@ -14,13 +14,18 @@ TEXTS = st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=6
 
 
 @given(TEXTS, st.data())
-def test_the_first_text_has_the_highest_expected_chrf(texts: list[str], data: st.DataObject) -> None:
+def test_the_first_text_has_the_highest_expected_chrf(
+    texts: list[str], data: st.DataObject
+) -> None:
     scores = data.draw(st.lists(st.floats(-9, 0), min_size=len(texts), max_size=len(texts)))
     hypotheses = {text: Hypothesis(score, []) for text, score in zip(texts, scores, strict=True)}
 
     def expected(text: str) -> float:
         chrf = CHRF()
-        weighted = [math.exp(score) * chrf.sentence_score(text, [other]).score for other, (score, _) in found.items()]
+        weighted = [
+            math.exp(score) * chrf.sentence_score(text, [other]).score
+            for other, (score, _) in found.items()
+        ]
         return sum(weighted) / sum(math.exp(score) for score in scores)
 
     found = by_expected_chrf(hypotheses, 0.0)
@@ -31,6 +36,17 @@ def test_the_first_text_has_the_highest_expected_chrf(texts: list[str], data: st
 
 def test_a_text_that_resembles_others_beats_the_most_probable_one() -> None:
     hypotheses = {"zzz": -0.5, "a red house": -0.6, "a red horse": -0.6, "the red house": -0.6}
-    ordered = by_expected_chrf({text: Hypothesis(score, []) for text, score in hypotheses.items()}, 0.0)
+    ordered = by_expected_chrf(
+        {text: Hypothesis(score, []) for text, score in hypotheses.items()}, 0.0
+    )
     assert next(iter(ordered)) == "a red house" and list(ordered)[-1] == "zzz"
-    assert next(iter(by_expected_chrf({"zzz": Hypothesis(-0.5, []), "a red house": Hypothesis(-50, [])}, 0.0))) == "zzz"
+    assert (
+        next(
+            iter(
+                by_expected_chrf(
+                    {"zzz": Hypothesis(-0.5, []), "a red house": Hypothesis(-50, [])}, 0.0
+                )
+            )
+        )
+        == "zzz"
+    )

@@ -14,5 +14,8 @@ def test_links_through_a_pivot_are_joined_by_its_words():
         Translation("pivo text is", -1.0, (), links=tuple(first), confidence=0.5),
         Translation("the end", -2.0, (), links=tuple(second), confidence=0.4),
     )
-    assert found.links == (((0, 2), (0, 3), pytest.approx(0.4)), ((0, 2), (4, 7), pytest.approx(0.54)))
+    assert found.links == (
+        ((0, 2), (0, 3), pytest.approx(0.4)),
+        ((0, 2), (4, 7), pytest.approx(0.54)),
+    )
     assert (found.text, found.score, found.confidence) == ("the end", -3.0, pytest.approx(0.2))

@@ -6,7 +6,23 @@ from hypothesis import strategies as st
 
 from transduce.decoding.repetition import LONG_PERIOD, MIN_TIMES, is_copy, is_loop, repetition
 
-WORDS = ["A", "man", "in", "a", "red", "shirt", "stands", "on", "the", "stage", "near", "two", "tall", "trees", "."]
+WORDS = [
+    "A",
+    "man",
+    "in",
+    "a",
+    "red",
+    "shirt",
+    "stands",
+    "on",
+    "the",
+    "stage",
+    "near",
+    "two",
+    "tall",
+    "trees",
+    ".",
+]
 counts = st.integers(MIN_TIMES, 30)
 
 
@@ -34,7 +50,11 @@ def test_loops_are_found(size, times):
     assert is_loop(WORDS, WORDS[3 : 3 + size] * 2) == (size >= LONG_PERIOD)
 
 
-@given(unit=st.lists(st.integers(), min_size=1, max_size=6, unique=True), times=counts, more=st.integers(-1, 1))
+@given(
+    unit=st.lists(st.integers(), min_size=1, max_size=6, unique=True),
+    times=counts,
+    more=st.integers(-1, 1),
+)
 def test_repetitions_of_the_source_are_no_loop(unit, times, more):
     assume(times + more > 1)
     assert not is_loop(unit * times, unit * (times + more))

@@ -26,7 +26,13 @@ SOURCES = [[4, 5, 6, 4], [6, 4], [5]]
 def tiny(norm: str = "post", vocab_size: int = 8, seed: int = 0) -> Seq2Seq:
     """A small model with weights large enough that no two hypotheses tie."""
     config = ModelConfig(
-        vocab_size=vocab_size, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, norm=norm
+        vocab_size=vocab_size,
+        d_model=16,
+        d_ff=32,
+        num_heads=4,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        norm=norm,
     )
     model = build(config, seed)
     for weight in model.parameters():
@@ -49,13 +55,17 @@ def same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> Non
 
 
 @torch.inference_mode()
-def rank_all(models: Sequence[Seq2Seq], source: list[int], max_length: int, alpha: float) -> list[Hypothesis]:
+def rank_all(
+    models: Sequence[Seq2Seq], source: list[int], max_length: int, alpha: float
+) -> list[Hypothesis]:
     """Every translation of up to max_length tokens, best first: what search must approximate."""
     src, words, ranking = source_tensor([source]), range(UNK + 1, 7), []
     for length in range(max_length + 1):
         rows = list(itertools.product(words, repeat=length))
         tgt = torch.tensor([[BOS, *row] for row in rows])
-        probs = [model.decode(tgt, model.encode(src))[0].double().softmax(dim=-1) for model in models]
+        probs = [
+            model.decode(tgt, model.encode(src))[0].double().softmax(dim=-1) for model in models
+        ]
         log_probs = torch.stack(probs).mean(dim=0).log()
         for row, table in zip(rows, log_probs, strict=True):
             total = sum(table[i, word].item() for i, word in enumerate([*row, EOS]))
@@ -93,12 +103,17 @@ def test_batch_equals_single(norm, beam_size):
 def test_additional_padding_changes_nothing():
     model, src = tiny(), source_tensor(SOURCES)
     padded = torch.nn.functional.pad(src, (0, 3), value=PAD)
-    same(beam_search(ModelStepper([model], padded), [6, 6, 6]), beam_search(ModelStepper([model], src), [6, 6, 6]))
+    same(
+        beam_search(ModelStepper([model], padded), [6, 6, 6]),
+        beam_search(ModelStepper([model], src), [6, 6, 6]),
+    )
 
 
 def test_ensemble_of_equal_models_equals_the_model():
     model = tiny()
-    same(beam_search(stepper(model, model, model), [7, 5, 3]), beam_search(stepper(model), [7, 5, 3]))
+    same(
+        beam_search(stepper(model, model, model), [7, 5, 3]), beam_search(stepper(model), [7, 5, 3])
+    )
 
 
 @torch.inference_mode()
@@ -106,9 +121,15 @@ def greedy(model: Seq2Seq, source: list[int], max_length: int) -> tuple[list[int
     """The plainest search: the likeliest token, again and again, everything computed anew each time."""
     tokens, total = [BOS], 0.0
     while True:
-        log_probs = model(source_tensor([source]), torch.tensor([tokens]))[0, -1].log_softmax(dim=-1)
+        log_probs = model(source_tensor([source]), torch.tensor([tokens]))[0, -1].log_softmax(
+            dim=-1
+        )
         allowed = [word for word in range(len(log_probs)) if word not in (PAD, BOS, UNK)]
-        word = max(allowed, key=lambda word: log_probs[word].item()) if len(tokens) <= max_length else EOS
+        word = (
+            max(allowed, key=lambda word: log_probs[word].item())
+            if len(tokens) <= max_length
+            else EOS
+        )
         total += log_probs[word].item()
         if word == EOS:
             return tokens[1:], total
@@ -124,7 +145,9 @@ def test_a_beam_of_one_is_greedy(norm, alpha):
         for [hypothesis], source, limit in zip(found, SOURCES, limits, strict=True):
             tokens, total = greedy(model, source, limit)
             assert hypothesis.tokens == tokens
-            assert hypothesis.score == pytest.approx(total / length_penalty(len(tokens) + 1, alpha), abs=1e-4)
+            assert hypothesis.score == pytest.approx(
+                total / length_penalty(len(tokens) + 1, alpha), abs=1e-4
+            )
 
 
 @every_norm
@@ -136,7 +159,10 @@ def test_the_reported_score_is_the_forced_one(norm, alpha):
         assert len(hypotheses) == 4
         rows = [hypothesis.tokens for hypothesis in hypotheses]
         totals = forced_log_probs(models, make_batch([source] * 4, rows)).sum(dim=1).tolist()
-        expected = [total / length_penalty(len(row) + 1, alpha) for total, row in zip(totals, rows, strict=True)]
+        expected = [
+            total / length_penalty(len(row) + 1, alpha)
+            for total, row in zip(totals, rows, strict=True)
+        ]
         assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(expected, abs=1e-4)
 
 
@@ -180,7 +206,9 @@ WORDS = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 0.55, C: 0.45}, B: {C: 1.0}, C: {EOS: 1
 def test_search_by_hand():
     found = beam_search(Table(WORDS, 7), [4], beam_size=4, length_penalty=0.0)[0]
     assert [hypothesis.tokens for hypothesis in found] == [[B, C], [A], [A, C]]
-    assert [math.exp(hypothesis.score) for hypothesis in found] == pytest.approx([0.4, 0.6 * 0.55, 0.6 * 0.45])
+    assert [math.exp(hypothesis.score) for hypothesis in found] == pytest.approx(
+        [0.4, 0.6 * 0.55, 0.6 * 0.45]
+    )
     # Greedy search takes A, the likelier first word, and never sees the best translation.
     assert texts(beam_search(Table(WORDS, 7), [4], beam_size=1)) == [[[A]]]
 
@@ -200,7 +228,9 @@ def test_the_length_penalty_by_hand():
 def test_finished_sentences_free_their_batch_slot():
     ending = {EOS: 0.6, C: 0.4}
     table = Table({BOS: {A: 0.5, B: 0.45}, A: ending, B: ending, C: {EOS: 1.0}}, 7)
-    found = beam_search(table, [2], beam_size=2, length_penalty=4.0)  # at the second step both of the best are ends
+    found = beam_search(
+        table, [2], beam_size=2, length_penalty=4.0
+    )  # at the second step both of the best are ends
     assert found == [
         [
             (pytest.approx(math.log(0.2) / (8 / 6) ** 4), [A, C]),
@@ -216,8 +246,12 @@ def test_greedy_search_takes_the_first_end_whatever_the_length_penalty():
 
 
 def test_search_continues_while_a_longer_translation_can_win():
-    table = Table({BOS: {A: 0.5, B: 0.3}, A: {EOS: 1.0}, B: {C: 1.0}, C: {D: 1.0}, D: {EOS: 1.0}}, 8)
-    assert texts(beam_search(table, [3], beam_size=2, length_penalty=4.0, n_best=1)) == [[[B, C, D]]]
+    table = Table(
+        {BOS: {A: 0.5, B: 0.3}, A: {EOS: 1.0}, B: {C: 1.0}, C: {D: 1.0}, D: {EOS: 1.0}}, 8
+    )
+    assert texts(beam_search(table, [3], beam_size=2, length_penalty=4.0, n_best=1)) == [
+        [[B, C, D]]
+    ]
 
 
 def test_the_limit_counts_tokens_without_the_end_and_forces_one():
@@ -230,7 +264,10 @@ def test_the_limit_counts_tokens_without_the_end_and_forces_one():
 def test_padding_begin_and_unknown_are_never_proposed():
     table = {word: {PAD: 0.3, BOS: 0.3, UNK: 0.3, A: 0.07, EOS: 0.03} for word in range(7)}
     found = beam_search(Table(table, 7), [3, 2], beam_size=5)
-    assert [sorted(rows) for rows in texts(found)] == [[[A] * n for n in range(4)], [[A] * n for n in range(3)]]
+    assert [sorted(rows) for rows in texts(found)] == [
+        [[A] * n for n in range(4)],
+        [[A] * n for n in range(3)],
+    ]
 
 
 def test_search_stops_when_no_open_hypothesis_can_win():
@@ -243,9 +280,16 @@ def test_search_stops_when_no_open_hypothesis_can_win():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_wide_beam_with_forbidden_repetitions_is_exhaustive(size):
     model, limits = tiny(vocab_size=7), [4, 3, 0]
-    found = beam_search(stepper(model), limits, beam_size=200, length_penalty=0.6, no_repeat_ngram=size)
-    every = [rank_all([model], source, limit, 0.6) for source, limit in zip(SOURCES, limits, strict=True)]
-    same(found, [[each for each in ranking if distinct_ngrams(each.tokens, size)] for ranking in every])
+    found = beam_search(
+        stepper(model), limits, beam_size=200, length_penalty=0.6, no_repeat_ngram=size
+    )
+    every = [
+        rank_all([model], source, limit, 0.6) for source, limit in zip(SOURCES, limits, strict=True)
+    ]
+    same(
+        found,
+        [[each for each in ranking if distinct_ngrams(each.tokens, size)] for ranking in every],
+    )
     assert len(found[0]) < len(every[0])
 
 

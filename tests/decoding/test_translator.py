@@ -47,7 +47,14 @@ from transduce.wings.ct2.convert import convert
 from transduce.wings.ct2.engine import CTranslate2Engine
 from transduce.wings.int8 import quantise
 
-WORDS = {"dog": "Hund", "cat": "Katze", "house": "Haus", "red": "rot", "big": "groß", "sees": "sieht"}
+WORDS = {
+    "dog": "Hund",
+    "cat": "Katze",
+    "house": "Haus",
+    "red": "rot",
+    "big": "groß",
+    "sees": "sieht",
+}
 CONFIG = DecodeConfig(beam_size=4, max_extra_tokens=4, max_tokens=128)
 
 
@@ -106,7 +113,10 @@ def own(models: Sequence[Seq2Seq], tokenizer: Tokenizer, config: DecodeConfig) -
 
 @pytest.fixture(scope="module", params=["torch", "int8", "ctranslate2"])
 def translator(
-    model: Seq2Seq, tokenizer: Tokenizer, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Translator:
     """All engines obey the same laws."""
     if request.param == "torch":
@@ -128,7 +138,9 @@ def test_requests_that_are_searched_at_the_same_time_find_the_same(model, tokeni
             assert torch.get_num_threads() == threads
         finally:
             torch.set_num_threads(before)
-    texts = [[(each.text, *(other.text for other in each.alternatives)) for each in row] for row in found]
+    texts = [
+        [(each.text, *(other.text for other in each.alternatives)) for each in row] for row in found
+    ]
     assert texts[0] == texts[1] == texts[2]
 
 
@@ -137,7 +149,9 @@ def test_forced_decoding_in_small_batches_finds_the_same(model, tokenizer, monke
     expected = translator.score(SOURCES[:40], TARGETS[:40])
     monkeypatch.setattr("transduce.decoding.torch_engine.MAX_FORCED_TOKENS", 5)
     found = translator.score(SOURCES[:40], TARGETS[:40])
-    assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-4)
+    assert [each.score for each in found] == pytest.approx(
+        [each.score for each in expected], abs=1e-4
+    )
 
 
 def test_searches_of_several_threads_leave_the_number_of_threads_alone(model, tokenizer):
@@ -156,20 +170,30 @@ def test_searches_of_several_threads_leave_the_number_of_threads_alone(model, to
 
 def test_translator_translates_learned_sentences(translator):
     translations = translator.translate(SOURCES)
-    right = sum(translation.text == text for translation, text in zip(translations, TARGETS, strict=True))
+    right = sum(
+        translation.text == text for translation, text in zip(translations, TARGETS, strict=True)
+    )
     assert right >= 0.95 * len(SOURCES)
     assert {translation.flags for translation in translations} == {()}
 
 
 def test_minimum_risk_orders_the_beam_by_expected_chrf(translator):
-    sources = [*phrases(5, seed=3), "zebra", "dog zebra cat", *(" ".join(SOURCES[i : i + 4]) for i in range(10))]
+    sources = [
+        *phrases(5, seed=3),
+        "zebra",
+        "dog zebra cat",
+        *(" ".join(SOURCES[i : i + 4]) for i in range(10)),
+    ]
     mbr = replace(translator, config=replace(translator.config, mbr="chrf", retry_loops=False))
     plain = replace(translator, config=replace(translator.config, retry_loops=False))
     changed = 0
     for n_best in (1, 2, 4):
         found = mbr.translate(sources, n_best=n_best)
         for best, other in zip(plain.translate(sources, n_best=4), found, strict=True):
-            beam = {each.text: Hypothesis(each.score, list(each.tokens)) for each in (best, *best.alternatives)}
+            beam = {
+                each.text: Hypothesis(each.score, list(each.tokens))
+                for each in (best, *best.alternatives)
+            }
             chosen = [(each.text, each.score) for each in (other, *other.alternatives)]
             ordered = by_expected_chrf(beam, mbr.config.length_penalty)
             assert chosen == [(text, score) for text, (score, _) in ordered.items()][:n_best]
@@ -217,7 +241,9 @@ def test_repeated_texts_are_searched_once(translator, monkeypatch):
     monkeypatch.setattr(
         translator.engine,
         "search",
-        lambda requests, *rest: [asked.extend(each.texts) for each in requests] and search(requests, *rest),
+        lambda requests, *rest: (
+            [asked.extend(each.texts) for each in requests] and search(requests, *rest)
+        ),
     )
     found = translator.translate(["dog", "red house", "", "dog", "dog "])
     assert sorted(asked) == ["dog", "dog ", "red house"]
@@ -227,7 +253,9 @@ def test_repeated_texts_are_searched_once(translator, monkeypatch):
 def test_a_stream_is_translated_as_it_comes(translator, monkeypatch):
     monkeypatch.setattr(translator_module, "CHUNK_LINES", 5)
     found = itertools.islice(translator.translate_lines(itertools.cycle(SOURCES)), 12)
-    assert [translation.text for translation in found] == [t.text for t in translator.translate(SOURCES[:12])]
+    assert [translation.text for translation in found] == [
+        t.text for t in translator.translate(SOURCES[:12])
+    ]
     with pytest.raises(UserError, match="Text 7 "):
         list(translator.translate_lines(["dog"] * 6 + ["dog\ncat"]))
 
@@ -243,20 +271,30 @@ def test_the_score_of_a_translation_is_the_reported_one(model, tokenizer, alpha)
     if alpha == 0:
         assert [s.log_prob for s in scores] == [s.score for s in scores]
     wrong = translator.score(texts[1:], ["Haus Haus Haus Haus"] * 30)
-    assert all(bad.log_prob < good.log_prob - 1 for bad, good in zip(wrong, scores[1:], strict=True))
+    assert all(
+        bad.log_prob < good.log_prob - 1 for bad, good in zip(wrong, scores[1:], strict=True)
+    )
 
 
 def test_a_score_does_not_depend_on_the_pairs_beside_it(translator):
     sources, targets = phrases(60, seed=5), phrases(60, seed=6)
-    alone = [translator.score([source], [target])[0] for source, target in zip(sources, targets, strict=True)]
+    alone = [
+        translator.score([source], [target])[0]
+        for source, target in zip(sources, targets, strict=True)
+    ]
     together = translator.score(sources, targets)
     assert len({each.num_tokens for each in alone}) > 2, "scores at other places would be the same"
     assert [each.num_tokens for each in together] == [each.num_tokens for each in alone]
-    assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], abs=0.01)
+    assert [each.log_prob for each in together] == pytest.approx(
+        [each.log_prob for each in alone], abs=0.01
+    )
 
 
 def test_a_pair_of_invisible_texts_has_probability_1(translator):
-    assert [each.log_prob for each in translator.score(["\u200b", " "], ["\ufeff", ""])] == [0.0, 0.0]
+    assert [each.log_prob for each in translator.score(["\u200b", " "], ["\ufeff", ""])] == [
+        0.0,
+        0.0,
+    ]
 
 
 def test_alternatives_are_the_next_best(translator):
@@ -283,7 +321,9 @@ def test_dropout_is_off_although_the_model_was_training(tokenizer):
     found = []
     for _ in range(2):
         model.train()
-        found.append((translator.translate(SOURCES[:3]), translator.score(SOURCES[:3], TARGETS[:3])))
+        found.append(
+            (translator.translate(SOURCES[:3]), translator.score(SOURCES[:3], TARGETS[:3]))
+        )
     assert found[0] == found[1]
 
 
@@ -296,7 +336,9 @@ def test_an_ensemble_is_the_mean_of_its_models(model, tokenizer):
     mean = torch.tensor(log_probs, dtype=torch.float64).exp().mean().log().item()
     assert both.score(["red house"], [""])[0].log_prob == pytest.approx(mean, abs=1e-5)
     twins = own([model, model], tokenizer, CONFIG)
-    assert [t.text for t in twins.translate(SOURCES)] == [t.text for t in alone[0].translate(SOURCES)]
+    assert [t.text for t in twins.translate(SOURCES)] == [
+        t.text for t in alone[0].translate(SOURCES)
+    ]
 
 
 def test_an_ensemble_needs_one_vocabulary(tokenizer):
@@ -310,15 +352,24 @@ def test_an_ensemble_needs_one_vocabulary(tokenizer):
 def test_an_ensemble_has_the_same_directions():
     models = [DataConfig(source="en", target="de"), DataConfig(source="de", target="en")]
     check_directions([DataConfig(), models[0], DataConfig(directions=("en-de",))], ["a", "b", "c"])
-    with pytest.raises(UserError, match=r"^b translates .*de.*en, and a translates .*en.*de\. Models of an ensemble"):
+    with pytest.raises(
+        UserError,
+        match=r"^b translates .*de.*en, and a translates .*en.*de\. Models of an ensemble",
+    ):
         check_directions(models, ["a", "b"])
 
 
 def test_a_text_that_is_too_long_is_split_without_a_sentence_splitter(tokenizer, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
-    short, split = own([build(config)], tokenizer, CONFIG).translate(["red", "red house. dog sees red house dog red"])
-    assert "split" not in short.flags and "split" in split.flags and len(split.tokens) > len(short.tokens)
+    short, split = own([build(config)], tokenizer, CONFIG).translate(
+        ["red", "red house. dog sees red house dog red"]
+    )
+    assert (
+        "split" not in short.flags
+        and "split" in split.flags
+        and len(split.tokens) > len(short.tokens)
+    )
 
 
 def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokenizer):
@@ -327,16 +378,25 @@ def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokeniz
     texts = ["red", "red house. dog sees red house dog red", "", "dog", 9 * "house"]
     found = translator.translate(texts)
     for i in (0, 2, 3):
-        assert found[i].text == translator.translate([texts[i]])[0].text and "split" not in found[i].flags
+        assert (
+            found[i].text == translator.translate([texts[i]])[0].text
+            and "split" not in found[i].flags
+        )
     for i in (1, 4):
-        assert found[i].text == translator.translate([texts[i]], sentences=True)[0].text and "split" in found[i].flags
+        assert (
+            found[i].text == translator.translate([texts[i]], sentences=True)[0].text
+            and "split" in found[i].flags
+        )
     assert list(translator.translate_lines(texts)) == found
 
 
 def test_texts_beyond_learned_positions_are_refused_with_their_number(tokenizer):
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
     translator = own([build(config)], tokenizer, CONFIG)
-    texts = ["red house dog", "red"]  # three tokens and EOS fill the positions, and so do BOS and three tokens
+    texts = [
+        "red house dog",
+        "red",
+    ]  # three tokens and EOS fill the positions, and so do BOS and three tokens
     assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
     assert len(translator.score(texts, texts)) == 2
     for ask in (
@@ -353,7 +413,9 @@ def test_error_suggests_torch_if_it_supports_longer_texts(positions, tokenizer, 
     model = build(config)
     convert(model, config, tmp_path, "float32")
     engine = CTranslate2Engine(tmp_path, "float32", config, threads=1)
-    translator = Translator(engine, tokenizer, CONFIG, fallback=Fallback(lambda: TorchEngine([model])))
+    translator = Translator(
+        engine, tokenizer, CONFIG, fallback=Fallback(lambda: TorchEngine([model]))
+    )
     with pytest.raises(UserError, match="Split the text") as refused:
         translator.score(["red " * 5000], ["red"])
     assert ("the engine torch" in str(refused.value)) == (positions == "sinusoidal")
@@ -393,7 +455,10 @@ def test_a_budget_below_the_beam_is_one_sentence_at_a_time(model, tokenizer):
 
 def test_half_a_surrogate_pair_is_translated_alike_with_and_without_splitting(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
-    assert translator.translate(["big\ud800 dog"])[0] == translator.translate(["big\ud800 dog"], sentences=True)[0]
+    assert (
+        translator.translate(["big\ud800 dog"])[0]
+        == translator.translate(["big\ud800 dog"], sentences=True)[0]
+    )
 
 
 def test_a_sentence_in_capitals(model, tokenizer):
@@ -402,19 +467,27 @@ def test_a_sentence_in_capitals(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG)
     plain, capital = (translator.translate_sentences([text], options)[0] for text in (lower, upper))
     assert capital.text == plain.text.upper() == "GROSS ROT HUND" and capital.score == plain.score
-    assert [other.text for other in capital.alternatives] == [other.text.upper() for other in plain.alternatives]
+    assert [other.text for other in capital.alternatives] == [
+        other.text.upper() for other in plain.alternatives
+    ]
     assert [upper[slice(*link.source)].lower() for link in capital.links] == [
         lower[slice(*link.source)] for link in plain.links
     ]
     assert translator.translate([lower, upper, lower])[1].text == capital.text
-    short = Translator(TorchEngine([model]), tokenizer, CONFIG, max_length=translator.lengths([lower])[0])
-    assert short.plan([upper], TranslationOptions(sentences=True)).sentences == [upper], "it is not too long"
+    short = Translator(
+        TorchEngine([model]), tokenizer, CONFIG, max_length=translator.lengths([lower])[0]
+    )
+    assert short.plan([upper], TranslationOptions(sentences=True)).sentences == [upper], (
+        "it is not too long"
+    )
     unchanged = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, capitals=False))
     assert unchanged.translate([upper])[0].text != capital.text
 
 
 def test_texts_are_read_by_the_rules_of_the_source_language(model, tokenizer):
-    turkish = Translator(TorchEngine([model]), tokenizer, CONFIG, directions=[Direction("tr", "en")])
+    turkish = Translator(
+        TorchEngine([model]), tokenizer, CONFIG, directions=[Direction("tr", "en")]
+    )
     assert turkish.language == "tr"
     assert Translator(TorchEngine([model]), tokenizer, CONFIG).language == "en"
 
@@ -425,17 +498,22 @@ def test_the_translation_that_minimum_risk_prefers_is_checked_for_loops(model, t
 
         def search(self, requests, config, _):
             (good,), *loops = (
-                tokenizer.encode_target([text]) for text in ("red", *("big dog " * n for n in (6, 7, 8)))
+                tokenizer.encode_target([text])
+                for text in ("red", *("big dog " * n for n in (6, 7, 8)))
             )
             found = [Hypothesis(-0.1, good), *(Hypothesis(-0.2, ids) for (ids,) in loops)]
             for request in requests:
                 yield [found[: 1 if config.no_repeat_ngram else 4] for _ in request.sources]
 
-    translator = Translator(Looping([model]), tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=60))
+    translator = Translator(
+        Looping([model]), tokenizer, replace(CONFIG, mbr="chrf", max_extra_tokens=60)
+    )
     (found,) = translator.translate(["red dog"])
     assert found.text == "red" and LOOP in found.flags
     translator = replace(translator, config=replace(translator.config, retry_loops=False))
-    assert translator.translate(["red dog"])[0].text.startswith("big dog big dog"), "the loops resemble each other"
+    assert translator.translate(["red dog"])[0].text.startswith("big dog big dog"), (
+        "the loops resemble each other"
+    )
 
 
 def test_a_loop_is_searched_again(model, tokenizer):
@@ -444,7 +522,8 @@ def test_a_loop_is_searched_again(model, tokenizer):
     config = replace(CONFIG, beam_size=1, max_extra_tokens=40)
     sources = ["red dog", "big big big"]
     looping, other = (
-        Translator(TorchEngine([each]), tokenizer, config).translate_sentences(sources) for each in (endless, model)
+        Translator(TorchEngine([each]), tokenizer, config).translate_sentences(sources)
+        for each in (endless, model)
     )
     assert all(LOOP in translation.flags for translation in looping)
     assert not any(LOOP in translation.flags for translation in other)
@@ -458,28 +537,46 @@ def test_a_translation_that_copies_its_source_or_is_empty_is_flagged(tokenizer):
     texts = ["ein kleiner mann", "Angela Merkel", "eine katze"]
     n_best_lists = [[Hypothesis(-1.0, ids)] for ids in [*tokenizer.encode_target(texts[:2]), []]]
     sentences = Sentences(texts, tokenizer.encode_source(texts), [1, 2, 3])
-    ranked = rank(sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99, 99], loops=(), n_best=1)
+    ranked = rank(
+        sentences, n_best_lists, tokenizer, CONFIG, None, limits=[99, 99, 99], loops=(), n_best=1
+    )
     assert [translation.flags for translation, _ in ranked] == [(UNTRANSLATED,), (), (EMPTY,)]
 
 
 def test_wrong_words_have_less_confidence_than_right_ones(model, tokenizer):
     misspelt = [text.replace("o", "u", 1) if i % 2 else text for i, text in enumerate(SOURCES)]
-    pairs = [Pair(read, german(text), Origin("", 1)) for read, text in zip(misspelt, SOURCES, strict=True)]
+    pairs = [
+        Pair(read, german(text), Origin("", 1))
+        for read, text in zip(misspelt, SOURCES, strict=True)
+    ]
     confidence = calibrate(model, tokenizer, pairs, CONFIG)
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=confidence)
     targets = list(map(german, SOURCES[:50]))
-    for source, target, scored in zip(SOURCES, targets, translator.score(SOURCES[:50], targets), strict=False):
+    for source, target, scored in zip(
+        SOURCES, targets, translator.score(SOURCES[:50], targets), strict=False
+    ):
         right = {target[slice(*word.span)]: word.confidence for word in scored.words}
-        assert [*right] == [*dict.fromkeys(target.split())] and all(0 <= value <= 1 for value in right.values())
-        wrong, replaced = next(word for word in WORDS.values() if word not in right), target.split()[0]
+        assert [*right] == [*dict.fromkeys(target.split())] and all(
+            0 <= value <= 1 for value in right.values()
+        )
+        wrong, replaced = (
+            next(word for word in WORDS.values() if word not in right),
+            target.split()[0],
+        )
         (spoilt,) = translator.score([source], [target.replace(replaced, wrong, 1)])
         assert spoilt.words[0].confidence < right[replaced]
     assert confidence.words.area > 0.6
 
 
 def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
-    pairs = [Pair(*texts, Origin("", 1)) for texts in zip(SOURCES, [german(text) for text in SOURCES], strict=True)]
-    spoilt = [pair._replace(target=pairs[-i].target) if i % 3 == 0 else pair for i, pair in enumerate(pairs)]
+    pairs = [
+        Pair(*texts, Origin("", 1))
+        for texts in zip(SOURCES, [german(text) for text in SOURCES], strict=True)
+    ]
+    spoilt = [
+        pair._replace(target=pairs[-i].target) if i % 3 == 0 else pair
+        for i, pair in enumerate(pairs)
+    ]
     confidence = calibrate(model, tokenizer, spoilt, CONFIG)
     unreliable, reliable = (replace(confidence, area=area) for area in (MIN_AREA - 0.01, MIN_AREA))
     translator = Translator(TorchEngine([model]), tokenizer, CONFIG, confidence=unreliable)
@@ -490,9 +587,18 @@ def test_confidence_tells_translations_from_detached_ones(model, tokenizer):
     assert sum(DETACHED in each.flags for each in translations) <= 5
     targets = [each.text for each in translations]
     scored = translator.score(SOURCES[:100], targets)
-    assert [each.confidence for each in scored] == pytest.approx([each.confidence for each in translations], abs=0.01)
-    others = [(source, target) for source in SOURCES[:20] for target in targets[:20] if german(source) != target]
-    assert sum(each.detached for each in translator.score(*zip(*others, strict=True))) > 0.95 * len(others)
+    assert [each.confidence for each in scored] == pytest.approx(
+        [each.confidence for each in translations], abs=0.01
+    )
+    others = [
+        (source, target)
+        for source in SOURCES[:20]
+        for target in targets[:20]
+        if german(source) != target
+    ]
+    assert sum(each.detached for each in translator.score(*zip(*others, strict=True))) > 0.95 * len(
+        others
+    )
     plain = Translator(TorchEngine([model]), tokenizer, CONFIG).translate(SOURCES[:1])
     assert plain[0].confidence is None and plain[0].text == targets[0]
     assert calibrate(model, tokenizer, pairs[:50], CONFIG) is None

@@ -33,7 +33,9 @@ from transduce.text.pairs import Origin, Pair
 from transduce.tokens.tokenizer import Tokenizer
 
 RANDOM = np.random.default_rng(1)
-VALUES = np.column_stack((RANDOM.normal(-1, 0.5, 4000), RANDOM.normal(2, 0.5, 4000), RANDOM.normal(0, 0.2, 4000)))
+VALUES = np.column_stack(
+    (RANDOM.normal(-1, 0.5, 4000), RANDOM.normal(2, 0.5, 4000), RANDOM.normal(0, 0.2, 4000))
+)
 LOGITS = 0.3 + 3 * (VALUES[:, 0] + 1) - (VALUES[:, 1] - 2)  # the third feature says nothing
 GOOD = RANDOM.random(4000) < 1 / (1 + np.exp(-LOGITS))
 CHRF = np.where(GOOD, RANDOM.uniform(50, 100, 4000), RANDOM.uniform(0, 40, 4000))
@@ -49,7 +51,9 @@ def test_fit_recovers_the_true_probabilities():
     assert np.abs(found - expected).mean() < 0.02
     assert 40 < confidence.min_chrf <= 100 and confidence.pairs == 3000
     assert confidence.calibration_error < 0.03
-    assert confidence.area == pytest.approx(area_under_curve(expected[balanced], GOOD[balanced]), abs=0.01)
+    assert confidence.area == pytest.approx(
+        area_under_curve(expected[balanced], GOOD[balanced]), abs=0.01
+    )
     detached = np.mean([each[0] < confidence.min_log_prob for each in VALUES[balanced]])
     assert detached == pytest.approx(DETACHED_SHARE, abs=0.002)
 
@@ -71,7 +75,9 @@ def test_the_mean_probability_is_the_share_of_good_translations():
 
 def test_confidence_does_not_extrapolate_beyond_held_out_translations():
     confidence = fit(VALUES, CHRF)
-    far, farther = (np.array(confidence.means) + factor * np.array(confidence.scales) for factor in (4, 4000))
+    far, farther = (
+        np.array(confidence.means) + factor * np.array(confidence.scales) for factor in (4, 4000)
+    )
     assert confidence.probability(farther) == pytest.approx(confidence.probability(far))
 
 
@@ -79,16 +85,25 @@ def test_equal_translations_have_no_confidence():
     assert fit(VALUES, np.zeros(len(VALUES))) is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2).filter(lambda x: len({b for _, b in x}) == 2))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2).filter(
+        lambda x: len({b for _, b in x}) == 2
+    )
+)
 def test_the_area_counts_pairs(rows):
-    scores, good = np.array([score / 5 for score, _ in rows]), np.array([is_good for _, is_good in rows])
+    scores, good = (
+        np.array([score / 5 for score, _ in rows]),
+        np.array([is_good for _, is_good in rows]),
+    )
     pairs = [(a > b) + (a == b) / 2 for a in scores[good] for b in scores[~good]]
     assert area_under_curve(scores, good) == pytest.approx(np.mean(pairs))
 
 
 def test_the_calibration_error_by_hand():
     probabilities, good = np.array([0.11, 0.19, 0.9, 1.0]), np.array([False, True, True, True])
-    assert calibration_error(probabilities, good) == pytest.approx((abs(0.30 - 1) + abs(1.9 - 2)) / 4)
+    assert calibration_error(probabilities, good) == pytest.approx(
+        (abs(0.30 - 1) + abs(1.9 - 2)) / 4
+    )
 
 
 def test_features_by_hand():
@@ -97,7 +112,10 @@ def test_features_by_hand():
 
 def test_features_of_words_by_hand():
     spans, log_probs = [(0, 3), (3, 5), (5, 5), (5, 11)], [-1.0, -2.0, -0.5, -0.25, -0.25]
-    assert word_features("Haus, weit", spans[:2], log_probs) == {(0, 4): (-3, -0.8), (4, 5): (-2, -0.8)}
+    assert word_features("Haus, weit", spans[:2], log_probs) == {
+        (0, 4): (-3, -0.8),
+        (4, 5): (-2, -0.8),
+    }
     assert word_features("Haus, weit", [], log_probs) == {}
     assert word_features("Haus, weit", spans, log_probs)[6, 10] == (-0.25, -0.8)
     of_bytes = [(0, 1), (1, 2), (2, 2), (2, 2), (2, 2), (2, 3)]
@@ -112,7 +130,14 @@ def test_words_without_blanks_between_them_are_right_if_the_reference_has_them(m
     pairs = [Pair("a", text, Origin("", 1)) for text in texts]
     translations = [Translation(text, 0.0, ()) for text in [*texts[:20], *["她不知道"] * 4]]
     seen = list[bool]()
-    made = {"means": (), "scales": (), "weights": (1.0,), "bias": 0.0, "area": 1.0, "calibration_error": 0.0}
+    made = {
+        "means": (),
+        "scales": (),
+        "weights": (1.0,),
+        "bias": 0.0,
+        "area": 1.0,
+        "calibration_error": 0.0,
+    }
     # Private, since the public result does not show which words count as right.
     monkeypatch.setattr(calibration, "_fit", lambda _, is_right, __: seen.extend(is_right) or made)
     assert fit_words(translator, pairs, tokenizer.encode_source(["a"] * 24), translations)

@@ -35,7 +35,9 @@ def test_bleu_by_hand():
 
 
 def test_ter_by_hand():
-    assert by_name(["the cat sat on mat"], ["the cat sat on the mat"])["TER"].value == pytest.approx(100 / 6)
+    assert by_name(["the cat sat on mat"], ["the cat sat on the mat"])[
+        "TER"
+    ].value == pytest.approx(100 / 6)
 
 
 def test_chrf_by_hand():
@@ -53,7 +55,9 @@ def test_a_tokenised_text_is_scored_without_a_warning(caplog):
 
 def test_perfect_output_has_the_best_scores():
     found = by_name(REFERENCES, REFERENCES)
-    assert [(name, round(s.value, 9), round(s.low, 4), round(s.high, 4)) for name, s in found.items()] == [
+    assert [
+        (name, round(s.value, 9), round(s.low, 4), round(s.high, 4)) for name, s in found.items()
+    ] == [
         ("BLEU", 100, 100, 100),
         ("chrF2", 100, 100, 100),
         ("TER", 0, 0, 0),
@@ -78,7 +82,9 @@ def test_intervals_stay_within_the_range_of_the_score():
 
 def test_the_tokenisation_is_in_the_signature_and_counts():
     hypotheses, references = ["Yes, he said so."], ["Yes , he said so ."]
-    tokenised, plain = (by_name(hypotheses, references, tokenize=name)["BLEU"] for name in ("13a", "none"))
+    tokenised, plain = (
+        by_name(hypotheses, references, tokenize=name)["BLEU"] for name in ("13a", "none")
+    )
     assert (tokenised.value, "tok:none" in plain.signature) == (pytest.approx(100), True)
     assert plain.value < 60
     assert by_name(["abcd"], ["abcd"], tokenize="char")["BLEU"].value == pytest.approx(100)
@@ -102,7 +108,9 @@ def test_the_tokenisation_follows_the_language(language, package, tokenisation):
     texts = ["我们明天去北京看朋友。"]
     assert f"|tok:{expected}|" in by_name(texts, texts, language=language)["BLEU"].signature
     assert f"|tok:{expected}|" in compare(texts, texts, texts, language=language)[0].first.signature
-    assert "|tok:intl|" in by_name(texts, texts, language=language, tokenize="intl")["BLEU"].signature
+    assert (
+        "|tok:intl|" in by_name(texts, texts, language=language, tokenize="intl")["BLEU"].signature
+    )
 
 
 @pytest.mark.skipif(find_spec("MeCab") is not None, reason="the package for Japanese is installed")
@@ -119,7 +127,9 @@ def test_comparison_finds_the_better_output():
     assert all(c.p_value < 0.05 for c in found)
     alone = by_name(GOOD * 10, REFERENCES * 10)
     assert [c.first.value for c in found] == pytest.approx([alone[c.name].value for c in found])
-    assert [c.second.value for c in found] == pytest.approx([s.value for s in score(BAD * 10, REFERENCES * 10)])
+    assert [c.second.value for c in found] == pytest.approx(
+        [s.value for s in score(BAD * 10, REFERENCES * 10)]
+    )
 
 
 def test_an_output_does_not_differ_from_itself():
@@ -155,7 +165,10 @@ def test_blank_lines_change_no_perplexity():
     assert perplexity([-1e6], [2], ["a"]).per_token == math.inf
 
 
-@given(st.lists(st.tuples(st.floats(-50, 0), st.integers(1, 20)), min_size=1, max_size=10), st.randoms())
+@given(
+    st.lists(st.tuples(st.floats(-50, 0), st.integers(1, 20)), min_size=1, max_size=10),
+    st.randoms(),
+)
 def test_perplexity_averages_over_tokens_not_sentences(sentences, random):
     log_probs, counts = zip(*sentences, strict=True)
     whole = perplexity(log_probs, counts, ["w"] * len(counts))
@@ -173,14 +186,24 @@ def test_validations_of_several_directions_are_averaged():
 
 
 def test_better_validation_has_lower_cost():
-    better, worse, begun = Validation(2.0, 20.0, 40.0), Validation(3.0, 10.0, 30.0), Validation(9.0, 0.5, 10.0)
+    better, worse, begun = (
+        Validation(2.0, 20.0, 40.0),
+        Validation(3.0, 10.0, 30.0),
+        Validation(9.0, 0.5, 10.0),
+    )
     for by in ("perplexity", "bleu", "chrf"):
         assert better.cost(by) < worse.cost(by)
-        assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, "by perplexity while BLEU says little"
+        assert begun.cost(by) == Validation(9.0).cost(by) == 9.0, (
+            "by perplexity while BLEU says little"
+        )
 
 
 def test_pairs_have_their_own_direction_or_that_of_the_corpus():
     """It decides how sacreBLEU tokenises the translations."""
     corpus = DataConfig(source="en", target="de")
     assert _direction([Pair("a", "b", Origin("", 1), "de-zh")], corpus) == Direction("de", "zh")
-    assert _direction([Pair("a", "b", Origin("", 1))], corpus) == _direction([], corpus) == Direction("en", "de")
+    assert (
+        _direction([Pair("a", "b", Origin("", 1))], corpus)
+        == _direction([], corpus)
+        == Direction("en", "de")
+    )

@@ -24,7 +24,11 @@ BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags aro
     "an element on two lines": ("markup", '<x id="1"\n ctype="lb"/>', ""),
     "the type of an element": ("markup", '<x id="1" ctype="lb"/>', ""),
     "the type of a pair": ("preserved", '<g id="1" ctype="x-li">', "</g>"),
-    "code in an element": ("markup", '<bpt id="1">&lt;li&gt;</bpt>', '<ept id="1">&lt;/li&gt;</ept>'),
+    "code in an element": (
+        "markup",
+        '<bpt id="1">&lt;li&gt;</bpt>',
+        '<ept id="1">&lt;/li&gt;</ept>',
+    ),
     "what an element shows": ("markup", '<x id="START_ITEM" equiv-text="&lt;li&gt;"/>', ""),
     "XLIFF 2": ("markup", '<ph id="1" type="fmt" subType="xlf:lb"/>', ""),
 }
@@ -32,11 +36,17 @@ BLOCKS: dict[str, tuple[TextKind, str, str]] = {  # kinds of texts, and tags aro
 
 def in_capitals(sentences: Sequence[str], *_: object) -> list[Translation]:
     """An engine that translates each word into two words, and aligns none."""
-    doubled = (re.sub("[a-z]+", lambda word: f"{word[0]} {word[0]}".upper(), sentence) for sentence in sentences)
+    doubled = (
+        re.sub("[a-z]+", lambda word: f"{word[0]} {word[0]}".upper(), sentence)
+        for sentence in sentences
+    )
     return [Translation(text, 0.0, ()) for text in doubled]
 
 
-@given(st.sampled_from([*BLOCKS]), st.lists(st.sampled_from(["one dog", "two", "a cat runs"]), min_size=1, max_size=5))
+@given(
+    st.sampled_from([*BLOCKS]),
+    st.lists(st.sampled_from(["one dog", "two", "a cat runs"]), min_size=1, max_size=5),
+)
 def test_the_text_of_a_block_stays_in_it(name: str, texts: list[str]) -> None:
     kind, before, behind = BLOCKS[name]
     plan = Plan(["".join(f"{before}{text}{behind}" for text in texts)], "en", kinds=[kind])
@@ -47,7 +57,9 @@ def test_the_text_of_a_block_stays_in_it(name: str, texts: list[str]) -> None:
     assert translation.flags == ()
 
 
-@pytest.mark.parametrize("text", ["Join <table> to <b>a table</b>", "A<sup>p</sup> and <pre>x</pre>", "a <path/> b"])
+@pytest.mark.parametrize(
+    "text", ["Join <table> to <b>a table</b>", "A<sup>p</sup> and <pre>x</pre>", "a <path/> b"]
+)
 def test_other_tags_stay_in_their_sentence(text: str) -> None:
     assert Plan([text], "en").sentences[0] == mask(text).text
 
@@ -56,7 +68,10 @@ def test_other_tags_stay_in_their_sentence(text: str) -> None:
     ("segment", "said"),
     [
         ("One dog<ph>&lt;br/&gt;</ph>two", "One dog two"),
-        ('<bpt i="1">&lt;li&gt;</bpt>One<ept i="1"/><it>&lt;b&gt;</it><ph>&lt;/li&gt;</ph>two', "One two"),
+        (
+            '<bpt i="1">&lt;li&gt;</bpt>One<ept i="1"/><it>&lt;b&gt;</it><ph>&lt;/li&gt;</ph>two',
+            "One two",
+        ),
         ("One, <ph>&lt;br/&gt;</ph>two<ph>&lt;br/&gt;</ph>.", "One, two."),
         ("One<ph>&lt;i&gt;</ph>s", "Ones"),
         ("一。<ph>&lt;br/&gt;</ph>二", "一。二"),
@@ -64,10 +79,18 @@ def test_other_tags_stay_in_their_sentence(text: str) -> None:
 )
 def test_a_corpus_has_a_blank_for_a_block(segment: str, said: str, tmp_path: Path) -> None:
     memory, xliff = tmp_path / "a.tmx", tmp_path / "a.xlf"
-    variants = "".join(f'<tuv xml:lang="{code}"><seg>{segment}</seg></tuv>' for code in ("en", "de"))
-    memory.write_text(f'<tmx version="1.4"><header srclang="en"/><body><tu>{variants}</tu></body></tmx>')
-    unit = f"<trans-unit><source>{segment}</source><target>{segment}</target></trans-unit>".replace(" i=", " id=")
-    xliff.write_text(f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>')
+    variants = "".join(
+        f'<tuv xml:lang="{code}"><seg>{segment}</seg></tuv>' for code in ("en", "de")
+    )
+    memory.write_text(
+        f'<tmx version="1.4"><header srclang="en"/><body><tu>{variants}</tu></body></tmx>'
+    )
+    unit = f"<trans-unit><source>{segment}</source><target>{segment}</target></trans-unit>".replace(
+        " i=", " id="
+    )
+    xliff.write_text(
+        f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
+    )
     for file in (memory, xliff):
         assert [pair[:2] for pair in read_pairs([str(file)], ("en", "de"))] == [(said, said)]
 
@@ -81,12 +104,17 @@ def test_masked_texts_of_a_corpus_have_a_blank_for_a_block() -> None:
 def test_a_line_break_of_chinese_gets_no_blank() -> None:
     plan = Plan(["一<br>二。三<br/>"], "zh")
     words = dict(zip("一二三", ("One", "two.", "Three"), strict=True))
-    (whole,) = plan.assemble([Translation(words.get(text.strip("。"), text), 0.0, ()) for text in plan.sentences])
+    (whole,) = plan.assemble(
+        [Translation(words.get(text.strip("。"), text), 0.0, ()) for text in plan.sentences]
+    )
     assert whole.text == "One<br>two. Three<br/>"
 
 
 def test_links_move_with_their_block() -> None:
     plan = Plan(["<p>One</p><p>dog</p>"], "en", options=TranslationOptions(align=True))
-    translations = [Translation(text.upper(), 0.0, (), links=(Link((0, 3), (0, 3), 1.0),)) for text in plan.sentences]
+    translations = [
+        Translation(text.upper(), 0.0, (), links=(Link((0, 3), (0, 3), 1.0),))
+        for text in plan.sentences
+    ]
     (whole,) = plan.assemble(translations)
     assert [whole.text[slice(*link.target)] for link in whole.links] == ["ONE", "DOG"]

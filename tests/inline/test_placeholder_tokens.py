@@ -33,7 +33,17 @@ from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.service import Order, Service
 
 WORDS = ["a", "dog,", "L'eau", "3.5", "“yes”", "(so", "end."]
-NAMES = ["{0}", "{1}", "%(name)s", "%s", "``x``", ":func:`open`", "https://a.b/c", "{{ limit }}", "&nbsp;"]
+NAMES = [
+    "{0}",
+    "{1}",
+    "%(name)s",
+    "%s",
+    "``x``",
+    ":func:`open`",
+    "https://a.b/c",
+    "{{ limit }}",
+    "&nbsp;",
+]
 TAGS = ["**bold**", "<b>{0}</b>", "<i>two words</i>", "`a <https://b.c>`_", "<br/>"]
 TEXTS = st.lists(st.sampled_from([*WORDS, *NAMES, *TAGS])).map(" ".join)
 
@@ -48,7 +58,8 @@ def test_tokens_are_one_character_and_restored(text: str) -> None:
     words = [mark for mark in masked.marks if mark.kind == "word"]
     assert original(masked) == text
     assert all(
-        masked.text[mark.begin : mark.end] in PLACEHOLDER_TOKENS and mark.end == mark.begin + 1 for mark in words
+        masked.text[mark.begin : mark.end] in PLACEHOLDER_TOKENS and mark.end == mark.begin + 1
+        for mark in words
     )
     assert [character for character in masked.text if character in PLACEHOLDER_TOKENS] == [
         masked.text[mark.begin] for mark in words
@@ -61,12 +72,18 @@ def test_tokens_are_one_character_and_restored(text: str) -> None:
 @given(TEXTS)
 def test_equal_placeholders_have_equal_tokens(text: str) -> None:
     masked = with_tokens(mask(text))
-    given_to = {mark.opening: masked.text[mark.begin] for mark in masked.marks if mark.kind == "word"}
-    assert [given_to[name] for name in names(text)] == [each for each in masked.text if each in PLACEHOLDER_TOKENS]
+    given_to = {
+        mark.opening: masked.text[mark.begin] for mark in masked.marks if mark.kind == "word"
+    }
+    assert [given_to[name] for name in names(text)] == [
+        each for each in masked.text if each in PLACEHOLDER_TOKENS
+    ]
     assert len(set(given_to.values())) == len(given_to)
 
 
-@given(st.permutations(NAMES).flatmap(lambda order: st.tuples(st.just(order), st.permutations(order))))
+@given(
+    st.permutations(NAMES).flatmap(lambda order: st.tuples(st.just(order), st.permutations(order)))
+)
 def test_both_sides_of_a_pair_have_the_same_tokens(orders: tuple[list[str], list[str]]) -> None:
     source, target = " und ".join(orders[0]), " and ".join(orders[1])
     seen = with_shared_tokens(source, target)
@@ -81,7 +98,11 @@ def test_both_sides_of_a_pair_have_the_same_tokens(orders: tuple[list[str], list
     [
         ("Open {0}.", "{0} öffnen.", ("Open ①.", "① öffnen.")),
         ("{0}, {1}, {0}", "{1}{0}{0}", ("①, ②, ①", "②①①")),
-        ("a :term:`bit` or :func:`x`", "un :term:`octet <bit>` ou :func:`x`", ("a ① or ②", "un ① ou ②")),
+        (
+            "a :term:`bit` or :func:`x`",
+            "un :term:`octet <bit>` ou :func:`x`",
+            ("a ① or ②", "un ① ou ②"),
+        ),
         ("**All** of <b>it</b>", "<b>Das</b> alles", ("All of it", "Das alles")),
         ("no marks", "keine", ("no marks", "keine")),
         ("Open {0}.", "Öffnen.", None),
@@ -93,13 +114,17 @@ def test_both_sides_of_a_pair_have_the_same_tokens(orders: tuple[list[str], list
 )
 def test_masked_pairs_by_hand(source: str, target: str, seen: tuple[str, str] | None) -> None:
     shown = str.maketrans("①②", PLACEHOLDER_TOKENS[:2])
-    assert with_shared_tokens(source, target) == (seen and (seen[0].translate(shown), seen[1].translate(shown)))
+    assert with_shared_tokens(source, target) == (
+        seen and (seen[0].translate(shown), seen[1].translate(shown))
+    )
 
 
 def test_pairs_that_differ_are_left_out_and_counted() -> None:
     pairs = [Pair("a {0}", "b {0}", Origin("f", 1)), Pair("a {0}", "b", Origin("f", 2))]
     report = Cleaning()
-    assert [pair.origin.line for pair in masked_pairs(pairs, DataConfig(placeholders="masked"), report)] == [1]
+    assert [
+        pair.origin.line for pair in masked_pairs(pairs, DataConfig(placeholders="masked"), report)
+    ] == [1]
     assert report.lines == {PLACEHOLDERS_DIFFER: [Origin("f", 2)]}
 
 
@@ -114,7 +139,9 @@ A, B, C = PLACEHOLDER_TOKENS[:3]
 def test_a_sentence_has_its_own_tokens() -> None:
     plan = Plan(["Open {0} with %s. Close {1}, {1}."], "en", placeholder_tokens=True)
     assert plan.sentences == [f"Open {A} with {B}.", "Open with.", f"Close {A}, {A}.", "Close,."]
-    made = plan.assemble([Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")])
+    made = plan.assemble(
+        [Translation(each, -1.0, ()) for each in (f"Mit {B} {A}.", "Auf.", f"{A}, {A} zu.", "Zu.")]
+    )
     assert (made[0].text, made[0].flags) == ("Mit %s {0}. {1}, {1} zu.", ())
 
 
@@ -131,13 +158,19 @@ def test_invented_tokens_are_removed_and_flagged() -> None:
 
 def test_a_text_that_holds_such_characters_keeps_them() -> None:
     plan = Plan([f"A {B} here. And {{0}} there."], "en", placeholder_tokens=True)
-    assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[0].text.startswith(f"A {B} here.")
+    assert plan.assemble([Translation(each, -1.0, ()) for each in plan.sentences])[
+        0
+    ].text.startswith(f"A {B} here.")
 
 
 def test_unsplit_text_shares_its_tokens() -> None:
     plan = Plan(["  One. Two. {0} ", " ", ""], None, placeholder_tokens=True)
     assert plan.sentences == [f"One. Two. {A}", "One. Two."]
-    assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == ["  {0} x ", " ", ""]
+    assert [made.text for made in plan.assemble([Translation(f"{A} x", -1.0, ())] * 2)] == [
+        "  {0} x ",
+        " ",
+        "",
+    ]
 
 
 # -- vocabularies and corpora -----------------------------------------------------------------------------
@@ -169,45 +202,67 @@ PO = 'msgid ""\nmsgstr "Language: de\\n"\n\n' + "\n".join(
 )
 
 
-def prepared(folder: Path, name: str, capsys: pytest.CaptureFixture[str], *more: object) -> tuple[int, str]:
+def prepared(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str], *more: object
+) -> tuple[int, str]:
     arguments = ("--from", "en", "--to", "de", "--out", folder / "data")
-    options = ["data.holdout=5"] if "--vocabulary" in more else ["data.holdout=5", "data.vocab_size=340"]
+    options = (
+        ["data.holdout=5"] if "--vocabulary" in more else ["data.holdout=5", "data.vocab_size=340"]
+    )
     status, _, said = run(capsys, "prepare", "--train", folder / name, *arguments, *options, *more)
     return status, said
 
 
-def test_documents_are_trained_on_masked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_are_trained_on_masked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.po").write_text(PO + '\nmsgid "only {here}"\nmsgstr "nur"\n')
-    assert prepared(tmp_path, "a.po", capsys) == (0, "Reading the corpus, learning the vocabulary …\n")
+    assert prepared(tmp_path, "a.po", capsys) == (
+        0,
+        "Reading the corpus, learning the vocabulary …\n",
+    )
     data = open_prepared(tmp_path / "data")
     assert data.facts.options["data.placeholders"] == "masked"
     assert data.facts.left_out == {PLACEHOLDERS_DIFFER: 1}
     assert data.tokenizer.has_placeholder_tokens
     for index in range(len(data.mixture)):
-        assert data.tokenizer.decode(data.mixture.targets(np.array([index])))[0].startswith(f"{B} und {A} sehen wort")
+        assert data.tokenizer.decode(data.mixture.targets(np.array([index])))[0].startswith(
+            f"{B} und {A} sehen wort"
+        )
     assert all(f" and {A} see {B}" in pair.source for pair in data.valid())
 
 
-def test_a_pair_is_no_repetition_of_one_that_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pair_is_no_repetition_of_one_that_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spoilt = '\nmsgid "Delete {0} now."\nmsgstr "Lösche {9} {8} jetzt."\n'
     spoilt += '\nmsgid "Delete {1} now."\nmsgstr "Lösche {1} jetzt."\n'
     (tmp_path / "a.po").write_text(PO + spoilt, encoding="utf-8")
     assert prepared(tmp_path, "a.po", capsys, "data.rules=near-duplicate")[0] == 0
     left_out = open_prepared(tmp_path / "data").facts.left_out
-    assert left_out == {PLACEHOLDERS_DIFFER: 1, "near-duplicate": 59}, "those of PO differ only in digits"
+    assert left_out == {PLACEHOLDERS_DIFFER: 1, "near-duplicate": 59}, (
+        "those of PO differ only in digits"
+    )
 
 
 def test_text_is_trained_on_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
     assert prepared(tmp_path, "a.tsv", capsys)[0] == 0
     kept = open_prepared(tmp_path / "data")
-    assert kept.facts.options["data.placeholders"] == "kept" and not kept.tokenizer.has_placeholder_tokens
+    assert (
+        kept.facts.options["data.placeholders"] == "kept"
+        and not kept.tokenizer.has_placeholder_tokens
+    )
     before = (tmp_path / "data").rename(tmp_path / "before")
     status, said = prepared(tmp_path, "a.tsv", capsys, "data.placeholders=masked")
     assert status == 0 and open_prepared(tmp_path / "data").tokenizer.has_placeholder_tokens
     for vocabulary, asked in ((before, "masked"), (tmp_path / "data", "kept")):
-        status, said = prepared(tmp_path, "a.tsv", capsys, "--vocabulary", vocabulary, f"data.placeholders={asked}")
-        assert status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
+        status, said = prepared(
+            tmp_path, "a.tsv", capsys, "--vocabulary", vocabulary, f"data.placeholders={asked}"
+        )
+        assert (
+            status == 2 and f"data.placeholders={'kept' if asked == 'masked' else 'masked'}" in said
+        )
 
 
 def test_prepared_corpora_of_earlier_versions_have_no_tokens(
@@ -223,7 +278,10 @@ def test_prepared_corpora_of_earlier_versions_have_no_tokens(
         (folder / "manifest.json").unlink()
         (folder / "preparation.json").write_text(json.dumps(facts))
     before = open_prepared(tmp_path / "before")
-    assert "data.placeholders" not in before.facts.options and not before.tokenizer.has_placeholder_tokens
+    assert (
+        "data.placeholders" not in before.facts.options
+        and not before.tokenizer.has_placeholder_tokens
+    )
     (tmp_path / "data").rename(tmp_path / "now")
     assert prepared(tmp_path, "a.tsv", capsys, "--vocabulary", tmp_path / "before")[0] == 0
     assert open_prepared(tmp_path / "data").facts.options["data.placeholders"] == "kept"
@@ -233,19 +291,35 @@ def test_translations_of_a_teacher_are_not_damaged_by_their_tokens(tmp_path: Pat
     (tmp_path / "a.tsv").write_text("".join(f"word{n} {{0}}\twort{n} {{0}}\n" for n in range(60)))
     corpora = (CorpusConfig((str(tmp_path / "a.tsv"),)),)
     data = DataConfig(
-        corpora=corpora, placeholders="masked", rules=("characters",), holdout=0, source="en", target="de"
+        corpora=corpora,
+        placeholders="masked",
+        rules=("characters",),
+        holdout=0,
+        source="en",
+        target="de",
     )
-    found = prepare(data, tmp_path / "data", vocab_size=lambda _: 300, rewrite=lambda pairs, _: pairs)
+    found = prepare(
+        data, tmp_path / "data", vocab_size=lambda _: 300, rewrite=lambda pairs, _: pairs
+    )
     assert found.facts.pairs == 60
 
 
 def test_score_masks_placeholders_like_training(tmp_path, capsys):
     """Whether it is written with the ones or with the others, and `score` says what `evaluate` says."""
     model, written = (
-        make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS),
+        make_model(
+            tmp_path / "model",
+            {"data.placeholders": "masked"},
+            placeholder_tokens=PLACEHOLDER_TOKENS,
+        ),
         [],
     )
-    for name, text in {"raw.en": "a b {0}", "raw.de": "{0} b a", "seen.en": f"a b {A}", "seen.de": f"{A} b a"}.items():
+    for name, text in {
+        "raw.en": "a b {0}",
+        "raw.de": "{0} b a",
+        "seen.en": f"a b {A}",
+        "seen.de": f"{A} b a",
+    }.items():
         (tmp_path / name).write_text(text + "\n")
     for name in ("raw", "seen"):
         files = tmp_path / f"{name}.en", tmp_path / f"{name}.de"
@@ -258,15 +332,21 @@ def test_score_masks_placeholders_like_training(tmp_path, capsys):
 
 def test_a_server_keeps_what_the_command_keeps(tmp_path: Path) -> None:
     """Which tries the beam's other hypotheses where the best one lacks something."""
-    model = make_model(tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS)
+    model = make_model(
+        tmp_path / "model", {"data.placeholders": "masked"}, placeholder_tokens=PLACEHOLDER_TOKENS
+    )
     translator = load(model, engine="torch")
-    texts = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])]
+    texts = [
+        f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(30, seed=9)[0])
+    ]
 
     async def ask(order: Order) -> list[Translation]:
         service = Service(store_of(translator), Limits())
         service.batcher.start()
         try:
-            async with service.store.open([service.catalogues.default.route("en", "de")]) as [opened]:
+            async with service.store.open([service.catalogues.default.route("en", "de")]) as [
+                opened
+            ]:
                 return await service.translate(texts, opened, order)
         finally:
             await service.batcher.stop()

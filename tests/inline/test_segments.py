@@ -10,8 +10,32 @@ from hypothesis import strategies as st
 from transduce.inline.segments import WINDOW, shorten, split
 from transduce.tokens.spans import Span
 
-ABBREVIATED = ("Dr. Smith came. ", "z. B. so. ", "1. ", "- item", "Was?", "Ja!", "…", "»Nein.« ", "你好。", "मैं हूँ। ")
-ODD = (" ", "\n", "\r\n", "\t", "\u00a0", "\u2028", "\x85", "\x0b", "\x1c", "\u200b", "\ud83d", "😀")
+ABBREVIATED = (
+    "Dr. Smith came. ",
+    "z. B. so. ",
+    "1. ",
+    "- item",
+    "Was?",
+    "Ja!",
+    "…",
+    "»Nein.« ",
+    "你好。",
+    "मैं हूँ। ",
+)
+ODD = (
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\u00a0",
+    "\u2028",
+    "\x85",
+    "\x0b",
+    "\x1c",
+    "\u200b",
+    "\ud83d",
+    "😀",
+)
 PIECES = st.sampled_from([*ABBREVIATED, *ODD])
 TEXTS = st.text() | st.lists(PIECES | st.text(max_size=5)).map("".join)
 LANGUAGES = st.sampled_from(["en", "de", "de-AT", "fr", "zh", "hi", "xx", ""])
@@ -21,7 +45,9 @@ def cut(text: str, spans: list[Span]) -> tuple[list[str], list[str]]:
     """The sentences, and what is before, between and behind them."""
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     assert edges == sorted(edges)
-    return [text[slice(*span)] for span in spans], [text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return [text[slice(*span)] for span in spans], [
+        text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)
+    ]
 
 
 @given(TEXTS, LANGUAGES, st.sampled_from([1, 7, WINDOW]))
@@ -29,7 +55,9 @@ def test_segments_join_to_the_text(text: str, language: str, window: int) -> Non
     with mock.patch("transduce.inline.segments.WINDOW", window):
         sentences, separators = cut(text, split(text, language))
     assert all(sentence.strip() == sentence != "" for sentence in sentences)
-    assert all(re.fullmatch(r"\s*((?:[-*+•‣–—·]|\d+[.)]|\w\))\s+)?", separator) for separator in separators)
+    assert all(
+        re.fullmatch(r"\s*((?:[-*+•‣–—·]|\d+[.)]|\w\))\s+)?", separator) for separator in separators
+    )
     assert not any(re.search("[\t\n\r\x85\u2028]", sentence) for sentence in sentences)
 
 
@@ -45,28 +73,40 @@ def test_a_long_sentence_is_cut_into_parts_that_fit(text: str, longest: int) -> 
 
 def test_sentences_are_cut_at_clause_ends() -> None:
     sentence = "The report, which nobody had read before the meeting, was put aside, and nobody asked for it again."
-    parts, _ = cut(sentence, shorten(sentence, (0, len(sentence)), lambda parts: [len(part) for part in parts], 60))
+    parts, _ = cut(
+        sentence,
+        shorten(sentence, (0, len(sentence)), lambda parts: [len(part) for part in parts], 60),
+    )
     assert parts[0] == "The report, which nobody had read before the meeting,"
     assert parts[1] == "was put aside, and nobody asked for it again."
 
 
 def test_numbers_are_not_cut_at_their_signs() -> None:
     sentence = "It cost 1,000,000 dollars at 10:30 on that day"
-    parts, _ = cut(sentence, shorten(sentence, (0, len(sentence)), lambda parts: [len(part) for part in parts], 12))
+    parts, _ = cut(
+        sentence,
+        shorten(sentence, (0, len(sentence)), lambda parts: [len(part) for part in parts], 12),
+    )
     assert {"1,000,000", "10:30"} <= set(" ".join(parts).split())
 
 
-@pytest.mark.parametrize("text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301", "กำ"])
+@pytest.mark.parametrize(
+    "text", ["ក្ត", "บ่", "ကော", "को", "क्त", "👩\u200d🔧", "👩🏽", "e\u0301", "กำ"]
+)
 def test_a_text_without_blanks_is_not_cut_inside_a_character(text: str) -> None:
     for repeated in (text * 8, "a" + text * 8):
-        parts, _ = cut(repeated, shorten(repeated, (0, len(repeated)), lambda parts: [*map(len, parts)], 5))
+        parts, _ = cut(
+            repeated, shorten(repeated, (0, len(repeated)), lambda parts: [*map(len, parts)], 5)
+        )
         assert all(part.removeprefix("a").startswith(text[0]) for part in parts)
 
 
 @pytest.mark.parametrize("mark", ["។", "၊", "။", "፣", "।", "۔ "])
 def test_clauses_of_other_scripts_are_the_best_places_to_cut(mark: str) -> None:
     sentence = f"aa{mark}bb bbb b"
-    parts, _ = cut(sentence, shorten(sentence, (0, len(sentence)), lambda parts: [*map(len, parts)], 8))
+    parts, _ = cut(
+        sentence, shorten(sentence, (0, len(sentence)), lambda parts: [*map(len, parts)], 8)
+    )
     assert parts == [f"aa{mark.strip()}", "bb bbb b"]
 
 
@@ -77,12 +117,20 @@ def test_unshortenable_part_stays_whole() -> None:
 @pytest.mark.parametrize(
     ("language", "text", "sentences"),
     [
-        ("en", "Dr. Smith came. He left at 3.30 p.m. sharp.", ["Dr. Smith came.", "He left at 3.30 p.m. sharp."]),
+        (
+            "en",
+            "Dr. Smith came. He left at 3.30 p.m. sharp.",
+            ["Dr. Smith came.", "He left at 3.30 p.m. sharp."],
+        ),
         ("de", "Das ist z. B. gut.  Und dann?", ["Das ist z. B. gut.", "Und dann?"]),
         ("de-AT", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut.", "Ja."]),
         ("fr", "Il est 3 h 30 env. ici. Il part.", ["Il est 3 h 30 env. ici.", "Il part."]),
         ("zh", "你好。再见！", ["你好。", "再见！"]),
-        ("km", "ខ្ញុំទៅសាលារៀន។ គាត់នៅផ្ទះ។តើអ្នកសុខសប្បាយទេ?", ["ខ្ញុំទៅសាលារៀន។", "គាត់នៅផ្ទះ។", "តើអ្នកសុខសប្បាយទេ?"]),
+        (
+            "km",
+            "ខ្ញុំទៅសាលារៀន។ គាត់នៅផ្ទះ។តើអ្នកសុខសប្បាយទេ?",
+            ["ខ្ញុំទៅសាលារៀន។", "គាត់នៅផ្ទះ។", "តើអ្នកសុខសប្បាយទេ?"],
+        ),
         ("km", "ឆ្កែ ឆ្មា ។ល។ “ខ្ញុំ៕” គាត់", ["ឆ្កែ ឆ្មា ។ល។", "“ខ្ញុំ៕”", "គាត់"]),
         ("bo", "ང་ལ་དགའ། །ཁྱེད་རང་། ང་", ["ང་ལ་དགའ། །", "ཁྱེད་རང་།", "ང་"]),
         ("am", "ሰላም ነው፡፡ እንዴት፡ነህ፡፡", ["ሰላም ነው፡፡", "እንዴት፡ነህ፡፡"]),

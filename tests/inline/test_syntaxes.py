@@ -7,15 +7,21 @@ import pytest
 from transduce.inline.events import SYNTAXES, Syntax
 
 # One group around each syntax, to see which one has matched.
-ANY = re.compile(" | ".join(f"(?P<syntax_{i}>{syntax.pattern})" for i, syntax in enumerate(SYNTAXES)), re.VERBOSE)
+ANY = re.compile(
+    " | ".join(f"(?P<syntax_{i}>{syntax.pattern})" for i, syntax in enumerate(SYNTAXES)), re.VERBOSE
+)
 EXAMPLES = [
-    pytest.param(syntax, example, id=f"{syntax.name} {example}") for syntax in SYNTAXES for example in syntax.examples
+    pytest.param(syntax, example, id=f"{syntax.name} {example}")
+    for syntax in SYNTAXES
+    for example in syntax.examples
 ]
 
 
 def finder(match: re.Match[str]) -> str:
     """The name of the syntax that has matched."""
-    return next(syntax.name for i, syntax in enumerate(SYNTAXES) if match[f"syntax_{i}"] is not None)
+    return next(
+        syntax.name for i, syntax in enumerate(SYNTAXES) if match[f"syntax_{i}"] is not None
+    )
 
 
 @pytest.mark.parametrize(("syntax", "example"), EXAMPLES)

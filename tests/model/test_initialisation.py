@@ -15,11 +15,23 @@ from transduce.model.embedding import Embedding, LearnedPositions
 from transduce.model.transformer import FeedForward, Residual
 from transduce.system.errors import UserError
 
-WIDE = ModelConfig(vocab_size=300, d_model=64, d_ff=256, num_heads=4, num_encoder_layers=2, num_decoder_layers=1)
+WIDE = ModelConfig(
+    vocab_size=300, d_model=64, d_ff=256, num_heads=4, num_encoder_layers=2, num_decoder_layers=1
+)
 KINDS = {
     "post": WIDE,
-    "uneven": replace(WIDE, d_k=24, d_v=8, norm="pre", positions="learned", max_positions=100, source_vocab_size=200),
-    "additive experts": with_options(WIDE, attention="additive", experts=3, window=2, output_bias=True),
+    "uneven": replace(
+        WIDE,
+        d_k=24,
+        d_v=8,
+        norm="pre",
+        positions="learned",
+        max_positions=100,
+        source_vocab_size=200,
+    ),
+    "additive experts": with_options(
+        WIDE, attention="additive", experts=3, window=2, output_bias=True
+    ),
     "recurrent": replace(WIDE, kind="recurrent"),
     "convolutional": replace(WIDE, kind="convolutional"),
     "separable": with_options(WIDE, kind="convolutional", separable=True),
@@ -74,11 +86,19 @@ def test_matrices_have_the_bounds_of_the_toolkit(kind, method):
         if isinstance(module, MultiHeadAttention):
             keys, values = module.key.out_features, module.value.out_features
             joint = {"query": keys, "key": keys + values, "value": keys + values}
-            joint = joint if name.endswith("source_attention") else dict.fromkeys(joint, 2 * keys + values)
+            joint = (
+                joint
+                if name.endswith("source_attention")
+                else dict.fromkeys(joint, 2 * keys + values)
+            )
             for part, width in joint.items():
                 layer = getattr(module, part)
                 xavier = math.sqrt(6 / (64 + layer.out_features))
-                bound = {"xavier": xavier, "t2t": math.sqrt(6 / (64 + width)), "fairseq": xavier / math.sqrt(2)}
+                bound = {
+                    "xavier": xavier,
+                    "t2t": math.sqrt(6 / (64 + width)),
+                    "fairseq": xavier / math.sqrt(2),
+                }
                 assert is_uniform(layer.weight, bound[method]), (name, part)
                 assert layer.bias.any() == (method == "fairseq")
             assert is_uniform(module.out.weight, math.sqrt(6 / sum(module.out.weight.shape)))
@@ -106,7 +126,11 @@ def test_every_transformer_can_begin_with_every_method(method):
 
 @pytest.mark.parametrize("kind", ["recurrent", "convolutional", "bytenet"])
 def test_other_families_refuse_the_initialisations_of_transformers(kind):
-    with pytest.raises(UserError, match=rf"model\.init is for models of the kind transformer, not {kind}"):
+    with pytest.raises(
+        UserError, match=rf"model\.init is for models of the kind transformer, not {kind}"
+    ):
         configure({"model.kind": kind, "model.init": "t2t"})
-    with pytest.raises(UserError, match=r"model\.init must be one of transduce, xavier, t2t, fairseq, not 'glorot'"):
+    with pytest.raises(
+        UserError, match=r"model\.init must be one of transduce, xavier, t2t, fairseq, not 'glorot'"
+    ):
         configure({"model.init": "glorot"})

@@ -27,7 +27,9 @@ def attention(config: ModelConfig) -> MultiHeadAttention:
     return module.eval()
 
 
-@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, num_kv_heads=2, attention="dot", d_v=3)])
+@pytest.mark.parametrize(
+    "config", [CONFIG, replace(CONFIG, num_kv_heads=2, attention="dot", d_v=3)]
+)
 @pytest.mark.parametrize("queries", [1, 5, 14])
 @pytest.mark.parametrize("masked", ["not", "padding", "future"])
 def test_attention_is_the_same_with_and_without_the_fused_kernel(config, queries, masked):
@@ -67,7 +69,9 @@ def test_the_fused_kernel_is_used_where_it_is_faster(queries, keys, dtype, learn
     q = torch.zeros(1, 1, queries, 4, dtype=dtype, requires_grad=learns)
     k = torch.zeros(1, 1, keys, 4, dtype=dtype)
     assert prefers_fused_attention(q, k, dropout) == fused
-    assert prefers_fused_attention(q.to("meta"), k.to("meta"), dropout), "on other devices than a CPU"
+    assert prefers_fused_attention(q.to("meta"), k.to("meta"), dropout), (
+        "on other devices than a CPU"
+    )
     with recording():
         assert not prefers_fused_attention(q, k, dropout)
 

@@ -14,7 +14,12 @@ from torch import Tensor, nn
 
 from transduce.config.parse import configure
 from transduce.config.schema import BOS, EOS, PAD, ModelConfig, with_options
-from transduce.model.attention import MultiHeadAttention, attend_with_scores, causal_mask, dot_products
+from transduce.model.attention import (
+    MultiHeadAttention,
+    attend_with_scores,
+    causal_mask,
+    dot_products,
+)
 from transduce.model.build import build, count_parameters, load_weights
 from transduce.model.embedding import (
     Embedding,
@@ -30,7 +35,13 @@ from transduce.model.transformer import FeedForward, make_norm
 from transduce.system.errors import UserError
 
 SMALL = ModelConfig(
-    vocab_size=9, d_model=16, d_ff=32, num_heads=4, num_encoder_layers=2, num_decoder_layers=2, dropout=0.0
+    vocab_size=9,
+    d_model=16,
+    d_ff=32,
+    num_heads=4,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    dropout=0.0,
 )
 KINDS = {
     "post": SMALL,
@@ -41,13 +52,25 @@ KINDS = {
     "experts": with_options(SMALL, experts=3, experts_per_token=2, expert_layers=(2,)),
     "blocks": with_options(SMALL, block_size=2, norm="pre"),
     "recurrent": replace(SMALL, kind="recurrent", attention="additive"),
-    "recurrent, shallow": replace(SMALL, kind="recurrent", attention="dot", num_encoder_layers=1, num_decoder_layers=1),
-    "recurrent, deep": with_options(SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4),
+    "recurrent, shallow": replace(
+        SMALL, kind="recurrent", attention="dot", num_encoder_layers=1, num_decoder_layers=1
+    ),
+    "recurrent, deep": with_options(
+        SMALL, kind="recurrent", cell="gru", num_encoder_layers=4, num_decoder_layers=4
+    ),
     "convolutional": replace(SMALL, kind="convolutional"),
-    "convolutional, uneven": with_options(SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")),
-    "separable": with_options(SMALL, kind="convolutional", separable=True, convolutions=("1x8x3", "1x12x4")),
-    "recurrent, experts": with_options(SMALL, kind="recurrent", num_encoder_layers=3, experts=3, experts_per_token=2),
-    "bytenet": replace(SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10),
+    "convolutional, uneven": with_options(
+        SMALL, kind="convolutional", convolutions=("2x8x3", "1x12x4", "1x20x1")
+    ),
+    "separable": with_options(
+        SMALL, kind="convolutional", separable=True, convolutions=("1x8x3", "1x12x4")
+    ),
+    "recurrent, experts": with_options(
+        SMALL, kind="recurrent", num_encoder_layers=3, experts=3, experts_per_token=2
+    ),
+    "bytenet": replace(
+        SMALL, kind="bytenet", num_encoder_layers=6, num_decoder_layers=7, source_vocab_size=10
+    ),
     "learned": replace(SMALL, positions="learned", max_positions=8),
     "heads": replace(SMALL, d_k=3, d_v=5),
     "separate": replace(SMALL, source_vocab_size=11, num_encoder_layers=1),
@@ -60,7 +83,13 @@ KINDS = {
     "multi-query": replace(SMALL, num_kv_heads=1, d_v=3),
     "grouped": replace(SMALL, num_kv_heads=2, window=3, bias=False, output_bias=True),
     "modern": replace(
-        SMALL, norm="pre", rms_norm=True, bias=False, activation="swiglu", positions="rotary", num_kv_heads=2
+        SMALL,
+        norm="pre",
+        rms_norm=True,
+        bias=False,
+        activation="swiglu",
+        positions="rotary",
+        num_kv_heads=2,
     ),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +112,9 @@ def close(actual: Tensor, expected: Tensor) -> None:
 
 @given(
     rows=st.lists(st.lists(st.integers(4, 99), max_size=5), min_size=1, max_size=6),
-    ends=st.tuples(st.lists(st.integers(1, 3), max_size=2), st.lists(st.integers(1, 3), max_size=2)),
+    ends=st.tuples(
+        st.lists(st.integers(1, 3), max_size=2), st.lists(st.integers(1, 3), max_size=2)
+    ),
 )
 def test_rows_are_padded_to_the_longest(rows, ends):
     before, after = ends
@@ -91,7 +122,10 @@ def test_rows_are_padded_to_the_longest(rows, ends):
     longest = max(map(len, whole))
     expected = [row + [PAD] * (longest - len(row)) for row in whole]
     assert pad(rows, before=before, after=after).tolist() == expected
-    assert pad([np.array(row, dtype=np.uint16) for row in rows], before=before, after=after).tolist() == expected
+    assert (
+        pad([np.array(row, dtype=np.uint16) for row in rows], before=before, after=after).tolist()
+        == expected
+    )
 
 
 @every_kind
@@ -106,7 +140,12 @@ def test_stepwise_equals_whole(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [k for k, each in KINDS.items() if each.kind == "transformer" and "experts" not in dict(each.more)]
+    "kind",
+    [
+        k
+        for k, each in KINDS.items()
+        if each.kind == "transformer" and "experts" not in dict(each.more)
+    ],
 )
 @torch.no_grad()
 def test_all_tensors_are_on_the_device_of_the_model(kind):
@@ -143,7 +182,9 @@ def test_a_long_neighbour_changes_nothing_for_bytenet():
     """Which has more positions than the source: how many may not depend on the batch."""
     model = tiny("bytenet")
     source = torch.randint(4, 9, (1, 25), generator=torch.Generator().manual_seed(1))
-    longer = torch.cat((torch.nn.functional.pad(source, (0, 15), value=PAD), torch.full((1, 40), 5)))
+    longer = torch.cat(
+        (torch.nn.functional.pad(source, (0, 15), value=PAD), torch.full((1, 40), 5))
+    )
     close(model(longer, TGT)[:1], model(source, TGT[:1]))
 
 
@@ -182,21 +223,31 @@ def test_rows_and_sentences_can_be_chosen_between_steps(kind):
     model, sentences = tiny(kind), torch.tensor([1, 1, 0])
     memory = model.encode(SRC)
     _, state = model.decode(TGT[:, :3], memory)
-    chosen, _ = model.decode(TGT[sentences, 3:], select(memory, sentences), select(state, sentences))
+    chosen, _ = model.decode(
+        TGT[sentences, 3:], select(memory, sentences), select(state, sentences)
+    )
     close(chosen, model(SRC, TGT)[sentences, 3:])
 
 
 @every_kind
 def test_every_weight_learns(kind):
     model = build(KINDS[kind])
-    model(SRC.repeat(20, 1), TGT.repeat(20, 1)).square().sum().backward()  # each head of a block needs a row
-    silent = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+    model(
+        SRC.repeat(20, 1), TGT.repeat(20, 1)
+    ).square().sum().backward()  # each head of a block needs a row
+    silent = [
+        name
+        for name, weight in model.named_parameters()
+        if weight.grad is None or not weight.grad.any()
+    ]
     assert silent == []
 
 
 @every_kind
 def test_parameters_are_counted_without_building(kind):
-    assert count_parameters(KINDS[kind]) == sum(weight.numel() for weight in build(KINDS[kind]).parameters())
+    assert count_parameters(KINDS[kind]) == sum(
+        weight.numel() for weight in build(KINDS[kind]).parameters()
+    )
 
 
 def attention(d: int) -> int:
@@ -207,7 +258,9 @@ def feed_forward(d: int, d_ff: int) -> int:
     return 2 * d * d_ff + d_ff + d
 
 
-@pytest.mark.parametrize(("d", "d_ff", "heads", "millions"), [(512, 2048, 8, 63.1), (1024, 4096, 16, 214.2)])
+@pytest.mark.parametrize(
+    ("d", "d_ff", "heads", "millions"), [(512, 2048, 8, 63.1), (1024, 4096, 16, 214.2)]
+)
 def test_the_papers_models_have_the_parameters_of_the_formula(d, d_ff, heads, millions):
     config = ModelConfig(d_model=d, d_ff=d_ff, num_heads=heads)
     encoder = attention(d) + feed_forward(d, d_ff) + 2 * 2 * d
@@ -228,8 +281,12 @@ def test_attention_by_blocks_equals_a_mask(causal, n, window):
     valid[1, ..., (n + 1) // 2 :] = False
     for mask in (None, valid):
         blocks = attend_nearby(q, k, v, window, mask, causal=causal)
-        whole, _ = attend_with_scores(dot_products(q, k), v, window_mask(n, n, window, causal, valid=mask))
-        rows = (torch.ones_like(valid) if mask is None else valid)[:, 0, 0]  # what padding sees doesn't matter
+        whole, _ = attend_with_scores(
+            dot_products(q, k), v, window_mask(n, n, window, causal, valid=mask)
+        )
+        rows = (torch.ones_like(valid) if mask is None else valid)[
+            :, 0, 0
+        ]  # what padding sees doesn't matter
         close(blocks.transpose(1, 2)[rows], whole.transpose(1, 2)[rows])
         upstream = torch.randn(blocks.shape, generator=generator) * rows[:, None, :, None]
         for one, other in zip(
@@ -445,17 +502,33 @@ def test_swiglu_and_rms_norm_by_hand():
     norm = make_norm(config)
     norm.weight.copy_(torch.arange(16.0))
     close(norm(x), x / x.square().mean(-1, keepdim=True).sqrt() * torch.arange(16.0))
-    assert not [name for name, _ in build(replace(config, norm="pre")).named_parameters() if name.endswith("bias")]
+    assert not [
+        name
+        for name, _ in build(replace(config, norm="pre")).named_parameters()
+        if name.endswith("bias")
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model.positions": "rotary", "model.attention": "additive"}, "needs a Transformer with dot products"),
-        ({"model.positions": "rotary", "model.kind": "convolutional"}, "needs a Transformer with dot products"),
+        (
+            {"model.positions": "rotary", "model.attention": "additive"},
+            "needs a Transformer with dot products",
+        ),
+        (
+            {"model.positions": "rotary", "model.kind": "convolutional"},
+            "needs a Transformer with dot products",
+        ),
         ({"model.positions": "rotary", "model.d_k": 5}, "an even width"),
-        ({"model.num_kv_heads": 3}, r"model\.num_heads \(8\) must be a multiple of model\.num_kv_heads \(3\)"),
-        ({"model.rms_norm": True, "model.kind": "recurrent"}, "model.rms_norm is for models of the kind transformer"),
+        (
+            {"model.num_kv_heads": 3},
+            r"model\.num_heads \(8\) must be a multiple of model\.num_kv_heads \(3\)",
+        ),
+        (
+            {"model.rms_norm": True, "model.kind": "recurrent"},
+            "model.rms_norm is for models of the kind transformer",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options, message):
@@ -466,11 +539,19 @@ def test_options_that_do_not_fit_are_refused(options, message):
 # -- initialisation, recording, files ---------------------------------------------------------------------
 
 WIDE = ModelConfig(
-    vocab_size=300, d_model=64, d_ff=256, num_heads=4, d_v=24, num_encoder_layers=1, num_decoder_layers=1
+    vocab_size=300,
+    d_model=64,
+    d_ff=256,
+    num_heads=4,
+    d_v=24,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
 )
 
 
-@pytest.mark.parametrize("config", [WIDE, replace(WIDE, positions="learned", source_vocab_size=200)])
+@pytest.mark.parametrize(
+    "config", [WIDE, replace(WIDE, positions="learned", source_vocab_size=200)]
+)
 def test_initial_weights_have_the_right_spread(config):
     model = build(config)
     gains = {}
@@ -486,7 +567,9 @@ def test_initial_weights_have_the_right_spread(config):
         if isinstance(module, nn.Linear):
             bound = gains.get(module, 1.0) * math.sqrt(6 / sum(module.weight.shape))
             assert 0.98 * bound < module.weight.abs().max() <= bound * 1.0001
-            assert module.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.07)  # as of a uniform one
+            assert module.weight.std().item() == pytest.approx(
+                bound / math.sqrt(3), rel=0.07
+            )  # as of a uniform one
             assert not module.bias.any()
         elif isinstance(module, (Embedding, LearnedPositions)):
             assert module.weight.std().item() == pytest.approx(64**-0.5, rel=0.05)
@@ -514,14 +597,23 @@ def test_recording_attention_changes_no_output(kind):
     with recording() as record:
         close(model(SRC, TGT), expected)
     assert attention_record.get() is routing_record.get() is None
-    uses = {"transformer": len(model.encoder) + 2 * len(model.decoder), "recurrent": TGT.size(1), "bytenet": 0}
+    uses = {
+        "transformer": len(model.encoder) + 2 * len(model.decoder),
+        "recurrent": TGT.size(1),
+        "bytenet": 0,
+    }
     assert len(record.attention) == uses.get(KINDS[kind].kind, len(model.decoder))
     for kept in record.attention:
         close(kept.weights.sum(dim=-1), torch.ones(kept.weights.shape[:-1]))
     for name, module in model.named_modules():
         if name.endswith("source_attention"):
             to_source = torch.cat(record.of(module), dim=2)
-            assert to_source.shape == (2, KINDS[kind].num_heads if KINDS[kind].kind == "transformer" else 1, 6, 5)
+            assert to_source.shape == (
+                2,
+                KINDS[kind].num_heads if KINDS[kind].kind == "transformer" else 1,
+                6,
+                5,
+            )
             assert not to_source[1, :, :, 3:].any()  # padding
     if KINDS[kind].kind == "transformer":
         (to_self,) = record.of(model.decoder[0].attention)
@@ -541,15 +633,25 @@ def test_weights_survive_saving_and_loading(kind, tmp_path):
     model, other = tiny(kind), build(KINDS[kind], seed=2)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     load_weights(other, tmp_path / "model.safetensors")
-    assert all(torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items())
+    assert all(
+        torch.equal(weight, other.state_dict()[name]) for name, weight in model.state_dict().items()
+    )
 
 
 def test_weights_that_do_not_fit_or_are_damaged_are_refused(tmp_path):
     file, model = tmp_path / "model.safetensors", build(SMALL)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     save_file(before, file)
-    for config in (KINDS["pre"], KINDS["separate"], replace(SMALL, vocab_size=10), replace(SMALL, d_ff=33)):
-        with pytest.raises(UserError, match=r"model\.safetensors does not fit the model's configuration: '.+' differs"):
+    for config in (
+        KINDS["pre"],
+        KINDS["separate"],
+        replace(SMALL, vocab_size=10),
+        replace(SMALL, d_ff=33),
+    ):
+        with pytest.raises(
+            UserError,
+            match=r"model\.safetensors does not fit the model's configuration: '.+' differs",
+        ):
             load_weights(build(config), file)
     whole = file.read_bytes()
     for damaged in (whole[:-1], whole[:100], b"", b"\xff" * 100):
@@ -564,9 +666,15 @@ def test_weights_that_do_not_fit_or_are_damaged_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "shape"),
     [
-        ("convolutional, uneven", "convolutional, 2+2 layers, d_model 16, layers 2x8x3 1x12x4 1x20x1"),
+        (
+            "convolutional, uneven",
+            "convolutional, 2+2 layers, d_model 16, layers 2x8x3 1x12x4 1x20x1",
+        ),
         ("recurrent, experts", "recurrent, 3+2 layers, d_model 16, 2 of 3 experts"),
-        ("experts", "transformer, 2+2 layers, d_model 16, d_ff 32, 4 heads, post-norm, 2 of 3 experts"),
+        (
+            "experts",
+            "transformer, 2+2 layers, d_model 16, d_ff 32, 4 heads, post-norm, 2 of 3 experts",
+        ),
     ],
 )
 def test_a_model_is_described_as_it_is_built(kind, shape):

@@ -32,7 +32,9 @@ def shared(found: Prepared) -> set[str]:
     sources = tokenizer.source.decode([row.tolist() for row in found.mixture.sources(pairs)])
     targets = tokenizer.target.decode([row.tolist() for row in found.mixture.targets(pairs)])
     learnt = {normalised(text.removeprefix(SYNTHETIC_TAG)) for text in (*sources, *targets)}
-    return learnt & {normalised(text) for pair in found.valid() for text in (pair.source, pair.target)}
+    return learnt & {
+        normalised(text) for pair in found.valid() for text in (pair.source, pair.target)
+    }
 
 
 def test_validation_pairs_with_a_blank_side_or_a_line_break_are_left_out(tmp_path):
@@ -58,7 +60,10 @@ def test_a_teacher_teaches_no_held_out_target(tmp_path):
     pairs = list(zip(*reverse_texts(300, seed=1), strict=True))
 
     def rewrite(staged: Iterator[Pair], _: object) -> Iterator[Pair]:
-        targets = {source: target for (source, _), (_, target) in zip(pairs, pairs[1:] + pairs[:1], strict=True)}
+        targets = {
+            source: target
+            for (source, _), (_, target) in zip(pairs, pairs[1:] + pairs[:1], strict=True)
+        }
         return (pair._replace(target=targets[pair.source]) for pair in staged)
 
     found = prepared(tmp_path, write(tmp_path / "a.tsv", pairs), rewrite=rewrite)

@@ -20,14 +20,22 @@ rows = st.lists(st.tuples(texts, texts, st.sampled_from("fgh"), st.integers(1, 2
 def stage(folder: Path, pairs: Sequence[Pair], parts: Sequence[int], block: int) -> StagedPairs:
     with StagingWriter(folder, with_sentences=True) as writer:
         for start in range(0, len(pairs), block):
-            writer.append(pairs[start : start + block], np.array(parts[start : start + block], dtype=np.int8), {})
+            writer.append(
+                pairs[start : start + block],
+                np.array(parts[start : start + block], dtype=np.int8),
+                {},
+            )
     return writer.finish(read=len(pairs))
 
 
 @given(rows, st.integers(1, 5), st.data())
 def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data):
     pairs = [Pair(source, target, Origin(file, line)) for source, target, file, line in rows]
-    parts = data.draw(st.lists(st.sampled_from([Part.TRAIN, Part.HELD_OUT]), min_size=len(pairs), max_size=len(pairs)))
+    parts = data.draw(
+        st.lists(
+            st.sampled_from([Part.TRAIN, Part.HELD_OUT]), min_size=len(pairs), max_size=len(pairs)
+        )
+    )
     staged = stage(tmp_path_factory.mktemp("staged") / "0", pairs, parts, block)
     assert staged.parts.tolist() == parts and staged.read == len(pairs)
     assert staged.origins(range(len(pairs))) == [pair.origin for pair in pairs]
@@ -36,7 +44,9 @@ def test_staged_pairs_are_read_back_by_part(tmp_path_factory, rows, block, data)
         assert list(staged.pairs(part)) == expected
         assert staged.count(part) == len(expected)
     trained = [pair for pair, its in zip(pairs, parts, strict=True) if its == Part.TRAIN]
-    assert [row for rows in staged.sentences() for row in rows.tolist()] == hashes_of(trained).tolist()
+    assert [row for rows in staged.sentences() for row in rows.tolist()] == hashes_of(
+        trained
+    ).tolist()
     for column in (0, 1):
         both = StagedTexts([([staged], column)] * 2)
         assert list(both) == 2 * [pair[column] for pair in trained]
@@ -57,7 +67,9 @@ def test_a_sample_of_a_very_large_corpus_is_the_same_however_it_is_cut(tmp_path)
         shards.append(stage(folder, pairs[begin:end], parts[begin:end].tolist(), 1_300))
     blocks = [kept[start : start + 2000] for start in range(0, len(kept), 2000)]
     for every in range(1, 5):
-        taken = [number for block in blocks[::every] for number in block if parts[number] == Part.TRAIN]
+        taken = [
+            number for block in blocks[::every] for number in block if parts[number] == Part.TRAIN
+        ]
         for corpora in ([[one]], [shards]):
             sample = StagedTexts([(each, 1) for each in corpora], every)
             assert list(sample) == [f"-{number}" for number in taken]

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from transduce.system.console import markdown_table
 
 CELLS = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), min_size=1)
-ROWS = st.integers(1, 4).flatmap(lambda count: st.lists(st.lists(CELLS, min_size=count, max_size=count), min_size=1))
+ROWS = st.integers(1, 4).flatmap(
+    lambda count: st.lists(st.lists(CELLS, min_size=count, max_size=count), min_size=1)
+)
 
 
 @given(ROWS)

@@ -24,7 +24,10 @@ def test_a_killed_process_frees_its_lock(tmp_path: Path) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", HOLD, lock], text=True, **pipes) as process:
         assert process.stdout is not None and process.stdout.readline() == "held\n"
-        with pytest.raises(UserError, match="another one writes"), file_lock(lock, "another one writes"):
+        with (
+            pytest.raises(UserError, match="another one writes"),
+            file_lock(lock, "another one writes"),
+        ):
             pass
         process.kill()
     with file_lock(lock, "busy") as is_held:

@@ -77,7 +77,12 @@ def test_the_manifest_by_hand(tmp_path):
         fill(aside, {"deep/er": b"abc"})
     assert json.loads((tmp_path / "folder/manifest.json").read_text()) == {
         "format": 1,
-        "files": {"deep/er": {"size": 3, "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},
+        "files": {
+            "deep/er": {
+                "size": 3,
+                "sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+            }
+        },
     }
 
 
@@ -85,7 +90,11 @@ def test_an_inner_folder_is_part_of_the_outer(tmp_path):
     with write_folder(tmp_path / "outer") as aside, write_folder(aside / "inner") as inner:
         fill(inner, OLD)
     verify(tmp_path / "outer/inner", hashes=True)
-    assert set(read_manifest(tmp_path / "outer")) == {"inner/config.toml", "inner/weights", "inner/manifest.json"}
+    assert set(read_manifest(tmp_path / "outer")) == {
+        "inner/config.toml",
+        "inner/weights",
+        "inner/manifest.json",
+    }
 
 
 def test_permissions_are_those_of_a_usual_folder(tmp_path):
@@ -98,9 +107,15 @@ def test_permissions_are_those_of_a_usual_folder(tmp_path):
 def test_nothing_is_overwritten(tmp_path):
     with write_folder(tmp_path / "folder") as aside:
         fill(aside, OLD)
-    with pytest.raises(UserError, match="exists already"), write_folder(tmp_path / "folder") as aside:
+    with (
+        pytest.raises(UserError, match="exists already"),
+        write_folder(tmp_path / "folder") as aside,
+    ):
         pass
-    with pytest.raises(UserError, match="exists already"), write_folder(tmp_path / "other") as aside:  # a race, lost
+    with (
+        pytest.raises(UserError, match="exists already"),
+        write_folder(tmp_path / "other") as aside,
+    ):  # a race, lost
         fill(tmp_path / "other", OLD)
         fill(aside, NEW)
     assert content(tmp_path / "folder") == OLD
@@ -112,7 +127,10 @@ def test_exception_keeps_the_previous_content(tmp_path):
     with publish(tmp_path / "run") as aside:
         fill(aside, OLD)
     for write in (write_folder, publish):
-        with pytest.raises(KeyboardInterrupt), write(tmp_path / ("run" if write is publish else "new")) as aside:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            write(tmp_path / ("run" if write is publish else "new")) as aside,
+        ):
             fill(aside, NEW)
             raise KeyboardInterrupt
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -167,7 +185,10 @@ def test_a_process_killed_while_writing_leaves_a_leftover(death, tmp_path):
 
 
 def test_leftovers_are_removed_when_no_process_writes_to_them(tmp_path):
-    with pytest.raises(UserError, match="exists already"), write_folder(tmp_path / "folder") as aside:
+    with (
+        pytest.raises(UserError, match="exists already"),
+        write_folder(tmp_path / "folder") as aside,
+    ):
         os.utime(aside, (0, 0))
         assert not remove_leftovers(tmp_path)
         with write_folder(tmp_path / "folder"):
@@ -235,7 +256,9 @@ def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tm
         returncode = Forked(IMPORTS + KILLED_AT, folder, moment, write, NEW).wait()
         try:
             verify(folder, hashes=True)
-            seen.add("new" if content(folder) == NEW else "old" if content(folder) == OLD else "mixed")
+            seen.add(
+                "new" if content(folder) == NEW else "old" if content(folder) == OLD else "mixed"
+            )
         except UserError as error:
             assert "manifest.json is missing" in str(error)
             assert write == "publish" or not folder.exists()
@@ -248,7 +271,10 @@ def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tm
 @pytest.mark.parametrize("write", ["write_text", "write_folder", "publish"])
 def test_each_step_is_on_the_disk_before_the_next_one(write, tmp_path, monkeypatch):
     """Otherwise a power cut can leave a renamed file without content, or an old manifest beside new files."""
-    synced, changed = set(), set()  # inodes: of flushed files, and of folders whose changes are not flushed
+    synced, changed = (
+        set(),
+        set(),
+    )  # inodes: of flushed files, and of folders whose changes are not flushed
     sync, rename, unlink = os.fsync, os.rename, os.unlink
 
     def record_sync(descriptor):
@@ -259,7 +285,9 @@ def test_each_step_is_on_the_disk_before_the_next_one(write, tmp_path, monkeypat
     def record_rename(old, new):
         moved = [Path(old), *Path(old).rglob("*")]
         assert {path.stat().st_ino for path in moved} <= synced
-        assert not changed or (Path(new).name != "manifest.json" and not (tmp_path / "manifest.json").exists())
+        assert not changed or (
+            Path(new).name != "manifest.json" and not (tmp_path / "manifest.json").exists()
+        )
         rename(old, new)
         changed.add(Path(new).parent.stat().st_ino)
 
@@ -273,13 +301,21 @@ def test_each_step_is_on_the_disk_before_the_next_one(write, tmp_path, monkeypat
     if write == "publish":
         with publish(tmp_path) as aside:
             fill(aside, OLD)
-    for name, function in {"fsync": record_sync, "rename": record_rename, "replace": record_rename}.items():
+    for name, function in {
+        "fsync": record_sync,
+        "rename": record_rename,
+        "replace": record_rename,
+    }.items():
         monkeypatch.setattr(os, name, function)
     monkeypatch.setattr(os, "unlink", record_unlink)
     if write == "write_text":
         write_text(tmp_path / "text", "new")
     else:
-        with write_folder(tmp_path / "folder") if write == "write_folder" else publish(tmp_path) as aside:
+        with (
+            write_folder(tmp_path / "folder")
+            if write == "write_folder"
+            else publish(tmp_path) as aside
+        ):
             fill(aside, NEW)
     assert synced and not changed
     assert bool(unlinked) == (write == "publish")
@@ -294,7 +330,9 @@ def test_any_damage_is_found_and_named(data, tmp_path_factory):
     path = folder / data.draw(st.sampled_from(sorted(NEW)))
     old = path.read_bytes()
     at = data.draw(st.integers(0, len(old) - 1))
-    new = data.draw(st.sampled_from([old[:at], old + b"x", old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :]]))
+    new = data.draw(
+        st.sampled_from([old[:at], old + b"x", old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :]])
+    )
     path.write_bytes(new)
     with pytest.raises(UserError, match=f"{re.escape(str(path))} is damaged"):
         verify(folder, hashes=True)
@@ -308,7 +346,9 @@ def test_any_damage_is_found_and_named(data, tmp_path_factory):
         verify(folder)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '{"format": 1, "files": {"a": {"size": 1}}}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", "null", '{"format": 1, "files": {"a": {"size": 1}}}', "\udcff"]
+)
 def test_a_damaged_manifest_is_named(text, tmp_path):
     (tmp_path / "manifest.json").write_text(text, errors="surrogateescape")
     with pytest.raises(UserError, match=r"manifest\.json is damaged"):
@@ -356,7 +396,10 @@ def test_a_file_that_can_not_be_renamed_because_it_is_mounted_is_written(tmp_pat
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").touch()
     for write in (write_folder, publish):
-        with pytest.raises(UserError, match="can't be written: Not a directory"), write(tmp_path / "file/folder"):
+        with (
+            pytest.raises(UserError, match="can't be written: Not a directory"),
+            write(tmp_path / "file/folder"),
+        ):
             pass
 
 
@@ -397,7 +440,8 @@ def check_full(result: subprocess.CompletedProcess[str], parent: Path, reason: s
     assert result.returncode == 0, result.stderr
     said = result.stdout.splitlines()
     assert [line.split(":")[0] for line in said] == [
-        f"There is no room for {parent / name}" for name in ("new", "old", "old/weights", "new", "old/weights")
+        f"There is no room for {parent / name}"
+        for name in ("new", "old", "old/weights", "new", "old/weights")
     ]
     assert "needs at least 10,000,000 bytes" in said[0]
     assert "needs at least 400,000 bytes" in said[2]
@@ -412,14 +456,25 @@ def test_full_disk_is_reported_and_changes_nothing(tmp_path):
         subprocess.run([*namespace, "sh", "-c", mount], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this system lets nobody mount a small file system")
-    command = [*namespace, "sh", "-c", f'{mount} && exec "$0" -c "$1" {tmp_path} 20000', sys.executable, IMPORTS + FULL]
+    command = [
+        *namespace,
+        "sh",
+        "-c",
+        f'{mount} && exec "$0" -c "$1" {tmp_path} 20000',
+        sys.executable,
+        IMPORTS + FULL,
+    ]
     result = subprocess.run(command, capture_output=True, text=True)
     check_full(result, tmp_path, r"bytes are free \(.*No space left on device.*Free more space")
 
 
 def test_a_used_up_quota_is_a_full_disk(tmp_path):
     full = write_error(tmp_path / "new", 10, OSError(errno.EDQUOT, "Disk quota exceeded"))
-    assert is_full(OSError(errno.EDQUOT, "")) and "your disk quota is used up" in str(full) and "free" not in str(full)
+    assert (
+        is_full(OSError(errno.EDQUOT, ""))
+        and "your disk quota is used up" in str(full)
+        and "free" not in str(full)
+    )
 
 
 def test_a_file_size_limit_is_a_full_disk(tmp_path):

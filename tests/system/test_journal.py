@@ -17,8 +17,16 @@ from transduce.system.console import Display, duration, log
 from transduce.system.errors import UserError
 from transduce.system.journal import Journal, read_events
 
-values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-events = st.lists(st.tuples(st.text(), st.dictionaries(st.sampled_from(["step", "loss", "note", "bleu"]), values)))
+values = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+events = st.lists(
+    st.tuples(st.text(), st.dictionaries(st.sampled_from(["step", "loss", "note", "bleu"]), values))
+)
 LINE = "1,200/100,000  1:02:03 left  loss 4.210"
 
 
@@ -71,10 +79,14 @@ def test_journal_shorter_than_recorded_is_not_padded(tmp_path: Path) -> None:
 def test_events_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as log:
         log.write("update", loss=1.5, text="zwei\u2028Zeilen\n")
-        assert told(tmp_path / "journal.jsonl") == [("update", {"loss": 1.5, "text": "zwei\u2028Zeilen\n"})]
+        assert told(tmp_path / "journal.jsonl") == [
+            ("update", {"loss": 1.5, "text": "zwei\u2028Zeilen\n"})
+        ]
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '"event"', "{}", '{"evenu": "validation", "perplexity": 5.0}'])
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '"event"', "{}", '{"evenu": "validation", "perplexity": 5.0}']
+)
 def test_a_line_without_an_event_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "journal.jsonl").write_text(f'{{"event": "start"}}\n{line}\n')
     with pytest.raises(UserError, match=r"journal\.jsonl:2: this line is damaged"):
@@ -100,7 +112,10 @@ def test_tensorboard_files_are_cut_back_like_the_journal(tmp_path: Path) -> None
         resumed.truncate(kept)
         resumed.write("update", step=15, loss=2.5)
     found = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
-    assert [(each.step, each.value) for each in found.Scalars("update/loss")] == [(10, 3.0), (15, 2.5)]
+    assert [(each.step, each.value) for each in found.Scalars("update/loss")] == [
+        (10, 3.0),
+        (15, 2.5),
+    ]
     assert len(list((tmp_path / "tensorboard").iterdir())) == 1
     log.close()
 
@@ -112,11 +127,16 @@ def test_tensorboard_files_hold_the_same_numbers(tmp_path: Path) -> None:
         log.write("update", step=20, loss=1.25)
     found = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert found.Tags()["scalars"] == ["update/loss"]
-    assert [(scalar.step, scalar.value) for scalar in found.Scalars("update/loss")] == [(10, 2.5), (20, 1.25)]
+    assert [(scalar.step, scalar.value) for scalar in found.Scalars("update/loss")] == [
+        (10, 2.5),
+        (20, 1.25),
+    ]
 
 
 def test_log_writes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "[bold]no markup[/bold], no signs in opus:Books:en-de " + "a long line is not broken " * 10
+    text = (
+        "[bold]no markup[/bold], no signs in opus:Books:en-de " + "a long line is not broken " * 10
+    )
     log(text)
     assert capsys.readouterr() == ("", text + "\n")
 
@@ -141,7 +161,9 @@ def test_progress_on_a_terminal_is_one_moving_line() -> None:
     ours, theirs = pty.openpty()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment, check=True)
+    run = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment, check=True
+    )
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
     os.close(theirs)
@@ -154,7 +176,13 @@ def test_progress_on_a_terminal_is_one_moving_line() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0:00:00"), (59.6, "0:01:00"), (3723.4, "1:02:03"), (360_000, "100:00:00"), (math.inf, "?")],
+    [
+        (0, "0:00:00"),
+        (59.6, "0:01:00"),
+        (3723.4, "1:02:03"),
+        (360_000, "100:00:00"),
+        (math.inf, "?"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

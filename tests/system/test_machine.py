@@ -29,9 +29,13 @@ print(after(1000, 1500) - before)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_fast_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels")
+@pytest.mark.skipif(
+    not has_fast_bfloat16(torch.device("cpu")) or sys.platform != "linux", reason="other kernels"
+)
 def test_products_of_many_shapes_take_no_more_memory():
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")
+    }
     many, few = (
         int(subprocess.check_output([sys.executable, "-c", PRODUCTS.format(few=few)], env=kept))
         for few in (False, True)
@@ -42,17 +46,25 @@ def test_products_of_many_shapes_take_no_more_memory():
 @pytest.mark.parametrize("slow", [torch.float32, torch.bfloat16])
 def test_the_faster_precision_is_chosen(slow, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)  # torch has no public name
+    monkeypatch.setattr(
+        torch.cpu, "_is_avx512_bf16_supported", lambda: True
+    )  # torch has no public name
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(
-        torch.nn.functional, "linear", lambda factor, _: clock.__setitem__(0, clock[0] + 1 + (factor.dtype == slow))
+        torch.nn.functional,
+        "linear",
+        lambda factor, _: clock.__setitem__(0, clock[0] + 1 + (factor.dtype == slow)),
     )
     assert has_fast_bfloat16.__wrapped__(torch.device("cpu")) == (slow == torch.float32)
 
 
 def test_container_limits_cap_cores_and_memory(tmp_path):
     many, much = cores(tmp_path), free_memory(tmp_path)
-    for quota, found in ("max 100000", many), ("50000 100000", 1), (f"{many * 100_000} 100000", many):
+    for quota, found in (
+        ("max 100000", many),
+        ("50000 100000", 1),
+        (f"{many * 100_000} 100000", many),
+    ):
         (tmp_path / "cpu.max").write_text(f"{quota}\n")
         assert cores(tmp_path) == found
     (tmp_path / "memory.current").write_text("700\n")
@@ -63,7 +75,9 @@ def test_container_limits_cap_cores_and_memory(tmp_path):
     assert free_memory(tmp_path) == 500
 
 
-@pytest.mark.parametrize("theirs", [{}, {"PYTORCH_ALLOC_CONF": "a:b"}, {"PYTORCH_CUDA_ALLOC_CONF": "a:b"}])
+@pytest.mark.parametrize(
+    "theirs", [{}, {"PYTORCH_ALLOC_CONF": "a:b"}, {"PYTORCH_CUDA_ALLOC_CONF": "a:b"}]
+)
 def test_blocks_of_gpu_memory_grow_unless_the_user_says_otherwise(monkeypatch, theirs):
     for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
         monkeypatch.delenv(name, raising=False)

@@ -21,6 +21,8 @@ for module in pkgutil.walk_packages(transduce.__path__, "transduce."):
 
 
 def test_no_module_needs_unix() -> None:
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT_UNIX], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_UNIX], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     assert {"transduce.cli", "transduce.wings.serving.network"} <= set(run.stdout.split())

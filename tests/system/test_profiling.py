@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from transduce.system.profiling import Profile, count, map_in_threads, phase, profiling
 
 NAMES = ["a", "b", "other"]  # the last is not asked for
-Tree = tuple[str, bool, int, list["Tree"]]  # name, whole, time before each phase inside and at the end, these phases
+Tree = tuple[
+    str, bool, int, list["Tree"]
+]  # name, whole, time before each phase inside and at the end, these phases
 trees = st.recursive(
     st.tuples(st.sampled_from(NAMES), st.booleans(), st.integers(0, 9), st.just([])),
-    lambda inner: st.tuples(st.sampled_from(NAMES), st.booleans(), st.integers(0, 9), st.lists(inner, max_size=3)),
+    lambda inner: st.tuples(
+        st.sampled_from(NAMES), st.booleans(), st.integers(0, 9), st.lists(inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -85,7 +89,11 @@ def work(number: int) -> int:
 
 def test_the_time_of_threads_is_divided_as_they_spend_it():
     clock = Clock()
-    with patch.object(time, "perf_counter", clock), profiling(["a", "b", "caller"]) as profile, phase("caller"):
+    with (
+        patch.object(time, "perf_counter", clock),
+        profiling(["a", "b", "caller"]) as profile,
+        phase("caller"),
+    ):
         parts = [Profile(profile.seconds), Profile(profile.seconds)]
         parts[0].seconds |= {"a": 5.0, "b": 1.0}
         parts[1].seconds |= {"a": 1.0}

@@ -40,8 +40,24 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 every_compression = pytest.mark.parametrize("suffix", COMPRESS)
 
-BREAKS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\ufeff", "\0", "\t"]
-texts = st.text(st.one_of(st.sampled_from(BREAKS), st.characters(exclude_characters="\n", codec="utf-8")), max_size=12)
+BREAKS = [
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x1d",
+    "\x1e",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\ufeff",
+    "\0",
+    "\t",
+]
+texts = st.text(
+    st.one_of(st.sampled_from(BREAKS), st.characters(exclude_characters="\n", codec="utf-8")),
+    max_size=12,
+)
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +115,13 @@ def test_empty_file_has_no_lines(folder):
 @given(lines=st.lists(texts), cut=st.integers(0, 200))
 def test_compression_changes_nothing(folder, suffix, lines, cut):
     data = "".join(line + "\n" for line in lines).encode()
-    streams = COMPRESS[suffix](data[:cut]) + COMPRESS[suffix](data[cut:])  # as `cat a.gz b.gz` makes them
+    streams = COMPRESS[suffix](data[:cut]) + COMPRESS[suffix](
+        data[cut:]
+    )  # as `cat a.gz b.gz` makes them
     with patch.object(plain, "COMPRESSED_BLOCK_BYTES", 16):
-        assert list(read_lines(write(folder, "lines" + suffix, streams))) == without_common_cr(lines)
+        assert list(read_lines(write(folder, "lines" + suffix, streams))) == without_common_cr(
+            lines
+        )
 
 
 @every_compression
@@ -132,7 +152,9 @@ def test_pipes_are_read_like_files(pipe, folder, monkeypatch, ends, spool):
     os.close(pipe[1])
     monkeypatch.setattr(plain, "BLOCK_BYTES", 5)
     monkeypatch.setattr(plain, "PIPE_MEMORY_BYTES", spool)
-    assert list(read_lines(f"/dev/fd/{pipe[0]}")) == list(read_lines(write(folder, "pipe.txt", data)))
+    assert list(read_lines(f"/dev/fd/{pipe[0]}")) == list(
+        read_lines(write(folder, "pipe.txt", data))
+    )
 
 
 def test_standard_input_is_not_waited_for(pipe, monkeypatch):
@@ -161,11 +183,16 @@ def test_byte_order_mark_is_a_character_of_a_line_but_not_of_a_pair(folder):
 def test_two_files_give_every_pair(folder, pairs):
     marked = [(f"<{source}>", f"<{target}>") for source, target in pairs]
     files = [write(folder, f"side.{i}", "".join(pair[i] + "\n" for pair in marked)) for i in (0, 1)]
-    assert list(read_pairs(files)) == [Pair(*pair, Origin(files[0], i)) for i, pair in enumerate(marked, start=1)]
+    assert list(read_pairs(files)) == [
+        Pair(*pair, Origin(files[0], i)) for i, pair in enumerate(marked, start=1)
+    ]
 
 
 def test_empty_lines_do_not_shift_pairs(folder):
-    source, target = write(folder, "holes.en", "one\n\nthree\n\n"), write(folder, "holes.de", "eins\nzwei\n\n\n")
+    source, target = (
+        write(folder, "holes.en", "one\n\nthree\n\n"),
+        write(folder, "holes.de", "eins\nzwei\n\n\n"),
+    )
     expected = [("one", "eins"), ("", "zwei"), ("three", ""), ("", "")]
     assert [pair[:2] for pair in read_pairs([source, target])] == expected
     both = write(folder, "holes.tsv", "one\teins\n\tzwei\nthree\t\n\n")
@@ -173,7 +200,9 @@ def test_empty_lines_do_not_shift_pairs(folder):
 
 
 def test_a_tab_in_a_plain_file_is_text(folder):
-    assert next(read_pairs([write(folder, "tab.en", "a\tb\n"), write(folder, "tab.de", "c\n")]))[:2] == ("a\tb", "c")
+    assert next(read_pairs([write(folder, "tab.en", "a\tb\n"), write(folder, "tab.de", "c\n")]))[
+        :2
+    ] == ("a\tb", "c")
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".txt", ".TSV.gz", ".tab.xz"])
@@ -212,13 +241,18 @@ def test_jsonl_keys(folder, record):
 @pytest.mark.parametrize("key", ["pt-BR", "pt_BR"])
 @pytest.mark.parametrize("code", ["pt-BR", "pt_BR"])
 def test_a_hyphen_in_a_code_may_be_an_underscore(folder, key, code):
-    file = write(folder, "keys.jsonl", json.dumps({"en": "a", key: "b", "source": "c", "target": "d"}) + "\n")
+    file = write(
+        folder, "keys.jsonl", json.dumps({"en": "a", key: "b", "source": "c", "target": "d"}) + "\n"
+    )
     assert list(read_pairs([file], languages=("en", code))) == [Pair("a", "b", Origin(file, 1))]
 
 
 def test_doctor_lists_in_a_corpus_folder_are_ignored(folder):
     (folder / "mem").mkdir()
-    files = [write(folder, f"mem/a.tsv{suffix}", "a\tb\n") for suffix in ("", ".left-out.jsonl", ".mended.jsonl")]
+    files = [
+        write(folder, f"mem/a.tsv{suffix}", "a\tb\n")
+        for suffix in ("", ".left-out.jsonl", ".mended.jsonl")
+    ]
     assert [pair.origin.file for pair in read_pairs([str(folder / "mem")])] == files[:1]
 
 
@@ -253,7 +287,9 @@ def test_replacing_a_target_keeps_other_json_keys(half):
         (("a.txt", "."), False),
     ],
 )
-def test_aligned_text_files_are_recognised_by_their_names(files: tuple[str, ...], expected: bool) -> None:
+def test_aligned_text_files_are_recognised_by_their_names(
+    files: tuple[str, ...], expected: bool
+) -> None:
     assert are_line_aligned(files) is expected
 
 
@@ -268,7 +304,10 @@ def test_unequal_files_are_refused_with_both_counts(folder):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"good\nna\xc3\xafve caf\xe9\n", r"2: byte 0xE9 at offset 10 of the line is not UTF-8\. Convert"),
+        (
+            b"good\nna\xc3\xafve caf\xe9\n",
+            r"2: byte 0xE9 at offset 10 of the line is not UTF-8\. Convert",
+        ),
         (b"\xc3", ":1: byte 0xC3 at offset 0 "),
         (b"a\nb\n\xed\xa0\x80\n", ":3: byte 0xED at offset 0 "),
         (b"a\r\nb\r\nc\xff\r\n", ":3: byte 0xFF at offset 1 "),
@@ -281,7 +320,10 @@ def test_unequal_files_are_refused_with_both_counts(folder):
 def test_invalid_utf8_is_named(folder, data, message):
     file = write(folder, "bad.txt", data)
     for block in (2, plain.BLOCK_BYTES):
-        with patch.object(plain, "BLOCK_BYTES", block), pytest.raises(UserError, match=r"bad\.txt.*" + message):
+        with (
+            patch.object(plain, "BLOCK_BYTES", block),
+            pytest.raises(UserError, match=r"bad\.txt.*" + message),
+        ):
             list(read_lines(file))
 
 
@@ -298,7 +340,11 @@ def test_damaged_compression_is_refused(folder, suffix):
     for cut in (0, 3, len(data) // 2, len(data) - 1):
         with pytest.raises(UserError, match=rf"cut{suffix} is cut short"):
             list(read_lines(write(folder, "cut" + suffix, data[:cut])))
-    for bad in (b"this is no compressed data", data + b"nor is this", data[:9] + bytes(60) + data[69:]):
+    for bad in (
+        b"this is no compressed data",
+        data + b"nor is this",
+        data[:9] + bytes(60) + data[69:],
+    ):
         with pytest.raises(UserError, match=rf"bad{suffix} is (damaged|cut short)"):
             list(read_lines(write(folder, "bad" + suffix, bad)))
     assert len(list(read_lines(write(folder, "padded" + suffix, data + bytes(512))))) == 20_000
@@ -347,7 +393,11 @@ def test_file_without_permission_is_named(tmp_path):
         ("one.tsv", "a\tb\nc\n", r"one\.tsv:2: expected 2 columns, found 1"),
         ("comment.tsv", "# a glossary\na\tb\n", r"comment\.tsv:1: expected 2 columns, found 1"),
         ("ids.tsv", "1276\tLet's try.\t373330\tVersuchen wir es.\n", r"`cut -f 2,4 .*ids\.tsv`"),
-        ("bad.jsonl", '{"source": "a", "target": "b"}\n{"source"\n', r"bad\.jsonl:2: not valid JSON: .* at column "),
+        (
+            "bad.jsonl",
+            '{"source": "a", "target": "b"}\n{"source"\n',
+            r"bad\.jsonl:2: not valid JSON: .* at column ",
+        ),
         ("deep.jsonl", "[" * 100_000, ":1: not valid JSON"),
         ("list.jsonl", '["a", "b"]\n', ":1: not a JSON object"),
         (
@@ -356,10 +406,22 @@ def test_file_without_permission_is_named(tmp_path):
             r'"src" and "tgt", found "en" \(a string\), "text" \(a number\)',
         ),
         ("null.jsonl", '{"source": "a", "target": null}\n', r'"target" \(null\)'),
-        ("half.jsonl", '{"source": "a", "target": "\\ud83d"}\n', r":1: \\ud83d is only half of a surrogate pair"),
+        (
+            "half.jsonl",
+            '{"source": "a", "target": "\\ud83d"}\n',
+            r":1: \\ud83d is only half of a surrogate pair",
+        ),
         ("corpus.csv", "a,b\n", r"corpus\.csv is a spreadsheet\. Save its two columns as \.tsv"),
-        ("corpus.doc", "a,b\n", r"corpus\.doc: the suffix does not name a bilingual format\. .*\.tsv, .*\.jsonl"),
-        ("corpus.gz", gzip.compress(b"a\tb\n", mtime=0), "the suffix does not name a bilingual format"),
+        (
+            "corpus.doc",
+            "a,b\n",
+            r"corpus\.doc: the suffix does not name a bilingual format\. .*\.tsv, .*\.jsonl",
+        ),
+        (
+            "corpus.gz",
+            gzip.compress(b"a\tb\n", mtime=0),
+            "the suffix does not name a bilingual format",
+        ),
     ],
 )
 def test_malformed_bilingual_files_are_refused(folder, name, content, message):
@@ -386,10 +448,15 @@ def test_wrong_numbers_of_corpus_files_are_refused(files, message):
 
 
 def number(texts: list[tuple[str, str]]) -> list[Pair]:
-    return [Pair(source, target, Origin("f", line)) for line, (source, target) in enumerate(texts, start=1)]
+    return [
+        Pair(source, target, Origin("f", line))
+        for line, (source, target) in enumerate(texts, start=1)
+    ]
 
 
-few_texts = st.one_of(st.sampled_from(["", " ", "\u3000", "a", "b ", "c\nd", "a" * 30]), st.text(max_size=40))
+few_texts = st.one_of(
+    st.sampled_from(["", " ", "\u3000", "a", "b ", "c\nd", "a" * 30]), st.text(max_size=40)
+)
 
 
 @given(st.lists(st.tuples(few_texts, few_texts)), st.sampled_from([0.0, 1.0, 3.0]), st.booleans())
@@ -425,7 +492,9 @@ def test_rules_by_hand():
 
 
 def test_only_equal_pairs_are_repetitions():
-    pairs = number([("ab", "c"), ("a", "bc"), ("c", "ab"), *((f"s{i}", "t") for i in range(100_000))])
+    pairs = number(
+        [("ab", "c"), ("a", "bc"), ("c", "ab"), *((f"s{i}", "t") for i in range(100_000))]
+    )
     assert clean(pairs, Rules(0, True), Cleaning()) == pairs
 
 
@@ -509,7 +578,11 @@ words = st.builds(
 )
 
 
-@given(st.lists(st.tuples(words, words), min_size=1, max_size=60), st.integers(1, 10), st.integers(0, 3))
+@given(
+    st.lists(st.tuples(words, words), min_size=1, max_size=60),
+    st.integers(1, 10),
+    st.integers(0, 3),
+)
 def test_no_sentence_is_on_both_sides(texts, count, seed):
     pairs = number(texts)
     try:
@@ -539,7 +612,8 @@ def test_the_giant_component_stays_in_training():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "count", "held_out"), [(157, 1000, 15), (99, 1000, 0), (99, 9, 9), (57, 6, 0), (57, 5, 5), (1, 1, 0)]
+    ("pairs", "count", "held_out"),
+    [(157, 1000, 15), (99, 1000, 0), (99, 9, 9), (57, 6, 0), (57, 5, 5), (1, 1, 0)],
 )
 def test_a_small_corpus_gives_a_tenth_or_if_that_is_too_few_none(pairs, count, held_out):
     split = split_off(number([(f"s{i}", f"t{i}") for i in range(pairs)]), count, seed=1)
@@ -568,7 +642,10 @@ def test_only_the_seed_changes_the_held_out_pairs():
     )
     runs = [
         subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     ]
@@ -581,7 +658,9 @@ def test_only_the_seed_changes_the_held_out_pairs():
 
 def test_corpus_that_can_not_be_split_is_refused():
     texts = [("a", "b"), ("A ", "c"), ("d", "c"), ("e", "D")] * 3
-    with pytest.raises(UserError, match=r"shared sentences link all 12 pairs.*or give validation files"):
+    with pytest.raises(
+        UserError, match=r"shared sentences link all 12 pairs.*or give validation files"
+    ):
         split_off(number(texts), 1, seed=1)
 
 

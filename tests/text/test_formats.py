@@ -6,7 +6,13 @@ import pytest
 
 from transduce.system.errors import UserError
 from transduce.system.registry import load
-from transduce.text.formats import FILE_FORMATS, Format, bilingual_suffixes, document_suffixes, read_document
+from transduce.text.formats import (
+    FILE_FORMATS,
+    Format,
+    bilingual_suffixes,
+    document_suffixes,
+    read_document,
+)
 from transduce.text.pairs import Origin, Pair, read_pairs
 
 PROPERTIES = '''
@@ -41,15 +47,23 @@ def read_property_pairs(file):
 def properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "java_properties.py").write_text(PROPERTIES)
     monkeypatch.syspath_prepend(tmp_path)
-    readers = Format("java_properties:read_property_pairs", document="java_properties:read_properties")
+    readers = Format(
+        "java_properties:read_property_pairs", document="java_properties:read_properties"
+    )
     monkeypatch.setitem(FILE_FORMATS, ".properties", readers)
 
 
 @pytest.mark.usefixtures("properties")
 def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
     document = read_document(b"# a comment\nhello = Hello\nbye=Bye", "a.properties", "en", "de")
-    assert (document.texts, document.lines, document.kinds) == ([" Hello", "Bye"], [2, 3], ["plain", "plain"])
-    assert document.write([" Hallo", "Tschüss"]) == "# a comment\nhello = Hallo\nbye=Tschüss".encode()
+    assert (document.texts, document.lines, document.kinds) == (
+        [" Hello", "Bye"],
+        [2, 3],
+        ["plain", "plain"],
+    )
+    assert (
+        document.write([" Hallo", "Tschüss"]) == "# a comment\nhello = Hallo\nbye=Tschüss".encode()
+    )
     file = tmp_path / "b.properties"
     file.write_text("# a comment\nhello=Hello|Hallo\n")
     pair = Pair("Hello", "Hallo", Origin(str(file), 2))
@@ -59,7 +73,9 @@ def test_a_new_format_is_a_module_and_a_line(tmp_path: Path) -> None:
 
 
 def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"its suffix \.properties is unknown\. Known suffixes: \.txt, "):
+    with pytest.raises(
+        UserError, match=r"its suffix \.properties is unknown\. Known suffixes: \.txt, "
+    ):
         read_document(b"", "a.properties", "en", "de")
     (tmp_path / "b.properties").touch()
     with pytest.raises(UserError, match="the suffix does not name a bilingual format"):
@@ -68,6 +84,9 @@ def test_without_its_line_a_format_is_unknown(tmp_path: Path) -> None:
 
 def test_every_reader_of_the_table_exists() -> None:
     readers = [
-        reader for form in FILE_FORMATS.values() for reader in (form.pairs, form.parallel, form.document) if reader
+        reader
+        for form in FILE_FORMATS.values()
+        for reader in (form.pairs, form.parallel, form.document)
+        if reader
     ]
     assert len(readers) > 15 and all(map(callable, map(load, readers)))

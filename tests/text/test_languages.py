@@ -4,7 +4,13 @@ import pytest
 
 from transduce.decoding.directions import choose_direction
 from transduce.system.errors import UserError
-from transduce.text.languages import Direction, language_name, language_of, main_language, nearest_code
+from transduce.text.languages import (
+    Direction,
+    language_name,
+    language_of,
+    main_language,
+    nearest_code,
+)
 from transduce.text.pairs import check_file_names
 
 
@@ -26,12 +32,18 @@ def test_names_are_the_same_for_both_ways_to_write_a_code():
     pytest.importorskip("babel")
     assert language_name("pt_BR") == language_name("pt-BR") == "Portuguese (Brazil)"
     assert (language_name("zh_Hant"), language_name("qqq")) == ("Chinese (Traditional)", "qqq")
-    assert [*map(language_name, ("arb", "zho", "iw", "tl"))] == ["Arabic", "Chinese", "Hebrew", "Filipino"]
+    assert [*map(language_name, ("arb", "zho", "iw", "tl"))] == [
+        "Arabic",
+        "Chinese",
+        "Hebrew",
+        "Filipino",
+    ]
     assert [*map(language_name, ("no", "nb"))] == ["Norwegian", "Norwegian Bokmål"]
 
 
 @pytest.mark.parametrize(
-    ("code", "main"), [("zh_Hant", "zh"), ("deu", "de"), ("iw", "he"), ("qqq", "qqq"), ("DE-at", "de")]
+    ("code", "main"),
+    [("zh_Hant", "zh"), ("deu", "de"), ("iw", "he"), ("qqq", "qqq"), ("DE-at", "de")],
 )
 def test_the_usual_form_of_a_code(code, main):
     pytest.importorskip("babel")
@@ -40,7 +52,10 @@ def test_the_usual_form_of_a_code(code, main):
 
 def test_a_model_with_longer_codes_is_found():
     pytest.importorskip("babel")
-    assert nearest_code("de", ["eng", "deu"]) == "deu" and nearest_code("eng", ["de-AT", "en-US"]) == "en-US"
+    assert (
+        nearest_code("de", ["eng", "deu"]) == "deu"
+        and nearest_code("eng", ["de-AT", "en-US"]) == "en-US"
+    )
     assert nearest_code("nb-NO", ["no"]) == "no" and nearest_code("tl", ["fil"]) == "fil"
 
 
@@ -87,7 +102,8 @@ def test_file_names_that_contradict_the_languages_are_refused(files, languages, 
 def test_of_several_variants_of_the_source_the_one_with_the_target_is_chosen():
     directions = [Direction("en", "de"), Direction("en_GB", "fr")]
     assert [
-        str(choose_direction(directions, *codes)) for codes in (("en", "fr"), ("en-US", "de"), ("en_GB", "de"))
+        str(choose_direction(directions, *codes))
+        for codes in (("en", "fr"), ("en-US", "de"), ("en_GB", "de"))
     ] == [
         "en_GB-fr",
         "en-de",

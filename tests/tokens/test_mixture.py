@@ -14,7 +14,12 @@ from transduce.tokens.batching import micro_batches
 from transduce.tokens.mixture import Mixture
 from transduce.tokens.store import StoreView, TokenStore, write_store
 
-CORPORA = [reverse_rows(7, seed=1), reverse_rows(0, seed=2), reverse_rows(20, seed=3), reverse_rows(5, seed=4)]
+CORPORA = [
+    reverse_rows(7, seed=1),
+    reverse_rows(0, seed=2),
+    reverse_rows(20, seed=3),
+    reverse_rows(5, seed=4),
+]
 weights = st.lists(st.floats(0, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=4, max_size=4)
 
 
@@ -22,7 +27,10 @@ weights = st.lists(st.floats(0, 3) | st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     for number, rows in enumerate(CORPORA):
-        write_store(folder / str(number), blocks((*row, number, line) for line, row in enumerate(rows, start=1)))
+        write_store(
+            folder / str(number),
+            blocks((*row, number, line) for line, row in enumerate(rows, start=1)),
+        )
     return [TokenStore(folder / str(number)) for number in range(len(CORPORA))]
 
 
@@ -34,11 +42,16 @@ def chosen(mixture: Mixture, epoch: int, seed: int = 1) -> list[int]:
 
 def test_pairs_are_numbered_through(stores):
     mixture = Mixture(stores, [1.0] * 4)
-    rows = [(store, row) for store, corpus in enumerate(CORPORA) for row in enumerate(corpus, start=1)]
+    rows = [
+        (store, row) for store, corpus in enumerate(CORPORA) for row in enumerate(corpus, start=1)
+    ]
     assert len(mixture) == len(rows) == 32
     for index, (store, (line, (source, target))) in enumerate(rows):
         pair = np.array([index])
-        assert [ids.tolist() for ids in (*mixture.sources(pair), *mixture.targets(pair))] == [source, target]
+        assert [ids.tolist() for ids in (*mixture.sources(pair), *mixture.targets(pair))] == [
+            source,
+            target,
+        ]
         assert np.array(mixture.lengths(pair)).tolist() == [[len(source)], [len(target)]]
         assert mixture.origin(index) == (store, store, line)
 
@@ -66,8 +79,15 @@ def test_every_pair_is_seen_as_often_as_its_corpus_weighs(stores, weights, epoch
         assert abs(sum(each) - weight * len(each)) <= 0.5
 
 
-@given(weights=weights, epoch=st.integers(0, 5), accumulate=st.integers(1, 4), budget=st.integers(8, 60))
-def test_the_plan_is_a_pure_function_and_keeps_the_budget(stores, weights, epoch, accumulate, budget):
+@given(
+    weights=weights,
+    epoch=st.integers(0, 5),
+    accumulate=st.integers(1, 4),
+    budget=st.integers(8, 60),
+)
+def test_the_plan_is_a_pure_function_and_keeps_the_budget(
+    stores, weights, epoch, accumulate, budget
+):
     plan = Mixture(stores, weights).plan(epoch, 0, budget=budget, accumulate=accumulate, seed=3)
     again = Mixture(stores, weights).plan(epoch, 0, budget=budget, accumulate=accumulate, seed=3)
     assert [[batch.tolist() for batch in batches] for batches in plan] == [
@@ -109,13 +129,20 @@ def _small_blocks(monkeypatch):
 
 def blocks_of(mixture: Mixture, epoch: int, seed: int = 1) -> list[list[int]]:
     """The pairs of every block of an epoch."""
-    plans = [mixture.plan(epoch, block, budget=40, accumulate=2, seed=seed) for block in range(mixture.blocks)]
-    return [np.concatenate([batch for batches in plan for batch in batches]).tolist() for plan in plans]
+    plans = [
+        mixture.plan(epoch, block, budget=40, accumulate=2, seed=seed)
+        for block in range(mixture.blocks)
+    ]
+    return [
+        np.concatenate([batch for batches in plan for batch in batches]).tolist() for plan in plans
+    ]
 
 
 @pytest.mark.usefixtures("_small_blocks")
 @given(weights=weights, epoch=st.integers(0, 5), seed=st.integers(0, 5))
-def test_blocks_together_show_every_pair_as_often_as_its_corpus_weighs(stores, weights, epoch, seed):
+def test_blocks_together_show_every_pair_as_often_as_its_corpus_weighs(
+    stores, weights, epoch, seed
+):
     mixture = Mixture(stores, weights)
     drawn = [] if mixture.pairs_per_epoch == 0 else blocks_of(mixture, epoch, seed)
     counts = Counter(itertools.chain.from_iterable(drawn))
@@ -131,7 +158,10 @@ def test_a_corpus_that_fits_into_a_block_is_planned_as_a_whole(stores):
     mixture = Mixture(stores, [1.0] * 4)
     whole = micro_batches(*mixture.lengths(np.arange(32)), budget=30, seed=4, epoch=2)
     plan = mixture.plan(2, 0, budget=30, accumulate=1, seed=4)
-    assert (mixture.blocks, [batch.tolist() for (batch,) in plan]) == (1, [batch.tolist() for batch in whole])
+    assert (mixture.blocks, [batch.tolist() for (batch,) in plan]) == (
+        1,
+        [batch.tolist() for batch in whole],
+    )
 
 
 @pytest.mark.usefixtures("_small_blocks")

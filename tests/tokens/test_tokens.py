@@ -24,14 +24,46 @@ ENGLISH = [
     " The child's red ball, 3.5 m away!",
     "x\u2581y\tz",
 ] * 25
-GERMAN = ["Ein Hund läuft über das Gras.", "Zwei Männer sitzen.", "Der rote Ball des Kindes, 3,5 m entfernt!"] * 25
-VOCABULARIES = {kind: (kind, True) for kind in ("bpe", "unigram", "char")} | {"separate": ("bpe", False)}
+GERMAN = [
+    "Ein Hund läuft über das Gras.",
+    "Zwei Männer sitzen.",
+    "Der rote Ball des Kindes, 3,5 m entfernt!",
+] * 25
+VOCABULARIES = {kind: (kind, True) for kind in ("bpe", "unigram", "char")} | {
+    "separate": ("bpe", False)
+}
 # What looks like a control piece, what SentencePiece or a terminal gives a meaning, what is invisible or composed.
-CURIOUS = ["", " ", "  ", "<s>", "</s>", "<unk>", "<pad>", "<0x41>", "<0x0A>", "dog", " dog", "a\u2581b "]
-CURIOUS += ["\u2581", "\u2585", "\0", "\t", "\r", "\x85", "\u2028", "\ufffd", "\ufeff", "\u200d", "\U0010ffff"]
+CURIOUS = [
+    "",
+    " ",
+    "  ",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "<pad>",
+    "<0x41>",
+    "<0x0A>",
+    "dog",
+    " dog",
+    "a\u2581b ",
+]
+CURIOUS += [
+    "\u2581",
+    "\u2585",
+    "\0",
+    "\t",
+    "\r",
+    "\x85",
+    "\u2028",
+    "\ufffd",
+    "\ufeff",
+    "\u200d",
+    "\U0010ffff",
+]
 CURIOUS += ["e\u0301", "👩\u200d🚀", "İ", "日本語"]
 lines = st.lists(
-    st.sampled_from(CURIOUS) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
+    st.sampled_from(CURIOUS)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
 ).map("".join)
 
 
@@ -46,13 +78,21 @@ def test_decoding_undoes_encoding(tokenizer, texts):
     rows = tokenizer.encode_target(texts)
     assert tokenizer.decode(rows) == texts
     assert all(UNK < token < tokenizer.target.size for row in rows for token in row)
-    assert all(UNK < token < tokenizer.source.size for row in tokenizer.encode_source(texts) for token in row)
+    assert all(
+        UNK < token < tokenizer.source.size
+        for row in tokenizer.encode_source(texts)
+        for token in row
+    )
 
 
 @pytest.mark.parametrize(("place", "step"), [("{}", 1), ("a{}b", 5), (" {}{} ", 5)])
 def test_every_character_survives_encoding_and_decoding(tokenizer, place, step):
     # Every character of the first plane, and some of the others.
-    ranges = range(0, 0xD800, step), range(0xE000, 0x10000, step), range(0x10000, 0x110000, 97 * step)
+    ranges = (
+        range(0, 0xD800, step),
+        range(0xE000, 0x10000, step),
+        range(0x10000, 0x110000, 97 * step),
+    )
     characters = [chr(c) for c in itertools.chain(*ranges) if c != 0x0A]
     texts = [place.replace("{}", character) for character in characters]
     assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
@@ -68,7 +108,9 @@ def test_texts_are_encoded_the_same_alone_together_and_in_parallel(tokenizer, tm
 
 @given(data=st.data())
 def test_any_ids_decode_to_a_line_of_characters(tokenizer, data):
-    tokens = st.integers(0, tokenizer.target.size - 1) | st.integers(0, UNK + 256)  # rather many bytes
+    tokens = st.integers(0, tokenizer.target.size - 1) | st.integers(
+        0, UNK + 256
+    )  # rather many bytes
     rows = data.draw(st.lists(st.lists(tokens), max_size=3))
     texts = tokenizer.decode(rows)
     assert len(texts) == len(rows)
@@ -94,7 +136,9 @@ def test_half_of_a_surrogate_pair_is_replaced(tokenizer):
 
 @pytest.mark.parametrize("text", ["foo", "(S foo )S", " (S", "", "a\ud800 b"])
 def test_spans_of_words_that_are_no_symbols_cover_the_text(text):
-    target = Tokenizer.train(["ka lo"], ["(S NN )S"] * 9, vocab_size=300, joint=False, symbols=True).target
+    target = Tokenizer.train(
+        ["ka lo"], ["(S NN )S"] * 9, vocab_size=300, joint=False, symbols=True
+    ).target
     spans = target.spans_in(text, target.encode([text]).lists()[0])
     assert "".join(text[slice(*span)] for span in spans) == text
 
@@ -107,7 +151,10 @@ def test_pieces_spell_the_text(tokenizer):
 @given(st.lists(lines, max_size=6), st.integers(1, 9), st.integers(1, 3))
 def test_word_by_word_is_what_sentencepiece_does(tokenizer, texts, most, at_once):
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.source.model)
-    names = "transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", "transduce.tokens.vocabulary.WORDS_AT_ONCE"
+    names = (
+        "transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS",
+        "transduce.tokens.vocabulary.WORDS_AT_ONCE",
+    )
     with patch(names[0], most), patch(names[1], at_once):
         rows = tokenizer.encode_source(texts)
         packed = tokenizer.source.encode(texts)
@@ -124,10 +171,14 @@ def test_a_file_keeps_its_type(numbers, tmp_path):
     assert (found.dtype, found.tolist()) == (np.dtype("<u2"), numbers)
 
 
-@given(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=9), st.integers(1, 9))
+@given(
+    st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=9), st.integers(1, 9)
+)
 def test_a_word_is_encoded_again_only_if_the_cache_was_full(words, most):
     encoded = []
-    cache = WordCache(lambda new: encoded.append(sorted(new)) or pack([[len(word)] for word in new]))
+    cache = WordCache(
+        lambda new: encoded.append(sorted(new)) or pack([[len(word)] for word in new])
+    )
     with patch("transduce.tokens.vocabulary.MAX_CACHED_CHARACTERS", most):
         expected, kept = [], set()
         for word in words:
@@ -149,12 +200,18 @@ def test_the_same_texts_give_the_same_files(name, tmp_path):
         learnt = Tokenizer.train(ENGLISH, GERMAN, vocab_size=380, kind=kind, joint=joint)
         names = learnt.save(folder)
         loaded = Tokenizer.load(folder)
-        assert (loaded.joint, loaded.source.size, loaded.target.size) == (joint, learnt.source.size, learnt.target.size)
+        assert (loaded.joint, loaded.source.size, loaded.target.size) == (
+            joint,
+            learnt.source.size,
+            learnt.target.size,
+        )
         assert loaded.encode_source(ENGLISH) == learnt.encode_source(ENGLISH)
         assert loaded.encode_target(GERMAN) == learnt.encode_target(GERMAN)
         files.append({name: (folder / name).read_bytes() for name in names})
     assert files[0] == files[1]
-    assert set(files[0]) == ({"tokenizer.model"} if joint else {"tokenizer.source.model", "tokenizer.target.model"})
+    assert set(files[0]) == (
+        {"tokenizer.model"} if joint else {"tokenizer.source.model", "tokenizer.target.model"}
+    )
 
 
 def test_separate_vocabularies_of_equal_texts_stay_separate(tmp_path):
@@ -165,7 +222,13 @@ def test_separate_vocabularies_of_equal_texts_stay_separate(tmp_path):
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @pytest.mark.parametrize(
     "texts",
-    [["a"], ["<s> </s> <unk> <pad> <0x41>"] * 20, ["\0", "\u2581\t\u2585", "ab"], ["日本語" * 4000], ["ab " * 5000]],
+    [
+        ["a"],
+        ["<s> </s> <unk> <pad> <0x41>"] * 20,
+        ["\0", "\u2581\t\u2585", "ab"],
+        ["日本語" * 4000],
+        ["ab " * 5000],
+    ],
 )
 def test_a_vocabulary_is_as_large_as_the_texts_allow(kind, texts):
     tokenizer = Tokenizer.train(texts, texts, vocab_size=1000, kind=kind)
@@ -205,7 +268,9 @@ def test_a_vocabulary_needs_room_for_bytes():
     assert Tokenizer.train(["a"], ["a"], vocab_size=262).target.size == 262
 
 
-@pytest.mark.parametrize("damage", [lambda _: b"", lambda model: model[: len(model) // 2], lambda _: b"x" * 99])
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda model: model[: len(model) // 2], lambda _: b"x" * 99]
+)
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_damaged_model_is_named(damage, joint, tmp_path):
     name = Tokenizer.train(ENGLISH, GERMAN, vocab_size=300, joint=joint).save(tmp_path)[0]
@@ -249,21 +314,31 @@ def test_ids_take_16_bits_until_one_does_not_fit(tmp_path):
 
 def test_pairs_take_few_bytes_besides_their_ids(tmp_path):
     write_store(
-        tmp_path / "store", blocks(([1] * (n % 7), [2] * (n % 5), n // 3000, n % 3000 * 2) for n in range(6000))
+        tmp_path / "store",
+        blocks(([1] * (n % 7), [2] * (n % 5), n // 3000, n % 3000 * 2) for n in range(6000)),
     )
-    sizes = {path.name: path.stat().st_size for path in (tmp_path / "store").iterdir() if path.name != "manifest.json"}
+    sizes = {
+        path.name: path.stat().st_size
+        for path in (tmp_path / "store").iterdir()
+        if path.name != "manifest.json"
+    }
     ids = sizes.pop("source.ids") + sizes.pop("target.ids")
     assert ids == 2 * sum(n % 7 + n % 5 for n in range(6000))
     assert sum(sizes.values()) < 5.5 * 6000
     store = TokenStore(tmp_path / "store")
-    assert [store.origin(n) for n in range(6000)] == [(n // 3000, n % 3000 * 2) for n in range(6000)]
+    assert [store.origin(n) for n in range(6000)] == [
+        (n // 3000, n % 3000 * 2) for n in range(6000)
+    ]
     places = np.random.default_rng(1).permutation(6000)
     assert [ids.tolist() for ids in store.source.rows(places)] == [[1] * (n % 7) for n in places]
     assert [ids.tolist() for ids in store.target.rows(places)] == [[2] * (n % 5) for n in places]
 
 
 def test_a_sentence_may_be_very_long(tmp_path):
-    write_store(tmp_path / "store", blocks([([1], [2], 0, 1), ([3] * 70_000, [4] * 65_535, 0, 2), ([5], [6], 0, 3)]))
+    write_store(
+        tmp_path / "store",
+        blocks([([1], [2], 0, 1), ([3] * 70_000, [4] * 65_535, 0, 2), ([5], [6], 0, 3)]),
+    )
     store = TokenStore(tmp_path / "store")
     assert [len(row) for row in store.source.rows(np.arange(3))] == [1, 70_000, 1]
     assert (store.source.lengths.itemsize, store.target.lengths.itemsize) == (4, 2)
@@ -291,7 +366,15 @@ def test_failed_writing_leaves_no_store(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["source.ids", "target.lengths", "source.starts", "origin.steps", "store.json", "manifest.json"]
+    "name",
+    [
+        "source.ids",
+        "target.lengths",
+        "source.starts",
+        "origin.steps",
+        "store.json",
+        "manifest.json",
+    ],
 )
 def test_a_damaged_store_is_named(name, tmp_path):
     write_store(tmp_path / "store", blocks([([1, 2], [3], 0, 1)]))
@@ -337,11 +420,16 @@ def test_epochs_and_seeds_differ():
     target = np.maximum(1, source + random.integers(-3, 4, 2000))
 
     def plan(seed: int, epoch: int) -> list[frozenset[int]]:
-        return [frozenset(b.tolist()) for b in micro_batches(source, target, budget=600, seed=seed, epoch=epoch)]
+        return [
+            frozenset(b.tolist())
+            for b in micro_batches(source, target, budget=600, seed=seed, epoch=epoch)
+        ]
 
     for other in (plan(1, 1), plan(2, 0)):
         assert len(set(plan(1, 0)) & set(other)) < len(other) / 4  # others share a batch
-        assert [len(batch) for batch in plan(1, 0)] != [len(batch) for batch in other]  # and come in another order
+        assert [len(batch) for batch in plan(1, 0)] != [
+            len(batch) for batch in other
+        ]  # and come in another order
 
 
 def test_padding_share_by_hand():

@@ -38,19 +38,30 @@ def some(head: str, determiner: str = "", adjective: str = "") -> NounPhrase:
     return NounPhrase(head, determiner, plural=True, adjective=adjective)
 
 
-MAN, WOMAN, BOOK, PETER, ANNA = the("man"), the("woman"), the("book"), NounPhrase("Peter"), NounPhrase("Anna")
+MAN, WOMAN, BOOK, PETER, ANNA = (
+    the("man"),
+    the("woman"),
+    the("book"),
+    NounPhrase("Peter"),
+    NounPhrase("Anna"),
+)
 MAN_WHO = MAN._replace(relative=Clause("live", "present", None, place=NounPhrase("Berlin")))
 MAN_WHOM = MAN._replace(relative=Clause("help", "past", the("girl")))
 BOOK_THAT = BOOK._replace(relative=Clause("buy", "past", WOMAN))
 
 BY_HAND = [
     (  # strong, mixed and weak adjectives; accusative
-        Sentence("statement", Clause("buy", "progressive", the("man", "old"), the("car", "new", "a"))),
+        Sentence(
+            "statement", Clause("buy", "progressive", the("man", "old"), the("car", "new", "a"))
+        ),
         "The old man is buying a new car.",
         "Der alte Mann kauft ein neues Auto.",
     ),
     (
-        Sentence("statement", Clause("drink", "present", HE, the("coffee", "cold", ""), frequency="often")),
+        Sentence(
+            "statement",
+            Clause("drink", "present", HE, the("coffee", "cold", ""), frequency="often"),
+        ),
         "He often drinks cold coffee.",
         "Er trinkt oft kalten Kaffee.",
     ),
@@ -65,7 +76,10 @@ BY_HAND = [
         "Der Junge hat den Studenten gefragt.",
     ),
     (  # dative plural, numerals, perfect with sein
-        Sentence("statement", Clause("follow", "past", some("cat", "two", "black"), some("child", "the", "small"))),
+        Sentence(
+            "statement",
+            Clause("follow", "past", some("cat", "two", "black"), some("child", "the", "small")),
+        ),
         "Two black cats followed the small children.",
         "Zwei schwarze Katzen sind den kleinen Kindern gefolgt.",
     ),
@@ -75,13 +89,19 @@ BY_HAND = [
         "Sie hilft ihrer Großmutter.",
     ),
     (  # two objects
-        Sentence("statement", Clause("give", "past", WOMAN, the("gift", "", "a"), the("child"), time="today")),
+        Sentence(
+            "statement",
+            Clause("give", "past", WOMAN, the("gift", "", "a"), the("child"), time="today"),
+        ),
         "The woman gave the child a gift today.",
         "Die Frau hat dem Kind heute ein Geschenk gegeben.",
     ),
     (  # separable, in a main clause
         Sentence(
-            "statement", Clause("pick up", "present", the("father", "", "my"), NounPhrase("she"), time="every day")
+            "statement",
+            Clause(
+                "pick up", "present", the("father", "", "my"), NounPhrase("she"), time="every day"
+            ),
         ),
         "My father picks her up every day.",
         "Mein Vater holt sie jeden Tag ab.",
@@ -92,12 +112,20 @@ BY_HAND = [
         "Gestern ist Peter langsam aufgestanden.",
     ),
     (  # verb last, separable
-        Sentence("because", Clause("be", subject=ANNA, predicate="happy"), Clause("arrive", "progressive", PETER)),
+        Sentence(
+            "because",
+            Clause("be", subject=ANNA, predicate="happy"),
+            Clause("arrive", "progressive", PETER),
+        ),
         "Anna is happy because Peter is arriving.",
         "Anna ist glücklich, weil Peter ankommt.",
     ),
     (  # a clause first
-        Sentence("if_first", Clause("read", "future", WE, BOOK), Clause("rain", "present", NounPhrase("it"))),
+        Sentence(
+            "if_first",
+            Clause("read", "future", WE, BOOK),
+            Clause("rain", "present", NounPhrase("it")),
+        ),
         "If it rains, we will read the book.",
         "Wenn es regnet, werden wir das Buch lesen.",
     ),
@@ -117,7 +145,10 @@ BY_HAND = [
         "Sie haben die Frage nicht verstanden.",
     ),
     (
-        Sentence("statement", Clause("work", "progressive", SHE, place=the("hospital"), time="today", negated=True)),
+        Sentence(
+            "statement",
+            Clause("work", "progressive", SHE, place=the("hospital"), time="today", negated=True),
+        ),
         "She is not working in the hospital today.",
         "Sie arbeitet heute nicht im Krankenhaus.",
     ),
@@ -137,7 +168,9 @@ BY_HAND = [
         "Er muss nicht warten.",
     ),
     (
-        Sentence("question", Clause("visit", "want", the("aunt", "", "your"), NounPhrase("Vienna"))),
+        Sentence(
+            "question", Clause("visit", "want", the("aunt", "", "your"), NounPhrase("Vienna"))
+        ),
         "Does your aunt want to visit Vienna?",
         "Will deine Tante Wien besuchen?",
     ),
@@ -163,7 +196,9 @@ BY_HAND = [
     ),
     (  # reflexive, also before a nominal subject, with its preposition
         Sentence(
-            "fronted", Clause("look forward to", "progressive", the("daughter", "", "our"), the("party")), time="today"
+            "fronted",
+            Clause("look forward to", "progressive", the("daughter", "", "our"), the("party")),
+            time="today",
         ),
         "Today our daughter is looking forward to the party.",
         "Heute freut sich unsere Tochter auf das Fest.",
@@ -194,27 +229,43 @@ BY_HAND = [
         "Er kann das Buch lesen, das die Frau gekauft hat.",
     ),
     (  # where, and where to
-        Sentence("statement", Clause("lie", "progressive", the("cat"), place=the("table"), preposition="under")),
+        Sentence(
+            "statement",
+            Clause("lie", "progressive", the("cat"), place=the("table"), preposition="under"),
+        ),
         "The cat is lying under the table.",
         "Die Katze liegt unter dem Tisch.",
     ),
     (
-        Sentence("statement", Clause("lay", "past", SHE, the("key"), place=the("table"), preposition="on")),
+        Sentence(
+            "statement",
+            Clause("lay", "past", SHE, the("key"), place=the("table"), preposition="on"),
+        ),
         "She laid the key on the table.",
         "Sie hat den Schlüssel auf den Tisch gelegt.",
     ),
     (
-        Sentence("statement", Clause("drive", "future", WE, place=the("station"), manner="quickly")),
+        Sentence(
+            "statement", Clause("drive", "future", WE, place=the("station"), manner="quickly")
+        ),
         "We will drive to the station quickly.",
         "Wir werden schnell zum Bahnhof fahren.",
     ),
     (  # zu
-        Sentence("statement", Clause("try to", "past", HE, complement=Clause("turn off", "present", HE, the("radio")))),
+        Sentence(
+            "statement",
+            Clause(
+                "try to", "past", HE, complement=Clause("turn off", "present", HE, the("radio"))
+            ),
+        ),
         "He tried to turn off the radio.",
         "Er hat versucht, das Radio auszuschalten.",
     ),
     (  # that
-        Sentence("statement", Clause("know that", "present", I, complement=Clause("come back", "future", PETER))),
+        Sentence(
+            "statement",
+            Clause("know that", "present", I, complement=Clause("come back", "future", PETER)),
+        ),
         "I know that Peter will come back.",
         "Ich weiß, dass Peter zurückkommen wird.",
     ),
@@ -229,26 +280,42 @@ BY_HAND = [
         "Der Hund ist größer als die Katze.",
     ),
     (
-        Sentence("statement", Clause("be", "past", the("ship"), predicate="expensive", degree="very", negated=True)),
+        Sentence(
+            "statement",
+            Clause("be", "past", the("ship"), predicate="expensive", degree="very", negated=True),
+        ),
         "The ship was not very expensive.",
         "Das Schiff war nicht sehr teuer.",
     ),
     (  # a game stays beside its verb
         Sentence(
-            "statement", Clause("play", "past", HE, NounPhrase("chess"), place=NounPhrase("park", "the"), manner="well")
+            "statement",
+            Clause(
+                "play",
+                "past",
+                HE,
+                NounPhrase("chess"),
+                place=NounPhrase("park", "the"),
+                manner="well",
+            ),
         ),
         "He played chess well in the park.",
         "Er hat im Park gut Schach gespielt.",
     ),
     (  # genitive
         Sentence(
-            "statement", Clause("repair", "past", PETER, NounPhrase("roof", "the", rule="part", owner=the("house")))
+            "statement",
+            Clause(
+                "repair", "past", PETER, NounPhrase("roof", "the", rule="part", owner=the("house"))
+            ),
         ),
         "Peter repaired the roof of the house.",
         "Peter hat das Dach des Hauses repariert.",
     ),
     (
-        Sentence("statement", Clause("find", "past", WE, NounPhrase("key", rule="names", owner=ANNA))),
+        Sentence(
+            "statement", Clause("find", "past", WE, NounPhrase("key", rule="names", owner=ANNA))
+        ),
         "We found Anna's key.",
         "Wir haben Annas Schlüssel gefunden.",
     ),
@@ -282,11 +349,24 @@ def test_by_hand(derivation: Sentence, english: str, german: str) -> None:
 
 
 def test_tree_and_alignment_by_hand() -> None:
-    example = build(Sentence("statement", Clause("pick up", "past", the("boy", "curious"), the("friend", "", "a"))))
+    example = build(
+        Sentence(
+            "statement", Clause("pick up", "past", the("boy", "curious"), the("friend", "", "a"))
+        )
+    )
     assert example.tree == (
         "(S (NP (DT The) (JJ curious) (NN boy)) (VP (VBD picked) (PRT (RP up)) (NP (DT a) (NN friend))) (. .))"
     )
-    assert tokens(example.german) == ["Der", "neugierige", "Junge", "hat", "einen", "Freund", "abgeholt", "."]
+    assert tokens(example.german) == [
+        "Der",
+        "neugierige",
+        "Junge",
+        "hat",
+        "einen",
+        "Freund",
+        "abgeholt",
+        ".",
+    ]
     expected = {(0, 0), (1, 1), (2, 2), (3, 3), (3, 6), (4, 3), (4, 6), (5, 4), (6, 5)}
     assert set(example.alignment) == expected
 
@@ -311,7 +391,9 @@ def phenomena(example: Example) -> Iterator[str]:
     """What a sentence shows, read off its German surface where that is possible."""
     german, english = tokens(example.german), tokens(example.english)
     yield from (
-        word for word in ("weil", "dass", "ob", "wenn", "obwohl", "während", "bevor") if word in map(str.lower, german)
+        word
+        for word in ("weil", "dass", "ob", "wenn", "obwohl", "während", "bevor")
+        if word in map(str.lower, german)
     )
     yield from ("kein" for word in german if re.fullmatch("[Kk]ein(e[mnrs]?)?", word))
     yield from (word for word in ("nicht", "zu", "des", "als") if word in german)
@@ -324,9 +406,17 @@ def phenomena(example: Example) -> Iterator[str]:
         verb = clause.entry
         perfect = clause.tense in ("past", "perfect") and not verb.preterite
         yield from ["separable"] * bool(verb.particle) + ["reflexive"] * bool(verb.reflexive)
-        yield from ["dative verb"] * (verb.frame == "dative") + ["two objects"] * (verb.frame == "ditransitive")
-        yield from [f"perfect with {verb.auxiliary or 'haben'}"] * perfect + ["future"] * (clause.tense == "future")
-        yield from ["modal"] * (clause.tense in MODAL) + ["time"] * bool(clause.time) + ["manner"] * bool(clause.manner)
+        yield from ["dative verb"] * (verb.frame == "dative") + ["two objects"] * (
+            verb.frame == "ditransitive"
+        )
+        yield from [f"perfect with {verb.auxiliary or 'haben'}"] * perfect + ["future"] * (
+            clause.tense == "future"
+        )
+        yield from (
+            ["modal"] * (clause.tense in MODAL)
+            + ["time"] * bool(clause.time)
+            + ["manner"] * bool(clause.manner)
+        )
         yield from ["place"] * bool(clause.place)
 
 
@@ -346,7 +436,18 @@ ENGLISH_FINITE = {
     "Must",
     "Should",
 } | {"Would"}
-MODAL = ("can", "must", "must_not", "should", "want", "wanted", "would_like", "allowed", "had_to", "have_to")
+MODAL = (
+    "can",
+    "must",
+    "must_not",
+    "should",
+    "want",
+    "wanted",
+    "would_like",
+    "allowed",
+    "had_to",
+    "have_to",
+)
 AT_LEAST = {
     "weil": 50, "dass": 20, "ob": 10, "wenn": 60, "obwohl": 60, "während": 25, "bevor": 25, "kein": 60, "nicht": 120,
     "zu": 10, "des": 15, "als": 10, "yes-no question": 100, "question word": 200, "imperative": 25,
@@ -368,16 +469,23 @@ def test_verbs_stand_where_they_belong(sample: list[Example]) -> None:
         finite |= {*inflection.present(name), *inflection.preterite(name)}
         finite |= {verb.particle + form for form in inflection.present(name)}
     for example in sample:
-        for part in re.findall(r"\b(?:[Ww]eil|dass|ob|[Oo]bwohl|bevor|während|[Ww]enn) ([^,.?!]*)", example.german):
+        for part in re.findall(
+            r"\b(?:[Ww]eil|dass|ob|[Oo]bwohl|bevor|während|[Ww]enn) ([^,.?!]*)", example.german
+        ):
             assert part.split()[-1] in finite, example.german
 
 
 def test_leaves_of_the_tree_are_the_tokens(sample: list[Example]) -> None:
     for example in sample:
         assert re.findall(r" ([^\s()]+)\)", example.tree) == tokens(example.english)
-        depths = [example.tree[: i + 1].count("(") - example.tree[: i + 1].count(")") for i in range(len(example.tree))]
+        depths = [
+            example.tree[: i + 1].count("(") - example.tree[: i + 1].count(")")
+            for i in range(len(example.tree))
+        ]
         assert min(depths[:-1]) > 0 and depths[-1] == 0
-        assert all(re.fullmatch(r"[A-Z$]+|[.,]", label) for label in re.findall(r"\((\S+)", example.tree))
+        assert all(
+            re.fullmatch(r"[A-Z$]+|[.,]", label) for label in re.findall(r"\((\S+)", example.tree)
+        )
 
 
 def test_alignment_covers_every_content_word(sample: list[Example]) -> None:
@@ -391,7 +499,9 @@ def test_alignment_covers_every_content_word(sample: list[Example]) -> None:
         assert nouns <= {j for _, j in example.alignment}, (example.english, example.german)
 
 
-def test_translation_is_a_function(shipped: dict[str, list[examples.Example]], sample: list[Example]) -> None:
+def test_translation_is_a_function(
+    shipped: dict[str, list[examples.Example]], sample: list[Example]
+) -> None:
     german: dict[str, str] = {}
     for example in [*shipped["train"], *shipped["valid"], *shipped["test"], *sample]:
         assert german.setdefault(example.english, example.german) == example.german
@@ -411,7 +521,9 @@ def test_withheld_combinations_are_never_in_training() -> None:
     assert (len(train), len(held_out)) == (3000, 400)
     assert not any(withheld(pair) for example in train for pair in example.combinations)
     assert all(any(map(withheld, example.combinations)) for example in held_out)
-    assert {example.english for example in train}.isdisjoint(example.english for example in held_out)
+    assert {example.english for example in train}.isdisjoint(
+        example.english for example in held_out
+    )
     pairs = {pair for example in train + held_out for pair in example.combinations}
     assert 0.05 < sum(map(withheld, pairs)) / len(pairs) < 0.10
 
@@ -420,7 +532,9 @@ def test_every_word_is_known_from_training(shipped: dict[str, list[examples.Exam
     train, held_out = shipped["train"], shipped["valid"] + shipped["test"]
     seen = {word for example in train for word in tokens(example.german)}
     words = [word for example in held_out for word in tokens(example.german)]
-    assert sum(word not in seen for word in words) < 0.004 * len(words)  # rare inflections of known words
+    assert sum(word not in seen for word in words) < 0.004 * len(
+        words
+    )  # rare inflections of known words
     english = Counter(word.lower() for example in train for word in tokens(example.english))
     for lemma in lemmas():
         forms = lemma_forms(lemma)
@@ -480,4 +594,7 @@ def test_the_package_begins_with_what_is_generated() -> None:
 @pytest.mark.slow
 def test_the_package_has_exactly_what_is_generated() -> None:
     for part, text in write_phrasebook.texts().items():
-        assert bz2.decompress((write_phrasebook.FOLDER / f"{part}.tsv.bz2").read_bytes()).decode() == text
+        assert (
+            bz2.decompress((write_phrasebook.FOLDER / f"{part}.tsv.bz2").read_bytes()).decode()
+            == text
+        )

@@ -24,14 +24,18 @@ def test_a_sentence_and_its_end_must_fit(tmp_path):
     data = mixture(tmp_path / "data", [*reverse_rows(30, seed=1), ([5] * 9, [6] * 20)])
     fits, lacks = (config_of(data__max_tokens=tokens) for tokens in (21, 20))
     autobatch.try_batches(build(fits.model), data, fits, CPU)
-    with pytest.raises(UserError, match="A sentence of 21 tokens does not fit into a micro-batch of 20 tokens"):
+    with pytest.raises(
+        UserError, match="A sentence of 21 tokens does not fit into a micro-batch of 20 tokens"
+    ):
         autobatch.try_batches(build(lacks.model), data, lacks, CPU)
 
 
 def test_processes_may_be_more_than_micro_batches_with_a_long_sentence(tmp_path):
     data = mixture(tmp_path / "data", [*reverse_rows(30, seed=1), ([5] * 9, [6] * 20)])
     config, ranks = config_of(data__max_tokens=64), ALONE._replace(world=4)
-    assert autobatch.try_batches(build(config.model), data, config, CPU, ranks).accumulate == 3  # 22 tokens each
+    assert (
+        autobatch.try_batches(build(config.model), data, config, CPU, ranks).accumulate == 3
+    )  # 22 tokens each
 
 
 def test_the_time_of_an_update_is_the_mean_without_the_first(tmp_path, monkeypatch):
@@ -39,7 +43,9 @@ def test_the_time_of_an_update_is_the_mean_without_the_first(tmp_path, monkeypat
     monkeypatch.setattr(autobatch, "TIMED_SECONDS", 1e9)
     clock, durations = [0.0], iter([50, 2, 3, 4, 5])
     monkeypatch.setattr(autobatch, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    plan = mixture(tmp_path / "data", reverse_rows(100, seed=1)).plan(0, 0, budget=32, accumulate=1, seed=1)
+    plan = mixture(tmp_path / "data", reverse_rows(100, seed=1)).plan(
+        0, 0, budget=32, accumulate=1, seed=1
+    )
     seconds = autobatch._seconds(lambda _: clock.append(clock.pop() + next(durations)), plan, ALONE)
     assert seconds == (2 + 3 + 4 + 5) / 4
 

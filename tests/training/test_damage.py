@@ -26,17 +26,28 @@ NOT_NEEDED = (*model_folder.NOT_NEEDED, "journal.jsonl", "checkpoints/", "data/"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("damage")
-    for seed, (name, count) in enumerate({"train": 60, "valid": 100}.items()):  # enough to estimate the confidence
+    for seed, (name, count) in enumerate(
+        {"train": 60, "valid": 100}.items()
+    ):  # enough to estimate the confidence
         write_texts(folder, name, count, seed)
     given = {"data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}]}
-    given |= {"data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")), "train.steps": 4}
-    given |= {"decode.max_extra_tokens": 50}  # translations that differ, so that there is a confidence
+    given |= {
+        "data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")),
+        "train.steps": 4,
+    }
+    given |= {
+        "decode.max_extra_tokens": 50
+    }  # translations that differ, so that there is a confidence
     train(TINY | given, folder / "model")
     return folder / "model"
 
 
 def flipped(content: bytes) -> bytes:
-    return content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 1]) + content[len(content) // 2 + 1 :]
+    return (
+        content[: len(content) // 2]
+        + bytes([content[len(content) // 2] ^ 1])
+        + content[len(content) // 2 + 1 :]
+    )
 
 
 def zeroed(content: bytes) -> bytes:
@@ -59,18 +70,28 @@ def is_whole(file: Path) -> bool:
 
 def corpus(folder: Path) -> object:
     prepared = open_prepared(folder / model_folder.DATA)
-    columns = [column for store in prepared.mixture.stores for column in (store.source, store.target)]
-    return prepared.facts, prepared.valid(), [array.tolist() for column in columns for array in column]
+    columns = [
+        column for store in prepared.mixture.stores for column in (store.source, store.target)
+    ]
+    return (
+        prepared.facts,
+        prepared.valid(),
+        [array.tolist() for column in columns for array in column],
+    )
 
 
 @pytest.mark.parametrize("damaged", [flipped, slow(zeroed), slow(cut_short)])
-def test_damage_is_refused_or_harmless(finished, damaged: Callable[[bytes], bytes], tmp_path, capfd):
+def test_damage_is_refused_or_harmless(
+    finished, damaged: Callable[[bytes], bytes], tmp_path, capfd
+):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
     actions = (translations, corpus)
     expected = {action: action(folder) for action in actions}
     refused = 0
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size):
+    for path in sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.stat().st_size
+    ):
         content, name = path.read_bytes(), path.relative_to(folder).as_posix()
         path.write_bytes(damaged(content))
         for action in actions:
@@ -102,13 +123,19 @@ def test_damaged_scores_do_not_stop_a_translation(finished, tmp_path, capfd):
     assert translations(folder) == translations(finished)
     info(folder)
     said = capfd.readouterr()
-    assert f"Warning: {folder / 'metrics.json'} is damaged" in said.err and "parameters" not in said.out
+    assert (
+        f"Warning: {folder / 'metrics.json'} is damaged" in said.err
+        and "parameters" not in said.out
+    )
 
 
 def test_damage_to_what_info_shows_is_named(finished, tmp_path, capfd):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
-    for damage in (lambda path: path.write_text('{"step": 4}'), Path.unlink):  # what another file holds, nothing
+    for damage in (
+        lambda path: path.write_text('{"step": 4}'),
+        Path.unlink,
+    ):  # what another file holds, nothing
         damage(folder / "sources.json")
         info(folder)
         assert f"Warning: {folder / 'sources.json'} is damaged" in capfd.readouterr().err
@@ -128,7 +155,11 @@ def test_the_weights_are_read_again_only_if_they_changed(finished, tmp_path, mon
     memory = tmp_path / "cache" / "transduce" / cache.DIGESTS_FILE
     status, content = weights.stat(), memory.read_text()
     with monkeypatch.context() as patch:
-        patch.setattr(files, "digest", lambda path: pytest.fail(f"{path} is read") if path == weights else digest(path))
+        patch.setattr(
+            files,
+            "digest",
+            lambda path: pytest.fail(f"{path} is read") if path == weights else digest(path),
+        )
         translations(folder)
     memory.write_text(content.replace(digest(weights), 64 * "0"))
     translations(folder)  # the file is whole, whatever the memory says
@@ -194,7 +225,10 @@ def test_an_unfinished_model_does_not_translate_with_a_damaged_vocabulary(finish
 def test_token_ids_that_the_vocabulary_lacks_are_refused(finished, tmp_path):
     shutil.copytree(finished / "data", tmp_path / "data")
     few = Tokenizer.train(["ba ce", "di fo"], ["ba ce", "di fo"], vocab_size=262)
-    files, ids = read_manifest(tmp_path / "data"), open_prepared(tmp_path / "data").mixture.stores[0].target.ids
+    files, ids = (
+        read_manifest(tmp_path / "data"),
+        open_prepared(tmp_path / "data").mixture.stores[0].target.ids,
+    )
     assert ids.max() >= few.target.size
     with publish(tmp_path / "data") as aside:
         for name in files:

@@ -70,7 +70,10 @@ def test_single_process_needs_no_process_group():
         ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'"),
         ({"WORLD_SIZE": "²"}, "WORLD_SIZE is '²'"),
         ({"WORLD_SIZE": "2", "RANK": "0"}, "MASTER_PORT is ''"),
-        ({"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"}, "MASTER_PORT is 65536; the highest port is 65535"),
+        (
+            {"WORLD_SIZE": "2", "RANK": "1", "MASTER_PORT": "65536"},
+            "MASTER_PORT is 65536; the highest port is 65535",
+        ),
     ],
 )
 def test_incomplete_environment_is_refused(environment, pattern, monkeypatch):
@@ -92,8 +95,17 @@ def test_only_train_runs_as_several_processes(tmp_path, capsys, monkeypatch):
 
 
 def test_unshardable_models_are_refused(tmp_path, capsys):
-    command = ["train", "--train", *write_texts(tmp_path, "train", 50, seed=1), "--out", tmp_path / "out"]
-    for option, reason in (("model.kind=recurrent", "kind transformer"), ("model.experts=4", "experts")):
+    command = [
+        "train",
+        "--train",
+        *write_texts(tmp_path, "train", 50, seed=1),
+        "--out",
+        tmp_path / "out",
+    ]
+    for option, reason in (
+        ("model.kind=recurrent", "kind transformer"),
+        ("model.experts=4", "experts"),
+    ):
         status, _, said = run(capsys, *command, "train.shard=true", option)
         assert status == 2 and "train.shard " in said and reason in said
 
@@ -134,14 +146,17 @@ finally:
 
 def test_missing_rank_is_named_after_a_timeout(tmp_path):
     for status, said in together.ends(together.start(2, MISSES_RANK_2, tmp_path, WORLD_SIZE="3")):
-        assert status == 1 and "has not heard from rank 2: was it killed, or never started?" in said, said
+        assert (
+            status == 1 and "has not heard from rank 2: was it killed, or never started?" in said
+        ), said
         assert "has not heard from rank 2 for 2 seconds; start all ranks together" in said, said
 
 
 def test_two_processes_with_one_number_are_refused():
     processes = together.start(2, JOINS, RANK="0")
     assert any(
-        "have the same rank" in said or "can't connect to the others" in said for _, said in together.ends(processes)
+        "have the same rank" in said or "can't connect to the others" in said
+        for _, said in together.ends(processes)
     )
 
 
@@ -164,7 +179,10 @@ with distributed.init_distributed() as ranks:
 
 @pytest.mark.parametrize(
     ("code", "said"),
-    [(VERSIONS, "Rank 1 has other versions than rank 0"), (FOLDERS, "1 is not the folder that rank 0")],
+    [
+        (VERSIONS, "Rank 1 has other versions than rank 0"),
+        (FOLDERS, "1 is not the folder that rank 0"),
+    ],
 )
 def test_ranks_with_other_code_or_files_are_refused(code, said, tmp_path):
     for name in ("same", "0", "1"):
@@ -183,14 +201,20 @@ def computed(tmp_path_factory) -> tuple[Path, dict[str, list[tuple[int, str]]]]:
     """Gradients by two and three processes in a folder, and how the processes ended, each in another way."""
     folder = tmp_path_factory.mktemp("gradients")
     worlds = {"killed": 2, "error": 3}
-    started = {end: together.start(world, together.GRADIENTS, folder, end) for end, world in worlds.items()}
+    started = {
+        end: together.start(world, together.GRADIENTS, folder, end) for end, world in worlds.items()
+    }
     return folder, {end: together.ends(processes) for end, processes in started.items()}
 
 
 @pytest.mark.parametrize("world", [2, 3])
 def test_any_number_of_ranks_has_the_same_gradient(world, computed):
     """By DDP, of three ranks also sharded; what is left over of an update is any number of micro-batches."""
-    names = {"transformer/fsdp", "transformer/ddp"} if world == 3 else {f"{name}/ddp" for name in together.MODELS}
+    names = (
+        {"transformer/fsdp", "transformer/ddp"}
+        if world == 3
+        else {f"{name}/ddp" for name in together.MODELS}
+    )
     for rank in range(world):
         everything = torch.load(computed[0] / f"{world}-{rank}.pt")
         assert everything.keys() == names
@@ -199,13 +223,22 @@ def test_any_number_of_ranks_has_the_same_gradient(world, computed):
             alone = alone_gradients(kind)
             assert found.keys() == alone.keys()  # a weight that has no gradient has none
             for count in together.COUNTS[kind]:
-                keys = [key for key in alone if key.startswith(f"{count}/") and not key.endswith("loss")]
-                one, other = (torch.cat([each[key].flatten() for key in keys]).double() for each in (alone, found))
+                keys = [
+                    key for key in alone if key.startswith(f"{count}/") and not key.endswith("loss")
+                ]
+                one, other = (
+                    torch.cat([each[key].flatten() for key in keys]).double()
+                    for each in (alone, found)
+                )
                 assert (other - one).norm() <= 1e-6 * one.norm(), (name, count)
-                torch.testing.assert_close(found[f"{count}/loss"], alone[f"{count}/loss"], rtol=1e-6, atol=0)
+                torch.testing.assert_close(
+                    found[f"{count}/loss"], alone[f"{count}/loss"], rtol=1e-6, atol=0
+                )
             last = max(together.COUNTS[kind])
             for key in (key for key in found if key.startswith("first/")):
-                assert torch.equal(found[key], found[key.replace("first", str(last))]), f"{name}: a start changes {key}"
+                assert torch.equal(found[key], found[key.replace("first", str(last))]), (
+                    f"{name}: a start changes {key}"
+                )
 
 
 @functools.cache
@@ -224,7 +257,9 @@ def test_error_of_one_rank_is_reported_by_all(computed):
     *others, (status, said) = computed[1]["error"]
     assert status == 1 and "UserError: There is no room." in said
     for status, said in others:
-        *_, last = said.splitlines()  # PyTorch may warn before it that the name of a computer is unknown
+        *_, last = (
+            said.splitlines()
+        )  # PyTorch may warn before it that the name of a computer is unknown
         assert status == 1 and last.startswith("transduce: Rank 2 (process ")
         assert last.endswith("ended: There is no room.")
 
@@ -236,7 +271,10 @@ def test_error_of_one_rank_is_reported_by_all(computed):
 def corpus(tmp_path_factory) -> list[str]:
     """The command-line arguments of a small corpus."""
     folder = tmp_path_factory.mktemp("corpus")
-    train, valid = write_texts(folder, "train", 700, seed=1), write_texts(folder, "valid", 30, seed=2)
+    train, valid = (
+        write_texts(folder, "train", 700, seed=1),
+        write_texts(folder, "valid", 30, seed=2),
+    )
     return ["--train", *train, "--valid", *valid]
 
 
@@ -288,7 +326,9 @@ def test_three_ranks_resume_with_the_same_bits(corpus, tmp_path):
     for name, steps in (("again", 20), ("again", 40), ("whole", 40)):
         succeed(3, *command(corpus, tmp_path / name, train__steps=steps, **drawn))
     weights = "checkpoints/step-00000040/model.safetensors"
-    assert (tmp_path / "again" / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
+    assert (tmp_path / "again" / weights).read_bytes() == (
+        tmp_path / "whole" / weights
+    ).read_bytes()
 
 
 @pytest.mark.slow
@@ -296,7 +336,10 @@ def test_no_corpus_size_makes_ranks_hang(tmp_path):
     """Epochs whose last update has every number of micro-batches, some of them fewer than there are ranks."""
     prepared: dict[int, Path] = {}
     for count in range(150, 400, 10):
-        files, folder = write_texts(tmp_path, f"train-{count}", count, seed=count), tmp_path / f"prepared-{count}"
+        files, folder = (
+            write_texts(tmp_path, f"train-{count}", count, seed=count),
+            tmp_path / f"prepared-{count}",
+        )
         data = configure({"data.corpora": [{"files": files}], "data.holdout": 10}).data
         mixture = prepare(data, folder, vocab_size=lambda _: 300).mixture
         prepared.setdefault(len(mixture.plan(0, 0, budget=50, accumulate=4, seed=1)[-1]), folder)
@@ -330,11 +373,15 @@ def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
     chance = random.Random(trial)
     world = chance.choice([2, 3])
     processes = together.start(
-        world, COMMAND, *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5)
+        world,
+        COMMAND,
+        *command(corpus, tmp_path / "out", train__steps=5000, train__validate_every=5),
     )
     said = wait_for(lambda: processes[0].said)  # they have met, and rank 0 begins to prepare
     assert said.startswith("Reading the corpus")
-    moment = chance.choice(["data/manifest.json", "config.toml", "checkpoints/step-00000010", "checkpoints/step-*5"])
+    moment = chance.choice(
+        ["data/manifest.json", "config.toml", "checkpoints/step-00000010", "checkpoints/step-*5"]
+    )
     wait_for(lambda: any((tmp_path / "out").glob(moment)), lambda: processes[0].poll() is not None)
     victim = chance.randrange(world)
     processes[victim].kill()
@@ -342,13 +389,18 @@ def test_a_killed_rank_ends_the_job(trial, corpus, tmp_path):
         if rank != victim:
             assert status == 1
             assert (
-                f"transduce: Rank {victim} " in said.splitlines()[-1] and "died: it was killed" in said.splitlines()[-1]
+                f"transduce: Rank {victim} " in said.splitlines()[-1]
+                and "died: it was killed" in said.splitlines()[-1]
             )
 
 
 def torchrun(*arguments: object) -> Forked:
     """torchrun with a training."""
-    return Forked("from torch.distributed.run import main; main()", *arguments, PYTHONPATH=os.pathsep.join(sys.path))
+    return Forked(
+        "from torch.distributed.run import main; main()",
+        *arguments,
+        PYTHONPATH=os.pathsep.join(sys.path),
+    )
 
 
 @pytest.mark.slow
@@ -370,15 +422,28 @@ def test_torchrun_restarts_killed_ranks(corpus, tmp_path):
 @pytest.mark.slow
 def test_two_nodes_train_like_one_process(corpus, tmp_path):
     address = f"127.0.0.1:{together.free_port()}"
-    options = ["--nnodes", 2, "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", address]
-    nodes = [torchrun(*options, "-m", "transduce", *command(corpus, tmp_path / "two")) for _ in range(2)]
+    options = [
+        "--nnodes",
+        2,
+        "--nproc-per-node",
+        1,
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        address,
+    ]
+    nodes = [
+        torchrun(*options, "-m", "transduce", *command(corpus, tmp_path / "two")) for _ in range(2)
+    ]
     assert [status for status, _ in together.ends(nodes)] == [0, 0]
     succeed(1, *command(corpus, tmp_path / "one"))
     assert same_curve(tmp_path / "one", tmp_path / "two")
 
 
 def test_dropout_depends_on_the_micro_batch_not_on_the_rank():
-    seeds = {dropout_seed(1, 5, slot.index) for rank in range(3) for slot in Ranks(rank, 3).slots(6)}
+    seeds = {
+        dropout_seed(1, 5, slot.index) for rank in range(3) for slot in Ranks(rank, 3).slots(6)
+    }
     assert seeds == {dropout_seed(1, 5, place) for place in range(6)}
 
 
@@ -390,7 +455,12 @@ def test_processes_without_local_ranks_count_those_of_their_machine(monkeypatch)
 
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     monkeypatch.setattr(torch.distributed, "all_gather_object", gather)
-    assert [place_on_machine(rank, 4, None) for rank in range(4)] == [(0, 2), (0, 1), (1, 2), (0, 1)]
+    assert [place_on_machine(rank, 4, None) for rank in range(4)] == [
+        (0, 2),
+        (0, 1),
+        (1, 2),
+        (0, 1),
+    ]
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert place_on_machine(3, 4, None) == (1, 2)

@@ -16,7 +16,9 @@ from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest
 from transduce.training.run import train
 
-OPTIONS = changed(TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2)
+OPTIONS = changed(
+    TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2
+)
 OLD = {  # lines of config.toml that earlier versions wrote
     "train": 'consistency = "none"\nconsistency_weight = 3.0\ncutoff = 0.05\noptimizer = "adam"\n',
     "decode": "shortlist = false\n",
@@ -50,7 +52,10 @@ def aged(model: Path, out: Path, *, finished: bool = True, **values: str) -> Pat
         return out
     manifest = json.loads((out / MANIFEST).read_text())
     for name in ("config.toml", "sources.json"):
-        manifest["files"][name] = {"size": (out / name).stat().st_size, "sha256": digest(out / name)}
+        manifest["files"][name] = {
+            "size": (out / name).stat().st_size,
+            "sha256": digest(out / name),
+        }
     (out / MANIFEST).write_text(json.dumps(manifest))
     return out
 
@@ -62,7 +67,11 @@ def test_an_old_folder_is_the_same_model(finished, tmp_path, capsys):
     found = [transduce.load(each, engine="torch").translate(texts) for each in (finished, old)]
     assert found[0] == found[1]
     assert model_folder.read_config(old) == model_folder.read_config(finished)
-    for command in (["info", old], ["info", old, "--json"], ["average", old, "--out", tmp_path / "mean", "--last", 2]):
+    for command in (
+        ["info", old],
+        ["info", old, "--json"],
+        ["average", old, "--out", tmp_path / "mean", "--last", 2],
+    ):
         status, _, said = run(capsys, *command)
         assert status == 0, said
     corpora = [{"files": write_texts(tmp_path, "other", 60, 2)}]
@@ -94,7 +103,9 @@ def test_a_training_with_a_former_option_is_not_silently_another(name, finished,
     assert digest(old / "config.toml") == before
     corpora = [{"files": write_texts(tmp_path, "other", 60, 2)}]
     with pytest.raises(UserError, match=f"was trained with {name} = other"):
-        train(changed(OPTIONS, data__corpora=corpora), tmp_path / "new", init=old, keep_optimizer=True)
+        train(
+            changed(OPTIONS, data__corpora=corpora), tmp_path / "new", init=old, keep_optimizer=True
+        )
 
 
 @pytest.mark.parametrize("name", FORMER)
@@ -106,5 +117,15 @@ def test_a_former_option_is_refused_with_its_reason(name, tmp_path, capsys):
     assert str(caught.value) == expected
     with pytest.raises(UserError, match="was removed in this version"):
         configure({name: 1})
-    status, _, said = run(capsys, "train", "--train", "a", "b", "--out", tmp_path / "out", *spelt(OPTIONS), f"{name}=1")
+    status, _, said = run(
+        capsys,
+        "train",
+        "--train",
+        "a",
+        "b",
+        "--out",
+        tmp_path / "out",
+        *spelt(OPTIONS),
+        f"{name}=1",
+    )
     assert status == 2 and expected in said

@@ -24,23 +24,40 @@ from transduce.training.autobatch import Trial
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
 from transduce.training.objectives import objective
 from transduce.training.run import train
-from transduce.training.schedule import RISK_DIVISOR, SAMPLE_COST, begins_risk, effort, learning_rate, risk_steps
+from transduce.training.schedule import (
+    RISK_DIVISOR,
+    SAMPLE_COST,
+    begins_risk,
+    effort,
+    learning_rate,
+    risk_steps,
+)
 from transduce.training.update import make_optimizer, update
 
 TARGETS = [[9, 10], [11, 12, 13]]
 BATCH = make_batch([[5, 6, 7], [8]], TARGETS)
-MRT = TrainConfig(precision="float32", risk_steps=100_000, samples=8, sharpness=0.5)  # in all updates
+MRT = TrainConfig(
+    precision="float32", risk_steps=100_000, samples=8, sharpness=0.5
+)  # in all updates
 IDS = st.lists(st.integers(4, 7), max_size=6)
 
 
 def model(dropout: float = 0.0) -> Seq2Seq:
-    sizes = {"vocab_size": 16, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 16, "d_ff": 16}
+    sizes = {
+        "vocab_size": 16,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+        "d_model": 16,
+        "d_ff": 16,
+    }
     return build(ModelConfig(**sizes, num_heads=2, dropout=dropout), 1).train()
 
 
 @given(IDS, IDS)
 def test_gleu_compares_ngrams(one, other):
-    assert gleu(one, one) == 1 and gleu(one, other) == gleu(other, one) and 0 <= gleu(one, other) <= 1
+    assert (
+        gleu(one, one) == 1 and gleu(one, other) == gleu(other, one) and 0 <= gleu(one, other) <= 1
+    )
     assert (gleu(one, other) == 0) == (bool(one or other) and not {*one} & {*other})
 
 
@@ -68,7 +85,10 @@ def test_samples_follow_the_probabilities_of_the_model_without_dropout():
 
 def test_samples_fit_into_learned_positions():
     network = build(
-        ModelConfig(vocab_size=16, d_model=16, d_ff=16, num_heads=2, positions="learned", max_positions=5), 1
+        ModelConfig(
+            vocab_size=16, d_model=16, d_ff=16, num_heads=2, positions="learned", max_positions=5
+        ),
+        1,
     )
     assert math.isfinite(expected_risk(network, BATCH, 50, 1.0)[0].sum().item())
 
@@ -87,7 +107,9 @@ def test_the_expected_risk_is_its_definition():
             batch = make_batch([BATCH.src[sentence, : (3, 1)[sentence]].tolist()], [row])
             weights.append(math.exp(0.5 * forced_log_probs([network], batch).sum().item()))
             risks.append(1 - gleu(row, target))
-        expected = sum(weight * risk for weight, risk in zip(weights, risks, strict=True)) / sum(weights)
+        expected = sum(weight * risk for weight, risk in zip(weights, risks, strict=True)) / sum(
+            weights
+        )
         assert found[sentence].item() == pytest.approx(expected, abs=1e-5)
 
 
@@ -146,27 +168,41 @@ def test_a_training_of_one_kind_of_updates_has_no_change_between_them(risk_steps
 
 
 def test_resumed_minimum_risk_training_gives_the_same_bits(tmp_path):
-    options = changed(TINY, train__save_every=2, train__validate_every=3, train__ema=0.9, train__samples=4)
-    options |= {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}], "data.holdout": 20}
+    options = changed(
+        TINY, train__save_every=2, train__validate_every=3, train__ema=0.9, train__samples=4
+    )
+    options |= {
+        "data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}],
+        "data.holdout": 20,
+    }
     usual, straight, parts = (tmp_path / name for name in ("usual", "straight", "parts"))
     train(options | {"train.steps": 6}, usual)
     both = options | {"train.steps": 10, "train.risk_steps": 4}
     train(both, straight)
     for updates in (3, 3, 2, 100):  # between, before the first and within minimum-risk training
         steps = iter(range(100))
-        result = train(both, parts, stop=lambda steps=steps, updates=updates: next(steps) >= updates)
+        result = train(
+            both, parts, stop=lambda steps=steps, updates=updates: next(steps) >= updates
+        )
     assert result.reason == "steps"
     assert same_weights(straight, usual, 6) and same_weights(straight, parts, 10)
     state = load_file(straight / "checkpoints/step-00000010/optimizer.safetensors")
-    assert {value.item() for name, value in state.items() if name.endswith("/step")} == {4}, "a new optimizer state"
+    assert {value.item() for name, value in state.items() if name.endswith("/step")} == {4}, (
+        "a new optimizer state"
+    )
 
 
 def test_train_minutes_include_minimum_risk_training():
-    trial, options = Trial(1, 100, 0.0, 0.1), {"train.minutes": 10, "train.steps": 5000, "train.samples": 10}
+    trial, options = (
+        Trial(1, 100, 0.0, 0.1),
+        {"train.minutes": 10, "train.steps": 5000, "train.samples": 10},
+    )
     assert updates_in_budget(configure(options), trial) == 6000
     risk = configure(options | {"train.risk_steps": 100})
     assert updates_in_budget(risk, trial) == pytest.approx(6000 - 100 * SAMPLE_COST * 10)
-    assert updates_in_budget(configure(options | {"train.risk_steps": 5000}), trial) == 6000, "measured in it"
+    assert updates_in_budget(configure(options | {"train.risk_steps": 5000}), trial) == 6000, (
+        "measured in it"
+    )
     long = configure(options | {"train.risk_steps": 4000})
     assert updates_in_budget(long, trial) == 6000, "which ends within it"
 
@@ -177,7 +213,10 @@ def test_too_short_training_skips_minimum_risk_and_says_so(tmp_path, capsys):
     train(options, tmp_path / "usual")
     capsys.readouterr()
     train(options | {"train.risk_steps": 120}, tmp_path / "cut")
-    assert "There is no minimum-risk training: train.risk_steps (120) exceeds" in capsys.readouterr().err
+    assert (
+        "There is no minimum-risk training: train.risk_steps (120) exceeds"
+        in capsys.readouterr().err
+    )
     assert same_weights(tmp_path / "usual", tmp_path / "cut", 3)
 
 
@@ -190,21 +229,34 @@ def same_weights(one: Path, other: Path, step: int) -> bool:
 
 
 def test_a_second_stage_is_resumed_with_the_same_bits(tmp_path, capsys):
-    options = changed(TINY, train__steps=6, train__warmup=20, train__save_every=2, train__validate_every=3)
+    options = changed(
+        TINY, train__steps=6, train__warmup=20, train__save_every=2, train__validate_every=3
+    )
     files = {"data.corpora": [{"files": write_texts(tmp_path, "train", 200, 1)}]}
     first, straight, halves = (tmp_path / name for name in ("first", "straight", "halves"))
     without = "--out", tmp_path / "out", "train.risk_steps=6", *spelt(options)
     corpus = "--train", *files["data.corpora"][0]["files"], "--from", "ka", "--to", "zu"
     status, _, said = run(capsys, "train", *corpus, *without, "train.steps=6", "data.holdout=20")
-    assert status == 2 and "a trained model to start from. Raise train.steps, or name this model (--init)." in said
+    assert (
+        status == 2
+        and "a trained model to start from. Raise train.steps, or name this model (--init)." in said
+    )
     assert "Reading the corpus" not in said
     train(options | files | {"data.holdout": 0}, tmp_path / "unvalidated")
     with pytest.raises(UserError, match="needs a validation set"):
         train({"train.steps": 9, "train.risk_steps": 3}, tmp_path / "unvalidated")
     train(options | files | {"data.holdout": 20}, first)
     status, _, said = run(capsys, "train", *corpus, "--init", first, *without, "data.holdout=0")
-    assert status == 2 and "Minimum-risk training needs a validation set" in said and "Reading" not in said
-    mrt = {name: value for name, value in options.items() if not name.startswith(("model.", "data.vocab"))}
+    assert (
+        status == 2
+        and "Minimum-risk training needs a validation set" in said
+        and "Reading" not in said
+    )
+    mrt = {
+        name: value
+        for name, value in options.items()
+        if not name.startswith(("model.", "data.vocab"))
+    }
     mrt |= files | {"data.holdout": 20, "train.risk_steps": 6, "train.samples": 4}
     train(mrt, straight, init=first)
     steps = iter(range(100))

@@ -38,14 +38,28 @@ OPTIONS = {
 }
 RANDOM = {"data__augment": "default", "train__sample_source": 0.1, "train__sample_target": 0.1}
 RANDOM |= {"train__word_dropout": 0.1, "train__ema": 0.9, "train__select_by": "chrf"}
-LEARNT = ("step", "epoch", "loss", "nll", "accuracy", "rate", "gradient_norm", "tokens_seen", "perplexity", "bleu")
+LEARNT = (
+    "step",
+    "epoch",
+    "loss",
+    "nll",
+    "accuracy",
+    "rate",
+    "gradient_norm",
+    "tokens_seen",
+    "perplexity",
+    "bleu",
+)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> list[str]:
     """The command-line arguments of a small corpus."""
     folder = tmp_path_factory.mktemp("corpus")
-    train_files, valid = write_texts(folder, "train", 300, seed=1), write_texts(folder, "valid", 20, seed=2)
+    train_files, valid = (
+        write_texts(folder, "train", 300, seed=1),
+        write_texts(folder, "valid", 20, seed=2),
+    )
     return ["--train", *train_files, "--valid", *valid]
 
 
@@ -71,14 +85,20 @@ def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, st
 
 def learnt(out: Path) -> list[Event]:
     """The journal's updates and validations, without times."""
-    events = [event for event in read_events(out / "journal.jsonl") if event["event"] in ("update", "validation")]
+    events = [
+        event
+        for event in read_events(out / "journal.jsonl")
+        if event["event"] in ("update", "validation")
+    ]
     return [{name: event[name] for name in ("event", *LEARNT) if name in event} for event in events]
 
 
 def digests(out: Path) -> dict[str, str]:
     """SHA-256 of the model, and of all that its checkpoints hold but the clock."""
     files = [out / "model.safetensors", *sorted(out.glob("checkpoints/step-*/*.safetensors"))]
-    return {str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {
+        str(file.relative_to(out)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    }
 
 
 def moments(out: Path, count: int, chance: random.Random) -> Iterator[tuple[str, int]]:
@@ -107,7 +127,9 @@ def test_killed_many_times_a_training_ends_with_the_same_bits(kills, corpus, tmp
     assert last.wait(PATIENCE) == 0 and "Resuming at step 120 of 120" in last.said
     verify(out, hashes=True)
     assert learnt(out) == learnt(straight)
-    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [*range(10, 121, 10)]
+    assert [event["step"] for event in learnt(out) if event["event"] == "update"] == [
+        *range(10, 121, 10)
+    ]
     assert digests(out) == digests(straight)
     (out / ".killed.aside-1").mkdir()  # as if it had been killed when the model was complete
     cli.main(arguments(corpus, out, **RANDOM))
@@ -159,7 +181,10 @@ def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, cap
 
 
 def test_names_of_files_do_not_rename_the_languages_of_a_training(corpus, tmp_path, capsys):
-    files = [str(shutil.copy(file, tmp_path / name)) for file, name in zip(corpus[1:3], ("a.en", "a.de"), strict=True)]
+    files = [
+        str(shutil.copy(file, tmp_path / name))
+        for file, name in zip(corpus[1:3], ("a.en", "a.de"), strict=True)
+    ]
     command = arguments(["--train", *files], tmp_path / "out", train__steps=3)
     assert run(capsys, [*command, "--from", "eng", "--to", "deu"])[0] == 0
     assert run(capsys, command)[0] == 0
@@ -187,7 +212,9 @@ def test_a_corpus_that_changed_since_the_training_began_is_named(corpus, tmp_pat
 def test_training_resumes_when_its_corpus_folder_is_emptied(tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "a.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(200, 1), strict=True)))
+    (folder / "a.tsv").write_text(
+        "".join(f"{s}\t{t}\n" for s, t in zip(*reverse_texts(200, 1), strict=True))
+    )
     command = ["--train", str(folder), "data.holdout=20"]
     assert run(capsys, arguments(command, tmp_path / "out", train__steps=2))[0] == 0
     (folder / "a.tsv").unlink()
@@ -195,17 +222,27 @@ def test_training_resumes_when_its_corpus_folder_is_emptied(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("precision", [slow("float32"), "bfloat16"])
-def test_extending_a_finished_training_equals_one_long_training(precision, corpus, tmp_path, capsys):
+def test_extending_a_finished_training_equals_one_long_training(
+    precision, corpus, tmp_path, capsys
+):
     for steps in (9, 18):
-        command = arguments(corpus, tmp_path / "out", train__steps=steps, train__precision=precision)
+        command = arguments(
+            corpus, tmp_path / "out", train__steps=steps, train__precision=precision
+        )
         assert run(capsys, command)[0] == 0
         status, said = run(capsys, command)
         assert status == 0
-        assert f"out is finished at {steps} updates. To train it further, raise train.steps.\n" in said
+        assert (
+            f"out is finished at {steps} updates. To train it further, raise train.steps.\n" in said
+        )
         for other in {"train__minutes": 5}, {"decode__beam_size": 2}, {"train__steps": steps - 1}:
             more = {"train__steps": steps, "train__precision": precision} | other
             status, said = run(capsys, arguments(corpus, tmp_path / "out", **more))
-            assert status == 2 and "is finished at" in said and model_folder.describe(tmp_path / "out").finished
+            assert (
+                status == 2
+                and "is finished at" in said
+                and model_folder.describe(tmp_path / "out").finished
+            )
     cli.main(arguments(corpus, tmp_path / "straight", train__steps=18, train__precision=precision))
     assert learnt(tmp_path / "out") == learnt(tmp_path / "straight")
     assert digests(tmp_path / "out") == digests(tmp_path / "straight")
@@ -237,11 +274,16 @@ def test_training_does_not_resume_with_other_text(corpus, tmp_path, capsys, monk
     ):
         status, said = run(capsys, arguments(more, out, train__steps=9))
         assert status == 2 and f"other text ({named})." in said
-        assert said.endswith("To learn from other text, continue from the model in a new folder (--init).\n")
+        assert said.endswith(
+            "To learn from other text, continue from the model in a new folder (--init).\n"
+        )
     status, said = run(capsys, arguments(corpus, out, train__steps=3))
     assert status == 2 and "is finished at 6 updates" in said
     status, said = run(capsys, [*arguments(corpus, out, train__steps=9), "--init", str(out)])
-    assert status == 2 and "can't be both the model to continue from and the output folder (--init)" in said
+    assert (
+        status == 2
+        and "can't be both the model to continue from and the output folder (--init)" in said
+    )
     assert digests(out) == before, "nothing of it has changed"
     monkeypatch.chdir(tmp_path)
     elsewhere = [os.path.relpath(word) if Path(word).is_file() else word for word in corpus]
@@ -254,7 +296,11 @@ def test_training_resumes_without_its_test_set(corpus, tmp_path, capsys):
     assert run(capsys, first)[0] == 0
     Path(test[0]).unlink()
     status, said = run(capsys, arguments([], out, train__steps=6, train__minutes=20))
-    assert status == 0 and "Warning: the model will not be tested" in said and "still ends at 6 updates" in said
+    assert (
+        status == 0
+        and "Warning: the model will not be tested" in said
+        and "still ends at 6 updates" in said
+    )
     assert run(capsys, arguments(["--test", *test], out, train__steps=8))[0] == 2
 
 
@@ -286,29 +332,53 @@ def test_changing_steps_with_a_cooldown_affects_the_training(corpus, tmp_path, c
 
 
 def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
-    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=300"])[0] == 0
+    assert (
+        run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=300"])[0]
+        == 0
+    )
     out, moved = tmp_path / "out", tmp_path / "moved"
     assert run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=6))[0] == 0
     (tmp_path / "data").rename(moved)
     monkeypatch.chdir(tmp_path)
     status, said = run(capsys, arguments([], out, train__steps=9))
-    assert status == 2 and "If you have moved it, name its new folder as the corpus; otherwise train a new" in said
+    assert (
+        status == 2
+        and "If you have moved it, name its new folder as the corpus; otherwise train a new" in said
+    )
     status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
     assert status == 0
     other = write_texts(tmp_path, "other", 200, seed=9)
-    prepare = ["prepare", "--train", *other, "--vocabulary", "moved", "--out", "rebuilt", "data.holdout=12"]
+    prepare = [
+        "prepare",
+        "--train",
+        *other,
+        "--vocabulary",
+        "moved",
+        "--out",
+        "rebuilt",
+        "data.holdout=12",
+    ]
     assert run(capsys, prepare)[0] == 0
     status, said = run(capsys, arguments(["--train", "rebuilt"], out, train__steps=12))
     assert status == 2 and "rebuilt is not the corpus with which the training of" in said
-    assert run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0] == 0
+    assert (
+        run(capsys, ["prepare", *corpus, "--out", str(tmp_path / "data"), "data.vocab_size=290"])[0]
+        == 0
+    )
     status, said = run(capsys, arguments(["--train", str(tmp_path / "data")], out, train__steps=12))
-    assert status == 2 and f"The vocabulary of {tmp_path / 'data'} differs from that of {out}" in said
+    assert (
+        status == 2 and f"The vocabulary of {tmp_path / 'data'} differs from that of {out}" in said
+    )
 
 
 def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     assert run(capsys, arguments(corpus, out, train__steps=6))[0] == 0
-    for change, was in ({"model__d_model": 32}, 16), ({"data__max_tokens": 256}, 128), ({"train__seed": 2}, 1):
+    for change, was in (
+        ({"model__d_model": 32}, 16),
+        ({"data__max_tokens": 256}, 128),
+        ({"train__seed": 2}, 1),
+    ):
         ((name, value),) = change.items()
         status, said = run(capsys, arguments(corpus, out, train__steps=12, **change))
         assert status == 2
@@ -317,8 +387,15 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
             f"{value}; leave {name.replace('__', '.')} out, or train into a new folder.\n"
         )
     status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
-    assert status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said
-    changes = {"train__steps": 9, "train__keep_last": 4, "train__label_smoothing": 0.2, "model__dropout": 0.2}
+    assert (
+        status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said
+    )
+    changes = {
+        "train__steps": 9,
+        "train__keep_last": 4,
+        "train__label_smoothing": 0.2,
+        "model__dropout": 0.2,
+    }
     status, said = run(capsys, arguments(corpus, out, **changes))
     assert status == 0
     lines = said.splitlines()
@@ -334,9 +411,16 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
 
 
 def test_automatic_options_may_stay_automatic_on_resume(corpus, tmp_path, capsys):
-    open_ones = {"train__accumulate": 0, "train__save_every": 0, "train__validate_every": 0, "train__threads": 0}
+    open_ones = {
+        "train__accumulate": 0,
+        "train__save_every": 0,
+        "train__validate_every": 0,
+        "train__threads": 0,
+    }
     for steps in (3, 6):
-        status, said = run(capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **open_ones))
+        status, said = run(
+            capsys, arguments(corpus, tmp_path / "out", train__steps=steps, **open_ones)
+        )
         assert status == 0
         assert "Changed: " not in said.replace("Changed: train.steps", "")
 
@@ -359,7 +443,13 @@ def test_events_before_the_first_checkpoint_are_not_repeated(corpus, tmp_path):
 
 @pytest.mark.parametrize("gone", [["config.toml"], ["config.toml", "tokenizer.model"]])
 def test_start_without_a_configuration_is_made_again(gone, corpus, tmp_path):
-    start(Settings.of(given(corpus, train__seed=5)), tmp_path / "out", None, False, torch.device("cpu"))
+    start(
+        Settings.of(given(corpus, train__seed=5)),
+        tmp_path / "out",
+        None,
+        False,
+        torch.device("cpu"),
+    )
     for name in gone:
         (tmp_path / "out" / name).unlink()
     for out in (tmp_path / "out", tmp_path / "straight"):

@@ -17,7 +17,9 @@ from transduce.system.revision import code_hash, revision
 from transduce.training.run import train
 from transduce.training.run_card import fingerprint, read_run_card
 
-OPTIONS = changed(TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2)
+OPTIONS = changed(
+    TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2
+)
 SETS = {"train": 60, "valid": 10, "test": 8}
 
 
@@ -36,7 +38,10 @@ def command(out: str, *more: str, **changes: object) -> list[str]:
 
 
 def options(**changes: object) -> dict[str, object]:
-    corpus = {"data.corpora": [{"files": ["train.src", "train.tgt"]}], "data.valid": ("valid.src", "valid.tgt")}
+    corpus = {
+        "data.corpora": [{"files": ["train.src", "train.tgt"]}],
+        "data.valid": ("valid.src", "valid.tgt"),
+    }
     return changed(OPTIONS | corpus, **changes)
 
 
@@ -59,10 +64,22 @@ def test_every_input_is_listed_with_its_hash(place, capsys):
     weights = sha256("old/model.safetensors")
     assert run_json("tuned")["inputs"] == texts | {"init": {"old": weights}}
     assert (
-        run(capsys, "prepare", "--train", "train.src", "train.tgt", "--out", "prepared", "data.vocab_size=300")[0] == 0
+        run(
+            capsys,
+            "prepare",
+            "--train",
+            "train.src",
+            "train.tgt",
+            "--out",
+            "prepared",
+            "data.vocab_size=300",
+        )[0]
+        == 0
     )
     train({**OPTIONS, "data.corpora": [{"files": ["prepared"]}]}, "third")
-    assert run_json("third")["inputs"] == {"data.corpora": {"prepared": sha256("prepared/manifest.json")}}
+    assert run_json("third")["inputs"] == {
+        "data.corpora": {"prepared": sha256("prepared/manifest.json")}
+    }
     for folder in ("old", "tuned", "third"):
         assert str(place) not in (place / folder / "run.json").read_text(), "nobody typed this path"
 
@@ -72,9 +89,19 @@ def test_the_model_and_the_corpus_to_which_languages_are_added_are_inputs(place,
         shutil.copy(f"train.{name}", file)
     write_texts(place, "b", 60, 7)
     labelled = Path("b.tsv")
-    labelled.write_text("".join(f"{source}\té{source}\n" for source in Path("b.src").read_text().splitlines()))
+    labelled.write_text(
+        "".join(f"{source}\té{source}\n" for source in Path("b.src").read_text().splitlines())
+    )
     assert run(capsys, "train", "--out", "old", "--train", "a.en", "a.de", *spelt(OPTIONS))[0] == 0
-    more = ["--init", "old", "--train", "en,fr=b.tsv", "--test", "en,fr=b.tsv", *spelt({"train.steps": 2})]
+    more = [
+        "--init",
+        "old",
+        "--train",
+        "en,fr=b.tsv",
+        "--test",
+        "en,fr=b.tsv",
+        *spelt({"train.steps": 2}),
+    ]
     status, _, said = run(capsys, "train", "--out", "added", *more)
     assert status == 0, said
     assert run_json("added")["inputs"] == {
@@ -101,7 +128,10 @@ def test_a_folder_of_texts_is_hashed_by_what_is_read(tmp_path):
         (tmp_path / name).write_text("other")
     assert fingerprint(str(tmp_path)) == first
     found = {first}
-    for change in (lambda: (tmp_path / "b.tsv").rename(tmp_path / "c.tsv"), lambda: (tmp_path / "d.tsv").touch()):
+    for change in (
+        lambda: (tmp_path / "b.tsv").rename(tmp_path / "c.tsv"),
+        lambda: (tmp_path / "d.tsv").touch(),
+    ):
         change()
         found.add(fingerprint(str(tmp_path)))
     assert len(found) == 3
@@ -116,7 +146,10 @@ def test_session_records_command_code_and_versions(capsys):
     assert (session["code"], session["revision"], session["step"]) == (code_hash(), revision(), 0)
     assert set(session["versions"]) == {"python", "torch", "numpy", "sentencepiece"}
     machine = session["machine"]
-    assert processor() in machine["processor"] and (machine["device"], machine["processes"]) == ("cpu", 1)
+    assert processor() in machine["processor"] and (machine["device"], machine["processes"]) == (
+        "cpu",
+        1,
+    )
     assert (machine["precision"], machine["threads"]) == ("float32", 1)
     train(options(), "python")
     assert run_json("python")["sessions"][0]["command"] is None
@@ -134,7 +167,10 @@ def test_a_session_is_added_only_if_something_changed(capsys):
     train(options(), "out")
     (first,) = run_json("out")["sessions"]
     train(options(train__steps=6), "out")
-    assert [session["changes"] for session in run_json("out")["sessions"]] == [{}, {"train.steps": [4, 6]}]
+    assert [session["changes"] for session in run_json("out")["sessions"]] == [
+        {},
+        {"train.steps": [4, 6]},
+    ]
     assert run(capsys, *command("out", train__steps=8, model__dropout=0.1))[0] == 0
     sessions = run_json("out")["sessions"]
     assert [session["step"] for session in sessions] == [0, 4, 6] and sessions[0] == first
@@ -143,21 +179,28 @@ def test_a_session_is_added_only_if_something_changed(capsys):
         "model.dropout": [0.3, 0.1],
         "data.test": [[], ["test.src", "test.tgt"]],
     }
-    assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
+    assert run_json("out")["inputs"]["data.test"] == {
+        f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")
+    }
     verify("out", hashes=True)
     for side in ("src", "tgt"):
         with Path(f"test.{side}").open("a") as file:
             file.write("ka lo\n")
     said = run(capsys, *command("out", train__steps=10, model__dropout=0.1))[2]
     assert "test.src and test.tgt changed. The model will be tested on the present text." in said
-    assert run_json("out")["inputs"]["data.test"] == {f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")}
+    assert run_json("out")["inputs"]["data.test"] == {
+        f"test.{side}": sha256(f"test.{side}") for side in ("src", "tgt")
+    }
 
 
 def test_a_training_that_resumes_continues_from_no_other_model(capfd):
     train(options(), "out", stop=lambda: True)
     train(options(), "out", keep_optimizer=True)
     for _ in range(2):  # the second call finds the finished model
-        assert "out has its own checkpoints, so the model to continue from is ignored." in capfd.readouterr().err
+        assert (
+            "out has its own checkpoints, so the model to continue from is ignored."
+            in capfd.readouterr().err
+        )
         train(options(), "out", keep_optimizer=True)
 
 
@@ -167,11 +210,16 @@ def test_changed_code_starts_another_session():
     content["sessions"][0] |= {"code": "0123456789abcdef", "revision": "0.0 (older)"}
     Path("out/run.json").write_text(json.dumps(content))
     train(options(), "out")
-    assert [session["code"] for session in run_json("out")["sessions"]] == ["0123456789abcdef", code_hash()]
+    assert [session["code"] for session in run_json("out")["sessions"]] == [
+        "0123456789abcdef",
+        code_hash(),
+    ]
     assert f"transduce 0.0 (older) and {revision()}, torch" in Path("out/README.md").read_text()
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"[]", b"{}", b'{"sessions": [1]}', b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "damage", [None, b"", b"[]", b"{}", b'{"sessions": [1]}', b"\xff", b"[" * 100_000]
+)
 def test_training_resumes_without_its_run_card(damage, capfd):
     train(options(), "straight")
     train(options(), "out", stop=iter([False, True]).__next__)
@@ -181,7 +229,10 @@ def test_training_resumes_without_its_run_card(damage, capfd):
     said = capfd.readouterr().err
     assert ("Warning: out/run.json is damaged" in said) == (damage is not None)
     assert sha256("out/model.safetensors") == sha256("straight/model.safetensors")
-    assert "run.json" not in read_manifest("out") and "trained by" not in Path("out/README.md").read_text()
+    assert (
+        "run.json" not in read_manifest("out")
+        and "trained by" not in Path("out/README.md").read_text()
+    )
     assert file.exists() == (damage is not None) and read_run_card(Path("out")) is None
 
 

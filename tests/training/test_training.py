@@ -53,9 +53,17 @@ from transduce.training.update import (
 )
 
 MODEL = ModelConfig(
-    vocab_size=14, d_model=16, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, dropout=0.1
+    vocab_size=14,
+    d_model=16,
+    d_ff=32,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0.1,
 )
-TRAIN = TrainConfig(steps=20, warmup=10, save_every=5, validate_every=1000, accumulate=1, threads=1, average=1)
+TRAIN = TrainConfig(
+    steps=20, warmup=10, save_every=5, validate_every=1000, accumulate=1, threads=1, average=1
+)
 RATE = 1e-2
 
 
@@ -70,7 +78,9 @@ def weights(model: Seq2Seq) -> dict[str, Tensor]:
 def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
     """To the bit, also where it is not a number."""
     return first.keys() == second.keys() and all(
-        torch.equal(weight.contiguous().view(torch.uint8), second[name].contiguous().view(torch.uint8))
+        torch.equal(
+            weight.contiguous().view(torch.uint8), second[name].contiguous().view(torch.uint8)
+        )
         if weight.dim()
         else torch.equal(weight, second[name])
         for name, weight in first.items()
@@ -80,7 +90,9 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 # -- loss -------------------------------------------------------------------------------------------------
 
 
-def random_logits(dtype: torch.dtype, shape: tuple[int, ...] = (7, 30, 50)) -> tuple[Tensor, Tensor]:
+def random_logits(
+    dtype: torch.dtype, shape: tuple[int, ...] = (7, 30, 50)
+) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
     logits = 4 * torch.randn(*shape, generator=generator)
     targets = torch.randint(0, shape[-1], shape[:-1], generator=generator)
@@ -95,14 +107,20 @@ def test_loss_equals_that_of_pytorch(smoothing, dtype):
     before = logits.detach().clone()
     reference = logits.detach().double().requires_grad_()
     expected = F.cross_entropy(
-        reference.flatten(0, 1), targets.flatten(), label_smoothing=smoothing, ignore_index=PAD, reduction="sum"
+        reference.flatten(0, 1),
+        targets.flatten(),
+        label_smoothing=smoothing,
+        ignore_index=PAD,
+        reduction="sum",
     )
     sums = smoothed_cross_entropy(logits, targets, smoothing)
     assert sums.loss.dtype == torch.float32
     assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-6)
     (sums.loss / 7).backward()
     (expected / 7).backward()
-    precision = {"atol": 1e-6, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 1e-4, "rtol": 2e-2}
+    precision = (
+        {"atol": 1e-6, "rtol": 1e-5} if dtype == torch.float32 else {"atol": 1e-4, "rtol": 2e-2}
+    )
     torch.testing.assert_close(logits.grad.double(), reference.grad, **precision)
     assert torch.equal(logits.detach(), before)
 
@@ -118,17 +136,24 @@ def test_likelihood_and_accuracy_equal_those_of_pytorch():
 
 
 def test_loss_by_hand():
-    logits = torch.tensor([[[0.0, 0.0, 0.0, math.log(3)], [9.0, 1.0, 2.0, 3.0]]])  # softmax: 1/6, 1/6, 1/6, 1/2
+    logits = torch.tensor(
+        [[[0.0, 0.0, 0.0, math.log(3)], [9.0, 1.0, 2.0, 3.0]]]
+    )  # softmax: 1/6, 1/6, 1/6, 1/2
     sums = smoothed_cross_entropy(logits, torch.tensor([[3, PAD]]), 0.4)
     assert sums.nll.item() == pytest.approx(math.log(2))
-    assert sums.loss.item() == pytest.approx(0.7 * math.log(2) + 0.3 * math.log(6))  # 0.6 + 0.4 / 4 on the right one
+    assert sums.loss.item() == pytest.approx(
+        0.7 * math.log(2) + 0.3 * math.log(6)
+    )  # 0.6 + 0.4 / 4 on the right one
     assert sums.correct.item() == 1
 
 
 def test_losses_are_sums_and_padding_counts_nothing():
     logits, targets = random_logits(torch.float32)
     whole = smoothed_cross_entropy(logits, targets, 0.1)
-    parts = [smoothed_cross_entropy(logits[i : i + 1], targets[i : i + 1], 0.1) for i in range(len(logits))]
+    parts = [
+        smoothed_cross_entropy(logits[i : i + 1], targets[i : i + 1], 0.1)
+        for i in range(len(logits))
+    ]
     for total, each in zip(whole, zip(*parts, strict=True), strict=True):
         assert sum(value.item() for value in each) == pytest.approx(total.item(), rel=1e-5)
     other = logits.detach().clone()
@@ -145,7 +170,9 @@ def test_the_papers_schedule_by_hand():
     train = TrainConfig(warmup=4000)
     rates = [learning_rate(step, train, 512) for step in (1, 4000, 16000)]
     assert rates == pytest.approx([1.746928e-7, 6.987712e-4, 3.493856e-4], rel=1e-6)
-    assert learning_rate(4000, replace(train, learning_rate=2.0), 512) == pytest.approx(2 * 6.987712e-4, rel=1e-6)
+    assert learning_rate(4000, replace(train, learning_rate=2.0), 512) == pytest.approx(
+        2 * 6.987712e-4, rel=1e-6
+    )
 
 
 def test_the_schedule_rises_falls_and_cools_down():
@@ -153,7 +180,10 @@ def test_the_schedule_rises_falls_and_cools_down():
     rates = [learning_rate(step, train, 64) for step in range(1, 101)]
     assert rates[:20] == sorted(rates[:20])
     assert rates[19:] == sorted(rates[19:], reverse=True)
-    cooled = [learning_rate(step, replace(train, cooldown=10), 64) / rates[step - 1] for step in range(1, 101)]
+    cooled = [
+        learning_rate(step, replace(train, cooldown=10), 64) / rates[step - 1]
+        for step in range(1, 101)
+    ]
     assert cooled[:91] == [1.0] * 91
     assert cooled[91:] == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
 
@@ -188,7 +218,9 @@ def test_the_gradient_is_clipped_to_its_norm():
     moved = math.sqrt(sum((free[name] - before[name]).square().sum().item() for name in before))
     assert moved == pytest.approx(outcome.gradient_norm, rel=1e-4)
     for name, weight in before.items():
-        torch.testing.assert_close(clipped[name] - weight, (free[name] - weight) / 2, atol=1e-6, rtol=1e-3)
+        torch.testing.assert_close(
+            clipped[name] - weight, (free[name] - weight) / 2, atol=1e-6, rtol=1e-3
+        )
 
 
 def test_dropout_depends_on_seed_step_and_place_alone():
@@ -212,7 +244,9 @@ def test_dropout_depends_on_seed_step_and_place_alone():
 def test_adam_learns():
     model = build(MODEL)
     optimizer, batch = make_optimizer(model.parameters(), TRAIN), batch_of(reverse_rows(32, seed=1))
-    outcomes = [update(model, optimizer, [batch], step=s, rate=RATE, train=TRAIN) for s in range(1, 61)]
+    outcomes = [
+        update(model, optimizer, [batch], step=s, rate=RATE, train=TRAIN) for s in range(1, 61)
+    ]
     assert outcomes[-1].loss < 0.85 * outcomes[0].loss
     assert outcomes[-1].correct > outcomes[0].correct
     assert all(outcome.applied for outcome in outcomes)
@@ -235,15 +269,23 @@ def test_an_update_that_is_not_finite_changes_nothing(trouble):
     assert not outcome.applied
     assert same(weights(model), before)
     after = optimizer.state_dict()["state"]
-    assert all(torch.equal(value, after[key][part]) for key, parts in states.items() for part, value in parts.items())
+    assert all(
+        torch.equal(value, after[key][part])
+        for key, parts in states.items()
+        for part, value in parts.items()
+    )
     model.decoder[0].feed_forward.inner.bias.data[3] = 0.0
-    assert update(model, optimizer, [batch], step=3, rate=1e-3, train=TRAIN).applied  # no gradient was left over
+    assert update(
+        model, optimizer, [batch], step=3, rate=1e-3, train=TRAIN
+    ).applied  # no gradient was left over
 
 
 def test_a_rate_far_too_high_is_noticed():
     model = build(MODEL)
     optimizer, batch = make_optimizer(model.parameters(), TRAIN), batch_of(reverse_rows(8, seed=1))
-    outcomes = [update(model, optimizer, [batch], step=s, rate=1e30, train=TRAIN) for s in range(1, 4)]
+    outcomes = [
+        update(model, optimizer, [batch], step=s, rate=1e30, train=TRAIN) for s in range(1, 4)
+    ]
     assert [outcome.applied for outcome in outcomes] == [True, False, False]
 
 
@@ -284,20 +326,29 @@ def test_training_after_a_checkpoint_is_bit_identical(tmp_path):
     assert same(*files) and len(files[0]) > 0
 
 
-def written(folder: Path, steps: range, change: Callable[[int], float] = lambda _: 0.0) -> list[Path]:
+def written(
+    folder: Path, steps: range, change: Callable[[int], float] = lambda _: 0.0
+) -> list[Path]:
     """Checkpoints of a model, whose weights grow by `change` of the step."""
     paths = []
     for step in steps:
         model = build(MODEL)
         for weight in model.parameters():
             weight.data.add_(change(step))
-        paths.append(save_checkpoint(folder, model, make_optimizer(model.parameters(), TRAIN), TrainState(step)))
+        paths.append(
+            save_checkpoint(
+                folder, model, make_optimizer(model.parameters(), TRAIN), TrainState(step)
+            )
+        )
     return paths
 
 
 def test_the_average_of_equal_checkpoints_is_the_same_to_the_bit(tmp_path):
     for count in (1, 3, 5, 7):
-        assert same(model_folder.average(written(tmp_path / str(count), range(1, count + 1))), weights(build(MODEL)))
+        assert same(
+            model_folder.average(written(tmp_path / str(count), range(1, count + 1))),
+            weights(build(MODEL)),
+        )
 
 
 def test_the_average_is_the_mean_in_double_precision(tmp_path):
@@ -309,7 +360,9 @@ def test_the_average_is_the_mean_in_double_precision(tmp_path):
         assert weight.dtype == torch.float32
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "file", ["model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"]
+)
 @pytest.mark.parametrize("damage", ["bit", "cut", "gone"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, tmp_path, capsys):
     first, second = written(tmp_path, range(1, 3), float)
@@ -319,7 +372,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
         path.unlink()
     else:
         at = whole.index(b"{")
-        path.write_bytes(whole[:at] if damage == "cut" else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        path.write_bytes(
+            whole[:at] if damage == "cut" else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        )
     with pytest.raises(UserError, match=file):
         model_folder.average([first, second])
     model = build(MODEL)
@@ -337,7 +392,9 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(file, damage, 
 
 def test_folder_of_something_else_is_not_taken_for_a_checkpoint(tmp_path):
     written(tmp_path, range(1, 2))
-    with write_folder(tmp_path / "step-00000099") as aside:  # as a model in the folder of checkpoints
+    with write_folder(
+        tmp_path / "step-00000099"
+    ) as aside:  # as a model in the folder of checkpoints
         (aside / "model.safetensors").write_bytes(b"x")
     model = build(MODEL)
     assert load_newest(tmp_path, model, make_optimizer(model.parameters(), TRAIN)).step == 1
@@ -374,20 +431,33 @@ def test_interrupted_training_keeps_the_same_checkpoints(
                 if step == steps or step not in deaths:
                     remove_old(folder, save_every, keep_last, best)
         kept.append([step_of(path) for path in checkpoints_in(folder)])
-    wanted = [step for step in range(steps + 1) if step % save_every == 0 or step == steps][-keep_last:]
+    wanted = [step for step in range(steps + 1) if step % save_every == 0 or step == steps][
+        -keep_last:
+    ]
     assert [step_of(path) for path in regular(folder, save_every)][-keep_last:] == wanted
-    assert kept[0] == kept[1] == sorted({*wanted, best})  # before the first validation, step 0 counts as the best
+    assert (
+        kept[0] == kept[1] == sorted({*wanted, best})
+    )  # before the first validation, step 0 counts as the best
 
 
 # -- the moving average and weight decay ------------------------------------------------------------------
 
 
-def updated(train: TrainConfig, steps: int) -> tuple[list[dict[str, Tensor]], torch.optim.Optimizer, Seq2Seq]:
+def updated(
+    train: TrainConfig, steps: int
+) -> tuple[list[dict[str, Tensor]], torch.optim.Optimizer, Seq2Seq]:
     """The weights after each of some updates, the optimizer and the model."""
     model, history = build(MODEL), []
     optimizer = make_optimizer(model.parameters(), train)
     for step in range(1, steps + 1):
-        update(model, optimizer, [batch_of(reverse_rows(8, seed=step))], step=step, rate=0.01, train=train)
+        update(
+            model,
+            optimizer,
+            [batch_of(reverse_rows(8, seed=step))],
+            step=step,
+            rate=0.01,
+            train=train,
+        )
         history.append(weights(model))
     return history, optimizer, model
 
@@ -398,7 +468,10 @@ def test_validation_uses_the_moving_average_and_restores_the_weights():
     with averaged(optimizer):
         assert all(map(torch.equal, model.parameters(), before[1]))
     assert same(weights(model), before[0])
-    assert all(torch.equal(state[AVERAGE], old) for state, old in zip(optimizer.state.values(), before[1], strict=True))
+    assert all(
+        torch.equal(state[AVERAGE], old)
+        for state, old in zip(optimizer.state.values(), before[1], strict=True)
+    )
     _, plain, model = updated(TRAIN, 2)
     before = weights(model), []
     with averaged(plain):
@@ -409,15 +482,21 @@ def test_the_moving_average_by_hand(tmp_path):
     train = replace(TRAIN, ema=0.5)
     history, optimizer, model = updated(train, 12)
     plain, *_ = updated(TRAIN, 12)
-    assert all(same(*pair) for pair in zip(history, plain, strict=True)), "it does not change what is learnt"
+    assert all(same(*pair) for pair in zip(history, plain, strict=True)), (
+        "it does not change what is learnt"
+    )
     expected = {name: weight.double() for name, weight in history[0].items()}
     for step, after in enumerate(history, start=1):
         decay = min(0.5, (1 + step) / (10 + step))
-        expected = {name: decay * weight + (1 - decay) * after[name] for name, weight in expected.items()}
+        expected = {
+            name: decay * weight + (1 - decay) * after[name] for name, weight in expected.items()
+        }
     save_checkpoint(tmp_path, model, optimizer, TrainState(step=12))
     found = moving_average(tmp_path / "step-00000012")
     assert found.keys() == history[0].keys()
-    assert all(torch.allclose(weight.double(), expected[name], atol=1e-6) for name, weight in found.items())
+    assert all(
+        torch.allclose(weight.double(), expected[name], atol=1e-6) for name, weight in found.items()
+    )
     for key in ("exp_avg", "exp_avg_sq", "step"):  # Adam's own state is as before
         assert all(key in state for state in optimizer.state.values())
 
@@ -434,7 +513,11 @@ def test_weight_decay_shrinks_weights_by_the_rate_and_nothing_else():
 
 
 def training(
-    folder: Path, rows: Rows, model: ModelConfig, train: TrainConfig, validations: Callable[[Seq2Seq], Validation]
+    folder: Path,
+    rows: Rows,
+    model: ModelConfig,
+    train: TrainConfig,
+    validations: Callable[[Seq2Seq], Validation],
 ) -> Training:
     """A training of rows of ids."""
     config = RunConfig(model=model, train=train)
@@ -474,10 +557,16 @@ def test_unchanged_weights_are_not_validated_again(tmp_path, ema):
     task = training(tmp_path, reverse_rows(200, seed=1), MODEL, train, measure)
     loop.train(task)
     chosen = choose(task)
-    assert len(set(measured)) == len(measured) == (6 if ema else 4), "3 in the loop, an average, and with ema two more"
+    assert len(set(measured)) == len(measured) == (6 if ema else 4), (
+        "3 in the loop, an average, and with ema two more"
+    )
     task.validations.clear()  # as after a resumption
     again = choose(task)
-    assert (again.steps, again.validation, again.is_moving) == (chosen.steps, chosen.validation, chosen.is_moving)
+    assert (again.steps, again.validation, again.is_moving) == (
+        chosen.steps,
+        chosen.validation,
+        chosen.is_moving,
+    )
     assert same(again.weights, chosen.weights)
 
 
@@ -489,7 +578,9 @@ def test_the_reverse_task_is_learnt(tmp_path):
     assert loop.train(task) == "steps"
     fresh = [row for row in reverse_rows(400, seed=2) if row not in rows]
     found = beam_search(
-        ModelStepper([task.model], source_tensor([source for source, _ in fresh])), [9] * len(fresh), beam_size=1
+        ModelStepper([task.model], source_tensor([source for source, _ in fresh])),
+        [9] * len(fresh),
+        beam_size=1,
     )
     right = [best.tokens == target for (best, *_), (_, target) in zip(found, fresh, strict=True)]
     assert sum(right) / len(right) > 0.95
@@ -501,17 +592,23 @@ def test_ten_updates_in_a_row_that_are_not_finite_end_the_training(tmp_path):
     task = training(tmp_path, rows, MODEL, TRAIN, perplexities())
     task.model.encoder[0].feed_forward.out.weight.data[0, 0] = torch.nan
     before = weights(task.model)
-    with pytest.raises(UserError, match=r"of 10 updates in a row was not finite \(the last at step 10\)"):
+    with pytest.raises(
+        UserError, match=r"of 10 updates in a row was not finite \(the last at step 10\)"
+    ):
         loop.train(task)
     assert same(weights(task.model), before)
     events = list(read_events(tmp_path / "journal.jsonl"))
-    assert [(event["event"], event["step"]) for event in events] == [("skipped", step) for step in range(1, 11)]
+    assert [(event["event"], event["step"]) for event in events] == [
+        ("skipped", step) for step in range(1, 11)
+    ]
     named = set("; ".join(event["places"] for event in events).split("; "))
     assert named == {f"toy.txt:{line}" for line in range(1, 61)}
 
 
 def test_fewer_updates_that_are_not_finite_are_left_out(tmp_path):
-    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, replace(TRAIN, steps=12), perplexities())
+    task = training(
+        tmp_path, reverse_rows(60, seed=1), MODEL, replace(TRAIN, steps=12), perplexities()
+    )
     bias = task.model.encoder[0].feed_forward.out.bias
     bias.data[0] = torch.nan
     plan = loop.updates(task)
@@ -532,22 +629,34 @@ def test_the_journal_holds_means_per_token(tmp_path):
     task = training(tmp_path, rows, replace(MODEL, dropout=0.0), train, perplexities())
     loop.train(task)
     (event,) = read_events(tmp_path / "journal.jsonl")
-    plan = [batches for epoch in (0, 1, 2, 3) for batches in task.data.plan(epoch, 0, budget=512, accumulate=1, seed=1)]
-    batches = [make_batch(task.data.sources(batch), task.data.targets(batch)) for (batch,) in plan[:10]]
+    plan = [
+        batches
+        for epoch in (0, 1, 2, 3)
+        for batches in task.data.plan(epoch, 0, budget=512, accumulate=1, seed=1)
+    ]
+    batches = [
+        make_batch(task.data.sources(batch), task.data.targets(batch)) for (batch,) in plan[:10]
+    ]
     sums = [objective(train)(task.model, batch) for batch in batches]
     tokens = sum(batch.num_tokens for batch in batches)
     assert event["tokens_seen"] == task.state.tokens_seen == tokens
     for name, values in zip(("loss", "nll", "accuracy"), zip(*sums, strict=True), strict=True):
-        assert event[name] == pytest.approx(sum(value.item() for value in values) / tokens, rel=1e-5)
+        assert event[name] == pytest.approx(
+            sum(value.item() for value in values) / tokens, rel=1e-5
+        )
     assert event["rate"] == learning_rate(10, train, 16)
 
 
 def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
-    task = training(tmp_path, reverse_rows(100, seed=1), MODEL, replace(TRAIN, accumulate=3), perplexities())
+    task = training(
+        tmp_path, reverse_rows(100, seed=1), MODEL, replace(TRAIN, accumulate=3), perplexities()
+    )
     plan = loop.updates(task)
     first = next(plan)
     assert len(first) == 3
-    assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)  # 512 / 3, rounded up
+    assert all(
+        (task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first
+    )  # 512 / 3, rounded up
 
 
 def test_resumed_training_continues_inside_a_block(tmp_path, monkeypatch):
@@ -565,16 +674,27 @@ def test_resumed_training_continues_inside_a_block(tmp_path, monkeypatch):
     for place, state in enumerate(states):
         task.state = replace(state)  # which moves along
         again = itertools.islice(loop.updates(task), 3)
-        assert [[batch.tolist() for batch in batches] for batches in again][: len(seen) - place] == seen[place:][:3]
+        assert [[batch.tolist() for batch in batches] for batches in again][
+            : len(seen) - place
+        ] == seen[place:][:3]
     first = [batches for batches, state in zip(seen, states, strict=True) if state.epoch == 0]
-    assert sorted(pair for batches in first for batch in batches for pair in batch) == list(range(100))
+    assert sorted(pair for batches in first for batch in batches for pair in batch) == list(
+        range(100)
+    )
 
 
 def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
     train = replace(TRAIN, steps=1000, validate_every=2, patience=3, keep_last=2)
-    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities(9, 8, 8.5, 8, 8.2, 1))
+    task = training(
+        tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities(9, 8, 8.5, 8, 8.2, 1)
+    )
     assert loop.train(task) == "patience"
-    assert (task.state.step, task.state.best, task.state.best_step, task.state.stale) == (10, 8, 4, 3)
+    assert (task.state.step, task.state.best, task.state.best_step, task.state.stale) == (
+        10,
+        8,
+        4,
+        3,
+    )
     assert [step_of(path) for path in checkpoints_in(task.folder)] == [4, 5, 10]
     for path in checkpoints_in(task.folder):
         verify(path, hashes=True)
@@ -583,19 +703,25 @@ def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_a_validation_that_fails_costs_no_updates(ema, tmp_path):
     train = replace(TRAIN, steps=10, validate_every=4, save_every=4, ema=ema)
-    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities())  # has no value for step 4
+    task = training(
+        tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities()
+    )  # has no value for step 4
     with pytest.raises(StopIteration):
         loop.train(task)
     [saved] = checkpoints_in(task.folder)
     assert step_of(saved) == task.state.step == 4
     weights = load_file(saved / "model.safetensors")
-    assert all(torch.equal(weight, weights[name]) for name, weight in task.model.state_dict().items())
+    assert all(
+        torch.equal(weight, weights[name]) for name, weight in task.model.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize(("select_by", "best"), [("perplexity", 4), ("bleu", 6), ("chrf", 8)])
 def test_the_best_step_is_that_of_the_chosen_score(select_by, best, tmp_path):
     train = replace(TRAIN, steps=10, validate_every=2, select_by=select_by)
-    results = iter([Validation(*each) for each in [(9, 1, 1), (5, 2, 2), (6, 4, 3), (7, 3, 4), (8, 3, 3)]])
+    results = iter(
+        [Validation(*each) for each in [(9, 1, 1), (5, 2, 2), (6, 4, 3), (7, 3, 4), (8, 3, 3)]]
+    )
     task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, lambda _: next(results))
     loop.train(task)
     assert task.state.best_step == best

@@ -19,13 +19,21 @@ def test_only_subwords_are_omitted():
     torch.manual_seed(1)
     omitted = omit(tokens, 0.25)
     assert set(omitted[omitted != tokens].tolist()) == {UNK}
-    assert (omitted == UNK).float().mean(dim=0).tolist() == pytest.approx([0, 0.25, 0.25, 0, 0], abs=0.04)
+    assert (omitted == UNK).float().mean(dim=0).tolist() == pytest.approx(
+        [0, 0.25, 0.25, 0, 0], abs=0.04
+    )
     assert omit(tokens, 0.0) is tokens
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_only_the_input_of_the_decoder_has_omitted_words(share):
-    sizes = {"num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    sizes = {
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 1,
+        "d_model": 8,
+        "d_ff": 16,
+        "num_heads": 2,
+    }
     model = build(ModelConfig(vocab_size=16, **sizes), 1).train()
     read = []
     model.register_forward_pre_hook(lambda _, tokens: read.extend(tokens))

@@ -18,9 +18,13 @@ def corpus(pairs: int, seed: int = 1) -> tuple[Side, Side]:
     """Sentences of 3 to 9 words with a Zipfian distribution; a translation has another order and other words."""
     choice = random.Random(seed)
     weights = [1 / (rank + 5) for rank in range(VOCABULARY)]
-    rows = [choice.choices(range(VOCABULARY), weights, k=choice.randint(3, 9)) for _ in range(pairs)]
+    rows = [
+        choice.choices(range(VOCABULARY), weights, k=choice.randint(3, 9)) for _ in range(pairs)
+    ]
     targets = [choice.sample(row, len(row)) for row in rows]
-    return [" ".join(f"a{n}" for n in row) for row in rows], [" ".join(f"b{n}" for n in row) for row in targets]
+    return [" ".join(f"a{n}" for n in row) for row in rows], [
+        " ".join(f"b{n}" for n in row) for row in targets
+    ]
 
 
 def spoilt(targets: Side, every: int) -> tuple[Side, np.ndarray]:
@@ -67,6 +71,9 @@ def test_chunk_size_changes_no_result() -> None:
     rules = Checker(Rules(0, False, (UNRELATED,)), (sources, targets))
     flags = rules.check(PairBatch(sources, targets))
     assert set(flags.tolist()) == {0, int(BITS[UNRELATED])}
-    parts = [rules.check(PairBatch(sources[at : at + 7], targets[at : at + 7])) for at in range(0, 3_000, 7)]
+    parts = [
+        rules.check(PairBatch(sources[at : at + 7], targets[at : at + 7]))
+        for at in range(0, 3_000, 7)
+    ]
     assert (np.concatenate(parts) == flags).all()
     assert UNRELATED in OTHERS

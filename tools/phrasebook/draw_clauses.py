@@ -11,7 +11,14 @@ from phrasebook.grammar import TENSES
 from phrasebook.sense import is_sound
 
 REPORTING = ("that", "whether", "infinitive")
-RARE_FRAMES = (*REPORTING, "dropped_preposition", "adverb_prepositional", "posture", "placing", "weather")
+RARE_FRAMES = (
+    *REPORTING,
+    "dropped_preposition",
+    "adverb_prepositional",
+    "posture",
+    "placing",
+    "weather",
+)
 JOBS = frozenset({"job"})
 RELATIVES_AND_FRIENDS = frozenset({"kin", "someone"})
 
@@ -24,7 +31,13 @@ def verbs_of(kind: str) -> tuple[str, ...]:
     """The verbs of a kind: any (repeated by frequency), action, willed, or those of a question word."""
     if kind == "any":
         rare = [name for name, verb in lexicon.VERBS.items() if verb.frame in RARE_FRAMES]
-        return (*lexicon.VERBS, *["be"] * 24, *["lie"] * 4, *rare, *("ask whether", "wonder whether") * 2)
+        return (
+            *lexicon.VERBS,
+            *["be"] * 24,
+            *["lie"] * 4,
+            *rare,
+            *("ask whether", "wonder whether") * 2,
+        )
     return tuple(name for name, verb in lexicon.VERBS.items() if _is_of_kind(name, verb, kind))
 
 
@@ -51,7 +64,9 @@ def _can_ask_for_object(verb: lexicon.Verb, kind: str) -> bool:
         return not things & {"person", "infant"}
     if kind == "which":
         return verb.case == lexicon.ACCUSATIVE and "place" not in things
-    return "person" in things and verb.case == (lexicon.DATIVE if kind == "whom_dative" else lexicon.ACCUSATIVE)
+    return "person" in things and verb.case == (
+        lexicon.DATIVE if kind == "whom_dative" else lexicon.ACCUSATIVE
+    )
 
 
 @functools.cache
@@ -88,7 +103,9 @@ def draw_clause(
         verb = dice.choice(verbs)
         allowed = [tense for tense in tenses_of(verb) if tense in tenses]
         if allowed:
-            clause = _draw_predicative(dice) if verb == "be" else draw_core(dice, verb, subject, short)
+            clause = (
+                _draw_predicative(dice) if verb == "be" else draw_core(dice, verb, subject, short)
+            )
             clause = modify(dice, clause._replace(tense=dice.choice(allowed)), short)
             if is_sound(clause):
                 return clause
@@ -111,7 +128,9 @@ def draw_core(dice: Dice, verb: str, subject: NounPhrase | None, short: bool) ->
     if entry.frame == "placing":
         return _put_beside(dice, clause, kinds["place"])._replace(preposition="on")
     if entry.frame in ("motion", "dwelling"):
-        return clause._replace(place=draw_noun_phrase(dice, kinds["place"], "known", plain=not dice.chance(0.3)))
+        return clause._replace(
+            place=draw_noun_phrase(dice, kinds["place"], "known", plain=not dice.chance(0.3))
+        )
     return _with_complement(dice, clause) if entry.frame in REPORTING else clause
 
 
@@ -123,9 +142,13 @@ def _with_complement(dice: Dice, clause: Clause) -> Clause:
         inner = draw_clause(dice, verb.verbs, ("future",), who, short=True)
         inner = inner._replace(negated=False, time="", frequency="", tense="present")
         return clause._replace(subject=who, complement=inner)
-    tenses = ("future",) if clause.verb == "hope that" else ("past", "progressive", "future", "perfect")
+    tenses = (
+        ("future",) if clause.verb == "hope that" else ("past", "progressive", "future", "perfect")
+    )
     inner = draw_clause(dice, verbs_of("action"), tenses, short=True)
-    return clause._replace(complement=inner._replace(negated=inner.negated and verb.frame == "that"))
+    return clause._replace(
+        complement=inner._replace(negated=inner.negated and verb.frame == "that")
+    )
 
 
 def known(phrase: NounPhrase) -> NounPhrase:
@@ -159,7 +182,9 @@ def _draw_predicative(dice: Dice) -> Clause:
         return Clause("be", subject=first, object=second, predicate=name)
     degrees = [degree for degree, entry in lexicon.DEGREES.items() if name in entry.goes_with]
     degree = dice.choice(degrees) if degrees and dice.chance(0.3) else ""
-    subject = draw_noun_phrase(dice, kinds, "subject" if adjective.reactions else "known", plain=True)
+    subject = draw_noun_phrase(
+        dice, kinds, "subject" if adjective.reactions else "known", plain=True
+    )
     return Clause("be", subject=subject, predicate=name, degree=degree)
 
 
@@ -192,9 +217,13 @@ def modify(dice: Dice, clause: Clause, short: bool) -> Clause:
     clause = _add_time(dice, clause, short) if _happens(clause) else clause
     kinds = clause.entry.classes
     if kinds["place"] and not clause.place and dice.chance(0.15 if short else 0.3):
-        clause = clause._replace(place=draw_noun_phrase(dice, kinds["place"], "known", plain=dice.chance(0.85)))
+        clause = clause._replace(
+            place=draw_noun_phrase(dice, kinds["place"], "known", plain=dice.chance(0.85))
+        )
     if kinds["manner"] and not clause.frequency and dice.chance(0.08 if short else 0.3):
-        fitting = [name for name, manner in lexicon.MANNERS.items() if manner.goes_with & kinds["manner"]]
+        fitting = [
+            name for name, manner in lexicon.MANNERS.items() if manner.goes_with & kinds["manner"]
+        ]
         clause = clause._replace(manner=dice.choice(fitting))
     polarity = TENSES[clause.tense].polarity
     adverb = clause.manner or clause.frequency
@@ -215,7 +244,11 @@ def _add_time(dice: Dice, clause: Clause, short: bool) -> Clause:
         weights = [6 if lexicon.TIMES[name].verbs else 1 for name in times]
         return clause._replace(time=dice.choices(times, weights)[0])
     if clause.tense == "perfect" or not short:
-        fitting = [name for name, frequency in lexicon.FREQUENCIES.items() if clause.tense in frequency.goes_with]
+        fitting = [
+            name
+            for name, frequency in lexicon.FREQUENCIES.items()
+            if clause.tense in frequency.goes_with
+        ]
         if fitting and dice.chance(0.15 if clause.tense == "past" else 0.55):
             return clause._replace(frequency=dice.choice(fitting))
     return clause
@@ -226,7 +259,9 @@ def _times_for(verb: str, tense: str) -> tuple[str, ...]:
     """The adverbials of time that go with a verb and a tense; `wanted` and `had to` count as past."""
     kind = "past" if tense in ("wanted", "had_to") else "modal" if TENSES[tense].modal else tense
     return tuple(
-        name for name, time in lexicon.TIMES.items() if kind in time.goes_with and verb in (time.verbs or lexicon.VERBS)
+        name
+        for name, time in lexicon.TIMES.items()
+        if kind in time.goes_with and verb in (time.verbs or lexicon.VERBS)
     )
 
 

@@ -20,15 +20,25 @@ class Dice(random.Random):
         return self.random() < probability
 
 
-def draw_noun_phrase(dice: Dice, kinds: frozenset[str], role: str = "object", plain: bool = False) -> NounPhrase:
+def draw_noun_phrase(
+    dice: Dice, kinds: frozenset[str], role: str = "object", plain: bool = False
+) -> NounPhrase:
     """Draw a noun phrase of one of the kinds; `plain`: short; role: subject, object, or known (definite)."""
-    if kinds & lexicon.PEOPLE and role != "known" and dice.chance(0.3 if role == "subject" else 0.2):
+    if (
+        kinds & lexicon.PEOPLE
+        and role != "known"
+        and dice.chance(0.3 if role == "subject" else 0.2)
+    ):
         return draw_pronoun(dice)
     if kinds & lexicon.PEOPLE and dice.chance(0.12):
         first, second = dice.sample(lexicon.members(lexicon.SOMEONE), 2)
         pair = role == "subject" and not plain and dice.chance(0.25)
-        return NounPhrase(second, rule="pair", owner=NounPhrase(first)) if pair else NounPhrase(first)
-    phrase = draw_counted(dice, dice.choices(lexicon.members(kinds), cum_weights=lexicon.rarity(kinds))[0], role)
+        return (
+            NounPhrase(second, rule="pair", owner=NounPhrase(first)) if pair else NounPhrase(first)
+        )
+    phrase = draw_counted(
+        dice, dice.choices(lexicon.members(kinds), cum_weights=lexicon.rarity(kinds))[0], role
+    )
     if not plain and not phrase.rule and dice.chance(0.3):
         phrase = phrase._replace(adjective=_draw_adjective(dice, phrase.head))
     return phrase
@@ -46,7 +56,9 @@ def draw_counted(dice: Dice, head: str, role: str) -> NounPhrase:
         return NounPhrase(head)
     if "kin" in tags:
         plural = "single" not in tags and dice.chance(0.25)
-        return NounPhrase(head, dice.choice(lexicon.POSSESSIVES) if plural or dice.chance(0.85) else "the", plural)
+        return NounPhrase(
+            head, dice.choice(lexicon.POSSESSIVES) if plural or dice.chance(0.85) else "the", plural
+        )
     if "mass" in tags:
         known = role == "known" or dice.chance(0.4)
         return NounPhrase(head, "the" if known else "this" if dice.chance(0.15) else "")
@@ -73,12 +85,21 @@ def _draw_owned(dice: Dice, head: str) -> NounPhrase | None:
     """Draw an owner, sometimes: Anna's key, the teacher's key, the door of the house."""
     tags = lexicon.NOUNS[head].tags
     if "part" in tags and dice.chance(0.35):
-        return NounPhrase(head, "the", rule="part", owner=NounPhrase(dice.choice(lexicon.members(WITH_PARTS)), "the"))
+        return NounPhrase(
+            head,
+            "the",
+            rule="part",
+            owner=NounPhrase(dice.choice(lexicon.members(WITH_PARTS)), "the"),
+        )
     if not tags & OWNED or dice.chance(0.88):
         return None
     if dice.chance(0.5):
-        return NounPhrase(head, rule="names", owner=NounPhrase(dice.choice(lexicon.members(lexicon.SOMEONE))))
-    return NounPhrase(head, "the", rule="possessed", owner=NounPhrase(dice.choice(lexicon.members(OWNERS)), "the"))
+        return NounPhrase(
+            head, rule="names", owner=NounPhrase(dice.choice(lexicon.members(lexicon.SOMEONE)))
+        )
+    return NounPhrase(
+        head, "the", rule="possessed", owner=NounPhrase(dice.choice(lexicon.members(OWNERS)), "the")
+    )
 
 
 def _draw_adjective(dice: Dice, head: str) -> str:
@@ -89,4 +110,6 @@ def _draw_adjective(dice: Dice, head: str) -> str:
 @functools.cache
 def _specificity(head: str) -> list[float]:
     """Cumulative weights of a noun's adjectives: those that go with few nouns are drawn more often."""
-    return list(itertools.accumulate(1 / lexicon.breadth(name) for name in lexicon.adjectives_of(head)))
+    return list(
+        itertools.accumulate(1 / lexicon.breadth(name) for name in lexicon.adjectives_of(head))
+    )

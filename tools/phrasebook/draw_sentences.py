@@ -51,7 +51,11 @@ def draw_sentence(dice: Dice) -> Sentence:
 def _draw_statement(dice: Dice, rule: str) -> Sentence:
     clause = draw_clause(dice, verbs_of("any"))
     if dice.chance(0.7):
-        clause = _with_relative_of_subject(dice, clause) or _with_relative_of_object(dice, clause) or clause
+        clause = (
+            _with_relative_of_subject(dice, clause)
+            or _with_relative_of_object(dice, clause)
+            or clause
+        )
     return Sentence(rule, clause)
 
 
@@ -107,7 +111,11 @@ def _draw_question(dice: Dice, rule: str) -> Sentence:
 
 def _asked(phrase: NounPhrase | None) -> NounPhrase | None:
     """Replace the determiner by `which`, if the noun is countable."""
-    if phrase is None or phrase.head not in NOUNS or phrase.tags & {"name", "mass", "kin", "single"}:
+    if (
+        phrase is None
+        or phrase.head not in NOUNS
+        or phrase.tags & {"name", "mass", "kin", "single"}
+    ):
         return None
     return phrase._replace(determiner="which", rule="", owner=None)
 
@@ -132,19 +140,37 @@ def _without(clause: Clause, gap: str) -> Clause:
 
 def _with_relative_of_subject(dice: Dice, clause: Clause) -> Clause | None:
     """The clause with a relative clause on its subject, or None if it takes none."""
-    if clause.complement or not (subject := clause.subject) or not _takes_relative(subject) or not dice.chance(0.5):
+    if (
+        clause.complement
+        or not (subject := clause.subject)
+        or not _takes_relative(subject)
+        or not dice.chance(0.5)
+    ):
         return None
     relative = _draw_relative(dice, subject.head, clause.verb)
-    return clause._replace(subject=subject._replace(adjective="", relative=relative)) if relative else None
+    return (
+        clause._replace(subject=subject._replace(adjective="", relative=relative))
+        if relative
+        else None
+    )
 
 
 def _with_relative_of_object(dice: Dice, clause: Clause) -> Clause | None:
     """The clause with a relative clause on its object, or None if something follows the object."""
-    follows = clause.place or clause.time or clause.manner or clause.frequency or clause.negated or clause.complement
+    follows = (
+        clause.place
+        or clause.time
+        or clause.manner
+        or clause.frequency
+        or clause.negated
+        or clause.complement
+    )
     if follows or clause.verb == "be" or not (what := clause.object) or not _takes_relative(what):
         return None
     relative = _draw_relative(dice, what.head, clause.verb)
-    return clause._replace(object=what._replace(adjective="", relative=relative)) if relative else None
+    return (
+        clause._replace(object=what._replace(adjective="", relative=relative)) if relative else None
+    )
 
 
 def _takes_relative(phrase: NounPhrase) -> bool:
@@ -156,7 +182,9 @@ def _draw_relative(dice: Dice, head: str, taken: str) -> Clause | None:
     gap = dice.choice(("subject", "object"))
     verbs = [name for name in _relative_verbs(head, gap) if name != taken]
     for verb in dice.sample(verbs, min(3, len(verbs))):
-        clause = draw_core(dice, verb, NounPhrase(head, "the") if gap == "subject" else None, short=True)
+        clause = draw_core(
+            dice, verb, NounPhrase(head, "the") if gap == "subject" else None, short=True
+        )
         if gap == "object":
             clause = clause._replace(object=NounPhrase(head, "the"))
         usual = ("present" if VERBS[verb].state else "progressive", "past")

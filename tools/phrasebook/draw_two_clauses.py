@@ -30,7 +30,9 @@ def _draw_related(dice: Dice, rule: str) -> tuple[Clause, Clause]:
         return _draw_condition(dice, rule)
     if rule == "before":
         return _draw_sequence(dice)
-    tense = dice.choice(("progressive", "past") if rule == "while" else ("progressive", "past", "future"))
+    tense = dice.choice(
+        ("progressive", "past") if rule == "while" else ("progressive", "past", "future")
+    )
     main, other = (draw_clause(dice, ACTING, (tense,), short=True) for _ in range(2))
     return main._replace(negated=False), other._replace(negated=other.negated and rule == "but")
 
@@ -47,7 +49,9 @@ def _draw_cause(dice: Dice, rule: str) -> tuple[Clause, Clause]:
     verbs: Sequence[str] = ADJECTIVES[feeling].reactions
     if rule != "because":
         verbs = [verb for verb in verbs_of("willed") if verb not in verbs]
-    return _acts_and_feels(dice, rule, (verbs, "progressive" if tense == "present" else "past"), (feeling, tense))
+    return _acts_and_feels(
+        dice, rule, (verbs, "progressive" if tense == "present" else "past"), (feeling, tense)
+    )
 
 
 def _draw_condition(dice: Dice, rule: str) -> tuple[Clause, Clause]:
@@ -59,7 +63,9 @@ def _draw_condition(dice: Dice, rule: str) -> tuple[Clause, Clause]:
         main = draw_clause(dice, VERBS[weather.verb].verbs, (tense,), short=True)
         return main._replace(negated=False), weather
     feeling = dice.choice(FEELINGS)
-    return _acts_and_feels(dice, rule, (ADJECTIVES[feeling].reactions, "future"), (feeling, "present"))
+    return _acts_and_feels(
+        dice, rule, (ADJECTIVES[feeling].reactions, "future"), (feeling, "present")
+    )
 
 
 def _draw_sequence(dice: Dice) -> tuple[Clause, Clause]:
@@ -95,7 +101,9 @@ def _feels(dice: Dice, feeling: str, tense: str) -> Callable[[NounPhrase], Claus
     return lambda who: Clause("be", tense, who, predicate=feeling, degree=degree)
 
 
-def _about_one(dice: Dice, first: Clause, second: Callable[[NounPhrase], Clause]) -> tuple[Clause, Clause]:
+def _about_one(
+    dice: Dice, first: Clause, second: Callable[[NounPhrase], Clause]
+) -> tuple[Clause, Clause]:
     """Two clauses about one person; with pronouns in both if the German noun's gender is not the person's."""
     subject = first.subject
     assert subject

@@ -18,7 +18,11 @@ PAST = ("d", "wanted", "had")
 MODALS = ("will", "can", "must", "should", "would")
 BASE_FORMS = {"wanted": "want", "had": "have"}
 DEPENDENT_TAGS = {"en": "VBN", "ing": "VBG", "to": "TO", "allowed": "VBN"}  # VB otherwise
-DETERMINER_TAGS = {"which": "WDT", "many": "JJ"} | dict.fromkeys(POSSESSIVES, "PRP$") | dict.fromkeys(NUMERALS, "CD")
+DETERMINER_TAGS = (
+    {"which": "WDT", "many": "JJ"}
+    | dict.fromkeys(POSSESSIVES, "PRP$")
+    | dict.fromkeys(NUMERALS, "CD")
+)
 
 
 def write_noun_phrase(phrase: NounPhrase, link: str, oblique: bool = False) -> Tree:
@@ -35,7 +39,11 @@ def write_noun_phrase(phrase: NounPhrase, link: str, oblique: bool = False) -> T
         return tree
 
     def around(name: str) -> Sequence[Part]:
-        return [tree] if name == "noun" else write_clause(relative, link + ".relative", "clause", phrase)
+        return (
+            [tree]
+            if name == "noun"
+            else write_clause(relative, link + ".relative", "clause", phrase)
+        )
 
     return grow_one(NOUN_PHRASES[phrase.relative_pattern].english, link, around)
 
@@ -52,10 +60,14 @@ def _word(phrase: NounPhrase, name: str, link: str, oblique: bool) -> Tree:
     words = (NOUNS[phrase.head].plural if phrase.plural else phrase.head).split()
     if len(words) > 1:  # the living room
         return Tree("NML", tuple(leaf("NN", word, link) for word in words))
-    return leaf("NNP" if "name" in phrase.tags else "NNS" if phrase.plural else "NN", words[0], link)
+    return leaf(
+        "NNP" if "name" in phrase.tags else "NNS" if phrase.plural else "NN", words[0], link
+    )
 
 
-def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None = None) -> list[Part]:
+def write_clause(
+    clause: Clause, link: str, order: str, gap: NounPhrase | None = None
+) -> list[Part]:
     """The children of S or SQ; the order is clause, inverted, command or bare.
 
     `gap` is the noun of a relative clause, with which the verb agrees where it is the subject.
@@ -67,11 +79,23 @@ def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None =
         inner = [Tree("VP", (word, *inner))]
         if word.label == "TO":
             inner = [Tree("S", tuple(inner))]
-    often = grow(lexicon.FREQUENCIES[clause.frequency].english, link + ".time") if clause.frequency else []
-    denied = [leaf("RB", "not", link + "/not")] if clause.negated and not _says_cannot(clause, order) else []
+    often = (
+        grow(lexicon.FREQUENCIES[clause.frequency].english, link + ".time")
+        if clause.frequency
+        else []
+    )
+    denied = (
+        [leaf("RB", "not", link + "/not")]
+        if clause.negated and not _says_cannot(clause, order)
+        else []
+    )
     if order == "inverted" and subject:
         return [first, write_noun_phrase(subject, link + ".subject"), *denied, *often, *inner]
-    spoken = [write_noun_phrase(clause.subject, link + ".subject")] if clause.subject and order == "clause" else []
+    spoken = (
+        [write_noun_phrase(clause.subject, link + ".subject")]
+        if clause.subject and order == "clause"
+        else []
+    )
     if others or clause.verb == "be":  # he has often slept, he is often tired; but he often sleeps
         return [*spoken, Tree("VP", (first, *denied, *often, *inner))]
     return [*spoken, *often, Tree("VP", (first, *inner))]
@@ -84,7 +108,9 @@ def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) ->
     verb = link + "/verb"
     helper = link + ("/helper" if "infinitive" in tense.german else "/verb")
     if order in ("command", "bare"):
-        return [leaf("VB", word, verb) for word in (*(["do"] if clause.negated else []), forms["base"])]
+        return [
+            leaf("VB", word, verb) for word in (*(["do"] if clause.negated else []), forms["base"])
+        ]
     first, *others = tense.english.split()
     word = first.removeprefix("*")
     who = subject.person if subject else ER
@@ -95,7 +121,11 @@ def _verbs(clause: Clause, link: str, order: str, subject: NounPhrase | None) ->
     takes_do = first[0] == "*" or (word in forms and clause.verb != "be")
     if takes_do and (order == "inverted" or clause.negated):
         base = forms["base"] if word in forms else BASE_FORMS.get(word, word)
-        return [leaf(tag, "did" if word in PAST else FINITE_FORMS["do"][who], helper), leaf("VB", base, helper), *rest]
+        return [
+            leaf(tag, "did" if word in PAST else FINITE_FORMS["do"][who], helper),
+            leaf("VB", base, helper),
+            *rest,
+        ]
     return [leaf(tag, _finite(clause.verb, word, who), helper), *rest]
 
 
@@ -132,10 +162,16 @@ def _frame(clause: Clause, link: str) -> list[Part]:
         if name == "place":
             return _place(clause, link)
         if name.startswith("complement.") and clause.complement:
-            return write_clause(clause.complement, link + ".complement", name.removeprefix("complement."))
+            return write_clause(
+                clause.complement, link + ".complement", name.removeprefix("complement.")
+            )
         phrases = {"object": clause.object, "receiver": clause.receiver, "goal": clause.place}
         part = "place" if name == "goal" else name
-        return [write_noun_phrase(phrase, f"{link}.{part}", oblique=True)] if (phrase := phrases[name]) else []
+        return (
+            [write_noun_phrase(phrase, f"{link}.{part}", oblique=True)]
+            if (phrase := phrases[name])
+            else []
+        )
 
     return grow(FRAMES[clause.frame].english, link, slot)
 
@@ -147,7 +183,8 @@ def _predicate(clause: Clause, link: str) -> list[Part]:
         return [leaf("JJ", clause.predicate, link)]
     words = lexicon.ADJECTIVES[clause.predicate].comparative.split()
     return [
-        leaf(tag, word, link) for tag, word in zip(["RBR", "JJ"] if len(words) == 2 else ["JJR"], words, strict=True)
+        leaf(tag, word, link)
+        for tag, word in zip(["RBR", "JJ"] if len(words) == 2 else ["JJR"], words, strict=True)
     ]
 
 

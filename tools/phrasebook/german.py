@@ -56,14 +56,18 @@ def write_noun_phrase(phrase: NounPhrase, case: int, link: str, negation: str = 
 
     def slot(name: str) -> Sequence[Word]:
         if name == "owner" and phrase.owner:
-            return write_noun_phrase(phrase.owner, case if phrase.rule == "pair" else GENITIVE, link + ".owner")
+            return write_noun_phrase(
+                phrase.owner, case if phrase.rule == "pair" else GENITIVE, link + ".owner"
+            )
         return [Word(_inflected(phrase, name, case, bool(negation)), frozenset({f"{link}/{name}"}))]
 
     words = line(NOUN_PHRASES[phrase.pattern].german, link, slot)
     if negation and phrase.determiner:
         words[0] = Word(words[0].text, words[0].links | {negation})
     elif negation:
-        words.insert(0, Word(inflection.determiner("no", phrase.gender, case), frozenset({negation})))
+        words.insert(
+            0, Word(inflection.determiner("no", phrase.gender, case), frozenset({negation}))
+        )
     return words
 
 
@@ -84,7 +88,11 @@ def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
     if phrase is None or (relative := phrase.relative) is None:
         return []
     case = NOMINATIVE if relative.subject is None else relative.entry.case
-    pronoun = "denen" if (phrase.gender, case) == ("p", DATIVE) else inflection.DEFINITE_ARTICLE[phrase.gender][case]
+    pronoun = (
+        "denen"
+        if (phrase.gender, case) == ("p", DATIVE)
+        else inflection.DEFINITE_ARTICLE[phrase.gender][case]
+    )
 
     def slot(name: str) -> Sequence[Word]:
         if name == "relative_pronoun":
@@ -97,17 +105,28 @@ def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
 # -- clauses --------------------------------------------------------------------------------------------------------
 
 
-def write_clause(clause: Clause, link: str, order: str, gap: NounPhrase | None = None) -> list[Word]:
+def write_clause(
+    clause: Clause, link: str, order: str, gap: NounPhrase | None = None
+) -> list[Word]:
     """The words of a clause; order: second, first or last (position of the finite verb), infinitive or imperative.
 
     `gap` is the noun of a relative clause, with which the verb agrees where it is the subject.
     """
-    middle = [word for _, words in sorted(_middle(clause, link), key=lambda part: part[0]) for word in words]
+    middle = [
+        word
+        for _, words in sorted(_middle(clause, link), key=lambda part: part[0])
+        for word in words
+    ]
     rest = [*_relative(clause.object, link + ".object"), *_complement(clause, link)]
     if order == "infinitive":
         return [*middle, *_infinitive_with_zu(clause, link), *rest]
     if order == "imperative":
-        return [_verb(inflection.imperative(clause.verb), link), *middle, *_particle(clause, link), *rest]
+        return [
+            _verb(inflection.imperative(clause.verb), link),
+            *middle,
+            *_particle(clause, link),
+            *rest,
+        ]
     return [*_around_finite(clause, link, order, middle, clause.subject or gap), *rest]
 
 
@@ -129,7 +148,12 @@ def _around_finite(
 
 def _comes_early(clause: Clause, middle: Sequence[Word]) -> bool:
     """Whether a pronoun precedes the subject: heute freut sich der Mann, but heute freut er sich."""
-    return clause.subject is not None and not clause.subject.is_pronoun and middle[:1] != [] and middle[0].text in EARLY
+    return (
+        clause.subject is not None
+        and not clause.subject.is_pronoun
+        and middle[:1] != []
+        and middle[0].text in EARLY
+    )
 
 
 def _subject(clause: Clause, link: str) -> list[Word]:
@@ -153,7 +177,9 @@ def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
         return _verb(inflection.preterite(clause.verb)[who], link), []
     auxiliary, form = german.split()
     if form == "participle":
-        return _verb(AUXILIARIES[verb.auxiliary or "haben"][who], link), [_verb(verb.participle, link)]
+        return _verb(AUXILIARIES[verb.auxiliary or "haben"][who], link), [
+            _verb(verb.participle, link)
+        ]
     helper = Word(AUXILIARIES[auxiliary][who], frozenset({link + "/helper"}))
     return helper, [_verb(verb.particle + verb.infinitive, link)]
 
@@ -193,13 +219,19 @@ def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     yield from _adverbs(clause, link)
     kein = _says_kein(clause)
     if clause.receiver:
-        yield _receiver_field(clause.receiver), write_noun_phrase(clause.receiver, DATIVE, link + ".receiver")
+        yield (
+            _receiver_field(clause.receiver),
+            write_noun_phrase(clause.receiver, DATIVE, link + ".receiver"),
+        )
     if clause.object:
         yield _object_field(clause, clause.object), _object(clause, clause.object, link, kein)
     if clause.negated and not kein:
         yield Field.NOT, [Word("nicht", frozenset({link + "/not"}))]
     if clause.place:
-        yield Field.OF_THE_VERB if clause.requires_place else Field.PLACE, _place(clause, clause.place, link)
+        yield (
+            Field.OF_THE_VERB if clause.requires_place else Field.PLACE,
+            _place(clause, clause.place, link),
+        )
     if clause.predicate:
         yield Field.PREDICATE, _predicate(clause, link)
 
@@ -208,14 +240,19 @@ def _adverbs(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if adverb := lexicon.TIMES.get(clause.time) or lexicon.FREQUENCIES.get(clause.frequency):
         yield Field.TIME, line(adverb.german, link + ".time")
     if clause.manner:
-        yield _manner_field(clause), [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))]
+        yield (
+            _manner_field(clause),
+            [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))],
+        )
 
 
 def _manner_field(clause: Clause) -> Field:
     what = clause.object
     if what is None or what.is_definite or clause.entry.preposition:
         return Field.MANNER
-    return Field.OF_THE_VERB if "bare" in what.tags else Field.MANNER_BEFORE_NEW  # im Park gut Schach spielen
+    return (
+        Field.OF_THE_VERB if "bare" in what.tags else Field.MANNER_BEFORE_NEW
+    )  # im Park gut Schach spielen
 
 
 def _says_kein(clause: Clause) -> bool:
@@ -255,13 +292,20 @@ def _object(clause: Clause, what: NounPhrase, link: str, kein: bool) -> list[Wor
         before = [marked("als/c", link)]
     elif not what.adjective and not kein:  # er ist Lehrer
         what = what._replace(determiner="")
-    return [*before, *write_noun_phrase(what, case, link + ".object", link + "/not" if kein else "")]
+    return [
+        *before,
+        *write_noun_phrase(what, case, link + ".object", link + "/not" if kein else ""),
+    ]
 
 
 def _predicate(clause: Clause, link: str) -> list[Word]:
     """The predicate adjective: sehr alt, älter."""
     entry = lexicon.ADJECTIVES[clause.predicate]
-    before = [Word(lexicon.DEGREES[clause.degree].german, frozenset({link + "/degree"}))] if clause.degree else []
+    before = (
+        [Word(lexicon.DEGREES[clause.degree].german, frozenset({link + "/degree"}))]
+        if clause.degree
+        else []
+    )
     text = entry.german_comparative if clause.object else entry.german
     return [*before, Word(text, frozenset({link + "/predicate"}))]
 

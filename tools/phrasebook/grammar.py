@@ -66,7 +66,9 @@ SENTENCE_RULES = {name: Rule(**rule) for name, rule in _TABLES["sentences"].item
 FRAMES = {name: Frame(**rule) for name, rule in _TABLES["frames"].items()}
 TENSES = {name: Tense(**rule) for name, rule in _TABLES["tenses"].items()}
 NOUN_PHRASES = {name: Rule(**rule) for name, rule in _TABLES["noun_phrases"].items()}
-AUXILIARIES: dict[str, list[str]] = {name: forms.split() for name, forms in _TABLES["auxiliaries"].items()}
+AUXILIARIES: dict[str, list[str]] = {
+    name: forms.split() for name, forms in _TABLES["auxiliaries"].items()
+}
 
 
 def leaf(tag: str, text: str, *links: str) -> Tree:
@@ -74,7 +76,9 @@ def leaf(tag: str, text: str, *links: str) -> Tree:
     return Tree(tag, (Word(text, frozenset(links)),))
 
 
-def grow(template: str, link: str, slot: Callable[[str], Sequence[Part]] = lambda _: ()) -> list[Part]:
+def grow(
+    template: str, link: str, slot: Callable[[str], Sequence[Part]] = lambda _: ()
+) -> list[Part]:
     """The trees of an English template; `slot` fills braces. Constituents without words are dropped."""
     return _grown(_parsed(template), link, slot)
 
@@ -86,7 +90,9 @@ def grow_one(template: str, link: str, slot: Callable[[str], Sequence[Part]]) ->
     return tree
 
 
-def line(template: str, link: str, slot: Callable[[str], Sequence[Word]] = lambda _: ()) -> list[Word]:
+def line(
+    template: str, link: str, slot: Callable[[str], Sequence[Word]] = lambda _: ()
+) -> list[Word]:
     """The words of a German template; `slot` fills braces."""
     words: list[Word] = []
     for piece in template.split():

@@ -75,7 +75,9 @@ def noun(head: str, plural: bool, case: int) -> str:
     """The form of a noun: Kindern, Studenten, Annas."""
     entry = NOUNS[head]
     if plural:
-        return entry.german_plural + ("n" if case == DATIVE and entry.german_plural[-1] not in "ns" else "")
+        return entry.german_plural + (
+            "n" if case == DATIVE and entry.german_plural[-1] not in "ns" else ""
+        )
     if "weak" in entry.tags and case != NOMINATIVE:
         return entry.german_plural
     return entry.german + (_genitive(head) if case == GENITIVE else "")
@@ -97,7 +99,9 @@ def determiner(english: str, gender: str, case: int) -> str:
     """The form of a determiner: der, einen, meinem, dieser, zwei."""
     if english == "the":
         return DEFINITE_ARTICLE[gender][case]
-    return DETERMINERS[english].stem + ("" if _is_bare(english, gender, case) else STRONG[gender][case])
+    return DETERMINERS[english].stem + (
+        "" if _is_bare(english, gender, case) else STRONG[gender][case]
+    )
 
 
 def _is_bare(english: str, gender: str, case: int) -> bool:

@@ -15,7 +15,12 @@ from phrasebook.grammar import FRAMES, read
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 GENDERS = {"der": "m", "die": "f", "das": "n"}  # "p" is the plural
-PERSONS = {"ich": 0, "du": 1, "er": 2, "wir": 3}  # forms of a verb; ihr is not used, sie (they) equals wir
+PERSONS = {
+    "ich": 0,
+    "du": 1,
+    "er": 2,
+    "wir": 3,
+}  # forms of a verb; ihr is not used, sie (they) equals wir
 ER, WIR = PERSONS["er"], PERSONS["wir"]
 # sich and a separable particle, the infinitive with its changed forms, the participle, the auxiliary, the preterite:
 # `auf-stehen aufgestanden sein`, `lesen(lies) gelesen`, `denken gedacht /dachte`.
@@ -75,7 +80,9 @@ class Adverb(NamedTuple):
 
     english: str  # its template; of a manner or degree its name is enough
     german: str
-    goes_with: frozenset[str]  # tenses, tenses, classes of verbs, adjectives, tags of what has such a side
+    goes_with: frozenset[
+        str
+    ]  # tenses, tenses, classes of verbs, adjectives, tags of what has such a side
     verbs: tuple[str, ...] = ()  # of a time, if it does not go with all
 
 
@@ -112,11 +119,22 @@ def _listed(text: str) -> tuple[str, ...]:
 def _noun(group: str, english: str, row: list[str]) -> Noun:
     plural, german, german_plural, tags, *places = row
     article, noun = german.split()
-    of = {group, english, *tags.split()} | ({"adult"} if group == "person" and "minor" not in tags else set())
-    return Noun(plural, noun, german_plural, GENDERS[article], frozenset(of), tuple(" ".join(places).split()))
+    of = {group, english, *tags.split()} | (
+        {"adult"} if group == "person" and "minor" not in tags else set()
+    )
+    return Noun(
+        plural,
+        noun,
+        german_plural,
+        GENDERS[article],
+        frozenset(of),
+        tuple(" ".join(places).split()),
+    )
 
 
-def _adjective(comparative: str, german: str, stem: str, compared: str, kinds: str, reactions: str) -> Adjective:
+def _adjective(
+    comparative: str, german: str, stem: str, compared: str, kinds: str, reactions: str
+) -> Adjective:
     fit = tuple(kind for kind in kinds.split() if kind[0] != "-")
     unfit = tuple(kind[1:] for kind in kinds.split() if kind[0] == "-")
     return Adjective(comparative.strip("-"), german, stem, compared, fit, unfit, _listed(reactions))
@@ -147,7 +165,11 @@ def _verb(english: str, frame: str, entry: Mapping[str, Any]) -> Verb:
 
 
 _TABLES = read("lexicon.toml")
-NOUNS = {name: _noun(group, name, row) for group, rows in _TABLES["nouns"].items() for name, row in rows.items()}
+NOUNS = {
+    name: _noun(group, name, row)
+    for group, rows in _TABLES["nouns"].items()
+    for name, row in rows.items()
+}
 PRONOUNS = {
     name: Pronoun(oblique, possessive, tuple(cases), reflexive, PERSONS[person])
     for name, (oblique, possessive, *cases, reflexive, person) in _TABLES["pronouns"].items()
@@ -159,9 +181,14 @@ MANNERS, DEGREES = (
     for table in ("manners", "degrees")
 )
 FREQUENCIES, PREPOSITIONS, TIMES = (
-    {name: _adverb(*row) for name, row in _TABLES[table].items()} for table in ("frequencies", "prepositions", "times")
+    {name: _adverb(*row) for name, row in _TABLES[table].items()}
+    for table in ("frequencies", "prepositions", "times")
 )
-VERBS = {name: _verb(name, frame, row) for frame, rows in read("verbs.toml").items() for name, row in rows.items()}
+VERBS = {
+    name: _verb(name, frame, row)
+    for frame, rows in read("verbs.toml").items()
+    for name, row in rows.items()
+}
 
 
 @functools.cache
@@ -173,7 +200,9 @@ def members(tags: frozenset[str]) -> tuple[str, ...]:
 @functools.cache
 def uses(head: str) -> int:
     """In how many places of how many verbs a noun can stand."""
-    return sum(bool(tags & NOUNS[head].tags) for verb in VERBS.values() for tags in verb.classes.values())
+    return sum(
+        bool(tags & NOUNS[head].tags) for verb in VERBS.values() for tags in verb.classes.values()
+    )
 
 
 @functools.cache
@@ -186,7 +215,11 @@ def rarity(tags: frozenset[str]) -> list[float]:
 def adjectives_of(head: str) -> tuple[str, ...]:
     """The adjectives that can describe a noun."""
     tags = NOUNS[head].tags
-    return tuple(name for name, entry in ADJECTIVES.items() if tags & {*entry.kinds} and not tags & {*entry.unfit})
+    return tuple(
+        name
+        for name, entry in ADJECTIVES.items()
+        if tags & {*entry.kinds} and not tags & {*entry.unfit}
+    )
 
 
 @functools.cache

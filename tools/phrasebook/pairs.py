@@ -113,7 +113,10 @@ def _leaves(tree: Tree) -> list[Word]:
 
 def _bracketed(tree: Tree, spelled: Iterator[Word]) -> str:
     """The tree in brackets, such as (NP (DT the) (NN dog)), with the spelled leaves."""
-    children = [next(spelled).text if isinstance(each, Word) else _bracketed(each, spelled) for each in tree.children]
+    children = [
+        next(spelled).text if isinstance(each, Word) else _bracketed(each, spelled)
+        for each in tree.children
+    ]
     return f"({tree.label} {' '.join(children)})"
 
 
@@ -123,11 +126,15 @@ def _alignment(source: Sequence[Word], target: Sequence[Word]) -> tuple[tuple[in
     for j, word in enumerate(target):
         for link in word.links:
             places.setdefault(link, []).append(j)
-    found = {(i, j) for i, word in enumerate(source) for link in word.links for j in places.get(link, ())}
+    found = {
+        (i, j) for i, word in enumerate(source) for link in word.links for j in places.get(link, ())
+    }
     return tuple(sorted(found))
 
 
-def _combinations(clause: Clause, gap: NounPhrase | None = None, time: str = "") -> Iterator[tuple[str, str]]:
+def _combinations(
+    clause: Clause, gap: NounPhrase | None = None, time: str = ""
+) -> Iterator[tuple[str, str]]:
     """Every verb (or predicate adjective) with its nouns and adverbs, also in subordinate clauses."""
     said = clause.predicate or clause.verb
     phrases = [clause.subject, clause.object, clause.receiver, clause.place, gap]
@@ -137,6 +144,8 @@ def _combinations(clause: Clause, gap: NounPhrase | None = None, time: str = "")
             yield said, phrase.head
         if phrase and phrase.relative:
             yield from _combinations(phrase.relative, gap=NounPhrase(phrase.head))
-    yield from ((said, adverb) for adverb in (clause.time, clause.frequency, clause.manner, time) if adverb)
+    yield from (
+        (said, adverb) for adverb in (clause.time, clause.frequency, clause.manner, time) if adverb
+    )
     if inner := clause.complement:  # an infinitive has no spoken subject
         yield from _combinations(inner._replace(subject=None) if clause.entry.verbs else inner)

@@ -15,7 +15,9 @@ from phrasebook.lexicon import NOUNS, VERBS, members, uses
 from phrasebook.pairs import Example, build, tokens
 
 WITHHELD_SHARE = 0.07  # of all combinations
-MIN_PARTNERS = 6  # nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training
+MIN_PARTNERS = (
+    6  # nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training
+)
 MAX_SENTENCE_TOKENS = 16  # on either side
 
 
@@ -54,7 +56,9 @@ def withheld(combination: tuple[str, str]) -> bool:
     Words with few partners keep all combinations, so that every single word occurs in training.
     """
     digest = hashlib.sha256("\t".join(combination).encode()).digest()
-    return int.from_bytes(digest[:8], "big") < WITHHELD_SHARE * 2**64 and _is_dispensable(*combination)
+    return int.from_bytes(digest[:8], "big") < WITHHELD_SHARE * 2**64 and _is_dispensable(
+        *combination
+    )
 
 
 def _is_dispensable(verb: str, other: str) -> bool:

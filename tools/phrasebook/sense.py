@@ -15,7 +15,11 @@ def is_sound(clause: Clause) -> bool:
 
 def _names_everybody_once(clause: Clause) -> bool:
     """Whether every noun occurs once, and no child has wine."""
-    phrases = [phrase for phrase in (clause.subject, clause.object, clause.receiver, clause.place) if phrase]
+    phrases = [
+        phrase
+        for phrase in (clause.subject, clause.object, clause.receiver, clause.place)
+        if phrase
+    ]
     phrases += [phrase.owner for phrase in phrases if phrase.owner]
     heads = {phrase.head for phrase in phrases}
     if len(heads) < len(phrases) or heads >= {"I", "we"}:
@@ -28,7 +32,12 @@ def _suits(clause: Clause) -> bool:
     """Whether adjectives and possessives fit: nobody cleans clean windows or steals his own things."""
     subject = clause.subject
     what = clause.object
-    if clause.predicate and subject and subject.head in NOUNS and clause.predicate not in adjectives_of(subject.head):
+    if (
+        clause.predicate
+        and subject
+        and subject.head in NOUNS
+        and clause.predicate not in adjectives_of(subject.head)
+    ):
         return False
     if what is None:
         return True
@@ -41,19 +50,29 @@ def _suits(clause: Clause) -> bool:
 
 def _own(phrase: NounPhrase) -> tuple[str, ...]:
     """The possessives that may refer to a phrase."""
-    return (PRONOUNS[phrase.head].possessive,) if phrase.head in PRONOUNS else ("his", "her", "their")
+    return (
+        (PRONOUNS[phrase.head].possessive,) if phrase.head in PRONOUNS else ("his", "her", "their")
+    )
 
 
 def _counts_well(clause: Clause) -> bool:
     """Whether quantifiers fit the tense and the adverbs."""
     if clause.subject and clause.subject.determiner == "no":
-        return not clause.frequency and not clause.time and clause.tense in ("progressive", "past", "can")
+        return (
+            not clause.frequency
+            and not clause.time
+            and clause.tense in ("progressive", "past", "can")
+        )
     if clause.frequency and clause.subject and clause.subject.is_quantified:
         return False
     happens = not clause.entry.willed and clause.tense in ("present", "past")
     if happens and (clause.tense == "past") == bool(clause.frequency):
         return False  # laughed once, but often laughs
-    if clause.frequency and clause.object and clause.object.determiner in ("some", "many", *NUMERALS):
+    if (
+        clause.frequency
+        and clause.object
+        and clause.object.determiner in ("some", "many", *NUMERALS)
+    ):
         return False
     return clause.tense != "present" or not (clause.time or clause.frequency) or _is_habit(clause)
 

@@ -32,15 +32,22 @@ class SubwordSampler:
         pieces = vocabulary.pieces(range(vocabulary.size))
         scores = vocabulary.scores()
         # A piece without a score, such as a byte, is never divided. Here its name begins with NUL, as no piece does.
-        names = [piece if scores[token] is not None else f"\0{token}" for token, piece in enumerate(pieces)]
+        names = [
+            piece if scores[token] is not None else f"\0{token}"
+            for token, piece in enumerate(pieces)
+        ]
         self._units = [list(name) if name[0] != "\0" else [name] for name in names]
         self._begins_word = np.array([piece.startswith(SPACE) for piece in pieces])
         self._ids = {name: token for token, name in enumerate(names)}
-        self._scores = {piece: score for piece, score in zip(pieces, scores, strict=True) if score is not None}
+        self._scores = {
+            piece: score for piece, score in zip(pieces, scores, strict=True) if score is not None
+        }
         self._longest = max(map(len, self._scores), default=1)
         self._lattice = lru_cache(MAX_LATTICES)(self._filter)
         self._ranks = {
-            (piece[:cut], piece[cut:]): -score for piece, score in self._scores.items() for cut in range(1, len(piece))
+            (piece[:cut], piece[cut:]): -score
+            for piece, score in self._scores.items()
+            for cut in range(1, len(piece))
         }
 
     def sample(self, rows: Rows, random_numbers: np.random.Generator) -> Rows:
@@ -57,7 +64,9 @@ class SubwordSampler:
         needed, place = np.unique(choices, return_inverse=True)
         uniform = random.Random(int(random_numbers.integers(1 << 62))).random
         spellings = words.take(first).lists()
-        drawn = pack([self._segment(spellings[number], uniform) for number in (needed // VARIANTS).tolist()])
+        drawn = pack(
+            [self._segment(spellings[number], uniform) for number in (needed // VARIANTS).tolist()]
+        )
         lengths = np.concatenate(([0], np.cumsum(drawn.lengths[place])))
         word_ends = np.concatenate(([0], np.searchsorted(starts, ends)))  # of each row, in words
         return Rows(drawn.take(place).ids, np.diff(lengths[word_ends]))
@@ -103,9 +112,16 @@ class SubwordSampler:
         for end in range(1, len(units) + 1):
             arcs = list(self._arcs(units, end))
             highest = max(totals[begin] + weight for begin, _, weight in arcs)
-            sums = list(accumulate(math.exp(totals[begin] + weight - highest) for begin, _, weight in arcs))
+            sums = list(
+                accumulate(math.exp(totals[begin] + weight - highest) for begin, _, weight in arcs)
+            )
             totals.append(highest + math.log(sums[-1]))
-            lattice.append([(begin, piece, at / sums[-1]) for (begin, piece, _), at in zip(arcs, sums, strict=True)])
+            lattice.append(
+                [
+                    (begin, piece, at / sums[-1])
+                    for (begin, piece, _), at in zip(arcs, sums, strict=True)
+                ]
+            )
         return lattice
 
     def _arcs(self, units: Sequence[str], end: int) -> Iterator[tuple[int, str, float]]:

@@ -13,7 +13,9 @@ WORD = re.compile(r"(?<!\S)[^\W\d_]+(?:['’-][^\W\d_]+)*(?=[.,;:!?…]*(?!\S))"
 MIN_TYPO_LETTERS = 4  # shorter words may become other words
 MAX_TYPOS = 3  # in a sentence
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-NEIGHBOURS = {row[i]: row[i - 1 : i] + row[i + 1 : i + 2] for row in KEYBOARD for i in range(len(row))}
+NEIGHBOURS = {
+    row[i]: row[i - 1 : i] + row[i + 1 : i + 2] for row in KEYBOARD for i in range(len(row))
+}
 MARKERS = ("- ", "* ", "• ", "– ", "# ", "## ", "{}. ", "{}) ", "({}) ")
 
 
@@ -37,7 +39,9 @@ def misspell(text: str, random: Random) -> str:
         behind = text[at + 1 :]
         match random.randrange(4):
             case 0:
-                changed = behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind
+                changed = (
+                    behind[:1] + letter + behind[1:] if behind[:1].isalpha() else letter + behind
+                )
             case 1:
                 changed = behind
             case 2:
@@ -54,7 +58,9 @@ def mark(source: str, target: str, random: Random) -> tuple[str, str]:
     return marker + source, marker + target
 
 
-CHANGES: tuple[tuple[float, Callable[[str, str, Random], tuple[str, str]]], ...] = (  # (share of the pairs, change)
+CHANGES: tuple[
+    tuple[float, Callable[[str, str, Random], tuple[str, str]]], ...
+] = (  # (share of the pairs, change)
     (0.03, lambda source, target, _: (lower_case(source), target)),
     (0.1, lambda source, target, random: (misspell(source, random), target)),
     (0.01, mark),

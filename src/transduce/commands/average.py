@@ -29,20 +29,33 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
     checkpoints = [path for path in paths if model_folder.step_of(path)]
     if not checkpoints:
-        raise UserError(f"{model} holds no checkpoints to average.", Hint("Name the folder of a training run."))
+        raise UserError(
+            f"{model} holds no checkpoints to average.", Hint("Name the folder of a training run.")
+        )
     if len(checkpoints) < last:
-        raise UserError(f"{model} has {len(checkpoints)} checkpoints to average, not {last}.", Hint("Lower --last."))
+        raise UserError(
+            f"{model} has {len(checkpoints)} checkpoints to average, not {last}.",
+            Hint("Lower --last."),
+        )
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
     known = model_folder.describe(model)
-    metrics |= {name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics}
+    metrics |= {
+        name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics
+    }
     directions = known.metrics.get("directions", {})
     hidden = {"perplexity": None, "bleu": None}
-    scores = {name: each["validation"] | hidden for name, each in directions.items() if "validation" in each}
+    scores = {
+        name: each["validation"] | hidden
+        for name, each in directions.items()
+        if "validation" in each
+    }
     if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
         metrics["directions"] = {name: {"validation": each} for name, each in scores.items()}
     names = ", ".join(f"{step:,}" for step in steps)
-    text = card(config, f"The average of the checkpoints at steps {names}, made by transduce average.")
+    text = card(
+        config, f"The average of the checkpoints at steps {names}, made by transduce average."
+    )
     with write_folder(out, known.size) as aside:
         weights = model_folder.average(checkpoints[-last:])
         model_folder.fill(aside, config, Tokenizer.load(model), weights, metrics, text)

@@ -18,7 +18,10 @@ from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
-OTHER_LANGUAGE_KEYS = "other_language", "references_other_language"  # shares of the translations, of the references
+OTHER_LANGUAGE_KEYS = (
+    "other_language",
+    "references_other_language",
+)  # shares of the translations, of the references
 
 
 def evaluate(
@@ -128,7 +131,10 @@ class Evaluation:
         flags = {"assignments": "section.key=value", "paper_bleu": "--paper-bleu"}
         if excluded:
             raise UserError(
-                f"{reason}.", Hint(f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.")
+                f"{reason}.",
+                Hint(
+                    f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}."
+                ),
             )
 
 
@@ -142,13 +148,19 @@ def _mode(call: Evaluation) -> None:
     if call.hypothesis:
         call.exclude("--hypothesis runs no model", "output", "ensemble", "routes", "assignments")
         if len(call.arguments) != 1:
-            raise UserError(f"With --hypothesis, give exactly one argument (REFERENCE), not {len(call.arguments)}.")
+            raise UserError(
+                f"With --hypothesis, give exactly one argument (REFERENCE), not {len(call.arguments)}."
+            )
     elif len(call.arguments) not in (2, 3) and not is_multilingual(call.files):
         raise UserError(
-            "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE.", Hint("See --help.")
+            "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE.",
+            Hint("See --help."),
         )
     if (call.slices or call.training) and not call.against:
-        raise UserError("--slices and --training are for the comparison of two translations.", Hint("Add --against."))
+        raise UserError(
+            "--slices and --training are for the comparison of two translations.",
+            Hint("Add --against."),
+        )
     if call.against:
         call.exclude("--against compares two translations", "output", "paper_bleu", "routes")
         option("evaluate --against")(call)
@@ -163,21 +175,29 @@ def _mode(call: Evaluation) -> None:
 
 def _paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
     """The function that computes BLEU as in the paper, for a target language."""
-    make: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = option("evaluate --paper-bleu")
+    make: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = option(
+        "evaluate --paper-bleu"
+    )
     return make(language)
 
 
 def _evaluate_model(call: Evaluation) -> None:
     options = parse_assignments(call.assignments)
     from transduce import model_folder
-    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
+    from transduce.decoding.loading import (
+        decode_config,
+        load_models,
+        refuse_parser,
+    )  # torch: too slow for --help
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
     from transduce.text.identify import share_in_other_languages
 
     if call.output:
         check_output(call.output, call.files)
-    score_as_paper = _paper_bleu(call.paper_bleu) if call.paper_bleu else None  # first, since it may raise UserError
+    score_as_paper = (
+        _paper_bleu(call.paper_bleu) if call.paper_bleu else None
+    )  # first, since it may raise UserError
     data = model_folder.describe(call.model).config.data
     tokenize = call.tokenize or data.bleu_tokenize
     pairs = read_test_set(call.files, data, call.languages)
@@ -188,7 +208,10 @@ def _evaluate_model(call: Evaluation) -> None:
     directions = by_direction(pairs)
     if len(directions) > 1:
         if call.output or call.paper_bleu:
-            raise UserError("--output and --paper-bleu are for one direction.", Hint("Choose it with --from and --to."))
+            raise UserError(
+                "--output and --paper-bleu are for one direction.",
+                Hint("Choose it with --from and --to."),
+            )
         results = {}
         codes = {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
@@ -209,9 +232,15 @@ def _evaluate_model(call: Evaluation) -> None:
         facts["paper_bleu"] = score_as_paper(outputs, [pair.target for pair in pairs])
     _print_scores(facts, call.json)
     if not call.json:
-        print(f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ", end="")
+        print(
+            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ",
+            end="",
+        )
         print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
-        print(f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}", end="")
+        print(
+            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}",
+            end="",
+        )
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
@@ -240,7 +269,10 @@ def _evaluate_routes(call: Evaluation) -> None:
                     "direction": name,
                     "route": route,
                     "trained": name in data.directions,
-                    "scores": [each._asdict() for each in score(texts, references, tokenize=tokenize, language=target)],
+                    "scores": [
+                        each._asdict()
+                        for each in score(texts, references, tokenize=tokenize, language=target)
+                    ],
                     "p_values": {each.name: each.p_value for each in comparisons},
                     OTHER_LANGUAGE_KEYS[0]: share,
                 }
@@ -248,14 +280,30 @@ def _evaluate_routes(call: Evaluation) -> None:
     if call.json:
         print(to_json(facts), end="")
         return
-    rows = [("direction", "route", *(each["name"] for each in facts[0]["scores"]), "p (BLEU)", "in another language")]
+    rows = [
+        (
+            "direction",
+            "route",
+            *(each["name"] for each in facts[0]["scores"]),
+            "p (BLEU)",
+            "in another language",
+        )
+    ]
     for its in facts:
         direct = "direct" if its["trained"] else "direct, not trained"
         route = f"through {its['route']}" if its["p_values"] else direct
         p_value = f"{its['p_values']['BLEU']:.3f}".replace("nan", "–") if its["p_values"] else ""
         share = its[OTHER_LANGUAGE_KEYS[0]]
         percent = "" if share is None else f"{100 * share:.2f} %"
-        rows.append((its["direction"], route, *(f"{each['value']:.2f}" for each in its["scores"]), p_value, percent))
+        rows.append(
+            (
+                its["direction"],
+                route,
+                *(f"{each['value']:.2f}" for each in its["scores"]),
+                p_value,
+                percent,
+            )
+        )
     print_table(rows)
 
 
@@ -267,7 +315,10 @@ def _evaluate_files(call: Evaluation) -> None:
     output = read_translations(call.hypothesis)
     language = call.languages[1] or language_of(reference)
     scores = score(output, references, tokenize=call.tokenize or AUTO, language=language)
-    facts: dict[str, Any] = {"sentences": len(references), "scores": [each._asdict() for each in scores]}
+    facts: dict[str, Any] = {
+        "sentences": len(references),
+        "scores": [each._asdict() for each in scores],
+    }
     if call.paper_bleu:
         facts["paper_bleu"] = _paper_bleu(call.paper_bleu)(output, references)
     _print_scores(facts, call.json)
@@ -285,9 +336,13 @@ def _print_scores(facts: dict[str, Any], json: bool) -> None:
         rows.append((each["name"], f"{each['value']:.2f}", interval, each["signature"]))
     print_table(rows)
     if facts["sentences"] < MIN_TESTED_SENTENCES:
-        print(f"With fewer than {MIN_TESTED_SENTENCES} sentences, the intervals are too narrow. Use more text.")
+        print(
+            f"With fewer than {MIN_TESTED_SENTENCES} sentences, the intervals are too narrow. Use more text."
+        )
     if "paper_bleu" in facts:
-        print(f"BLEU as in the paper, tokenised and with compounds split: {facts['paper_bleu']:.2f}")
+        print(
+            f"BLEU as in the paper, tokenised and with compounds split: {facts['paper_bleu']:.2f}"
+        )
 
 
 def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None:
@@ -298,16 +353,24 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
     names = [each["name"] for each in next(iter(results.values()))["scores"]]
     bleu_signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
     rows = [
-        [name, *(each["value"] for each in facts["scores"]), *(facts[key] for key in OTHER_LANGUAGE_KEYS)]
+        [
+            name,
+            *(each["value"] for each in facts["scores"]),
+            *(facts[key] for key in OTHER_LANGUAGE_KEYS),
+        ]
         for name, facts in results.items()
     ]
     columns = list(zip(*rows, strict=True))[1:]
-    rows.append(["mean", *(None if None in column else sum(column) / len(column) for column in columns)])
+    rows.append(
+        ["mean", *(None if None in column else sum(column) / len(column) for column in columns)]
+    )
     shown = []
     for name, *values in rows:
         scores = values[: len(names)]
         shares = values[len(names) :]
         percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
-        shown.append((name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, "")))
+        shown.append(
+            (name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, ""))
+        )
     columns_of_text = "in another language", "references in another language", "signature of BLEU"
     print_table([("direction", *names, *columns_of_text), *shown])

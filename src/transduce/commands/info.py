@@ -45,7 +45,13 @@ def info(model: Path, /, *, json: bool = False) -> None:
         rows = [("option", "source", "value")]  # values may be long
         for name, value in flatten(config).items():
             if (source := config.sources.get(name, DEFAULT)) != DEFAULT:
-                rows.append((name, source, json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict)))
+                rows.append(
+                    (
+                        name,
+                        source,
+                        json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict),
+                    )
+                )
         print()
         print_table(rows)
 
@@ -71,7 +77,12 @@ def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
     if description.finished:
         facts += _uses(folder, config)
     else:
-        facts.append(("state", "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"))
+        facts.append(
+            (
+                "state",
+                "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`",
+            )
+        )
     if "imported" in metrics:
         facts.append(("imported", f"from {metrics['imported']}"))
     if "parameters" in metrics:

@@ -27,7 +27,9 @@ Assignments = Annotated[
 PIPED_COLUMNS = 240  # width of the output without a terminal
 
 
-def search_options(assignments: Sequence[str], beam_size: int | None, length_penalty: float | None) -> dict[str, Any]:
+def search_options(
+    assignments: Sequence[str], beam_size: int | None, length_penalty: float | None
+) -> dict[str, Any]:
     """The options of a command that searches; its own options override section.key=value."""
     options = parse_assignments(assignments)
     named = {"decode.beam_size": beam_size, "decode.length_penalty": length_penalty}
@@ -60,7 +62,8 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
     sections: dict[str, list[list[str]]] = {}
     for row in rows:
         cells = [
-            cell if isinstance(cell, str) else json_format.dumps(cell, ensure_ascii=False) for cell in row.values()
+            cell if isinstance(cell, str) else json_format.dumps(cell, ensure_ascii=False)
+            for cell in row.values()
         ]
         sections.setdefault(row["name"].partition(".")[0], []).append(cells)
     if markdown:
@@ -69,7 +72,11 @@ def options(*, json: bool = False, markdown: bool = False) -> None:
         return
     columns = [Column(name, overflow="fold") for name in list(rows[0])[:-1]]
     whole = Table(
-        *columns, Column("meaning", min_width=24, overflow="fold"), box=None, pad_edge=False, header_style="bold"
+        *columns,
+        Column("meaning", min_width=24, overflow="fold"),
+        box=None,
+        pad_edge=False,
+        header_style="bold",
     )
     for table in sections.values():
         if whole.row_count:
@@ -84,5 +91,7 @@ def _type_name(kind: Any) -> str:
     if typing.get_origin(kind) is Literal:
         return " | ".join(typing.get_args(kind))
     if typing.get_origin(kind) is tuple:
-        return "list of " + {str: "texts", int: "whole numbers"}.get(typing.get_args(kind)[0], "tables")
+        return "list of " + {str: "texts", int: "whole numbers"}.get(
+            typing.get_args(kind)[0], "tables"
+        )
     return {bool: "true | false", int: "whole number", float: "number", str: "text"}[kind]

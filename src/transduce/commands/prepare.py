@@ -49,7 +49,14 @@ def prepare(
         on: Prepare on the Ray cluster ray://HOST:PORT. `ray` means the cluster at RAY_ADDRESS; if unset, this machine.
         workers: With --on, the number of shards prepared at the same time; by default one per core.
     """
-    settings = gather(recipe, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
+    settings = gather(
+        recipe,
+        train=train,
+        valid=valid,
+        test=(),
+        languages=(source, target),
+        assignments=assignments,
+    )
     settings = with_languages(settings, train)
     from transduce.config import size_table
     from transduce.preparation.prepare import prepare as run  # numpy: too slow for --help
@@ -65,7 +72,9 @@ def prepare(
     data = configure(settings, learned).data
     if shard or on:
         cluster = {"shard": shard, "on": on, "workers": workers}
-        option("prepare --shard")(data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads)
+        option("prepare --shard")(
+            data, out, vocab_size=size, vocabulary=vocabulary, **cluster, threads=threads
+        )
         return
     log("Reading the corpus …" if vocabulary else "Reading the corpus, learning the vocabulary …")
     prepared = run(
@@ -92,9 +101,13 @@ def print_prepared(prepared: "Prepared") -> None:
         f"({read / facts.seconds:,.0f} pairs/s): {prepared.folder}"
     )
     if facts.dropped:
-        print(f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}")
+        print(
+            f"pairs left out because they share a sentence with a held-out pair: {facts.dropped:,}"
+        )
     for rule, number in facts.left_out.items():
-        print(f"pairs left out by the rule {rule}: {number:,} (listed in {prepared.folder / LEFT_OUT_FILE})")
+        print(
+            f"pairs left out by the rule {rule}: {number:,} (listed in {prepared.folder / LEFT_OUT_FILE})"
+        )
 
 
 def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,6 +122,8 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     learned = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name, value in learned.items():
         if chosen.get(name, value) != value:
-            raise UserError(f"The vocabulary of {folder} is already learned.", Hint(f"Leave {name} out."))
+            raise UserError(
+                f"The vocabulary of {folder} is already learned.", Hint(f"Leave {name} out.")
+            )
     check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

@@ -58,7 +58,14 @@ def train(
         is_stopped = stop is not None and stop()
         return is_stopped
 
-    result = run(settings, out, init=first, keep_optimizer=keep_optimizer, tensorboard=tensorboard, stop=check)
+    result = run(
+        settings,
+        out,
+        init=first,
+        keep_optimizer=keep_optimizer,
+        tensorboard=tensorboard,
+        stop=check,
+    )
     if result.reason == "interrupted" and not is_stopped:
         raise KeyboardInterrupt
     return result

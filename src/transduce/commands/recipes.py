@@ -41,7 +41,10 @@ def gather(
     settings = Settings(RECIPE, read_recipe(*read_text(recipe)) if recipe else {})
     for file in (*train, *valid, *test):
         if file.endswith(".toml"):
-            raise UserError(f"{file} is a recipe, not a corpus file.", Hint("Name the recipe before all options."))
+            raise UserError(
+                f"{file} is a recipe, not a corpus file.",
+                Hint("Name the recipe before all options."),
+            )
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     sources, targets = (tuple(code for code in codes.split(",") if code) for codes in languages)
     if is_multilingual(train) or max(len(sources), len(targets)) > 1:
@@ -53,14 +56,17 @@ def gather(
     return settings.updated(Settings(chosen_by, named | chosen))
 
 
-def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+def _multilingual(
+    named: Mapping[str, Any], sources: Sequence[str], targets: Sequence[str]
+) -> dict[str, Any]:
     """The options for a corpus with several languages; `named` holds the files as data.train, data.valid and data.test.
 
     For one direction, they are those of an ordinary model, if the files can be read in this direction.
     """
     if not named["data.train"]:
         raise UserError(
-            "Several languages need corpus files.", Hint.about("For a recipe, set data.directions.", "train")
+            "Several languages need corpus files.",
+            Hint.about("For a recipe, set data.directions.", "train"),
         )
     corpora = bilingual_corpora(named["data.train"])
     directions = directions_in(corpora, sources, targets)
@@ -69,13 +75,22 @@ def _multilingual(named: Mapping[str, Any], sources: Sequence[str], targets: Seq
     sets = {name: _in_direction(files, first) for name, files in named.items()}
     readable = sets.pop("data.train")
     others = list(sets.values())
-    if len(directions) == 1 and readable and all(its is not None and len(its) < 2 for its in others):
+    if (
+        len(directions) == 1
+        and readable
+        and all(its is not None and len(its) < 2 for its in others)
+    ):
         for name, its in sets.items():
             if named[name] and not its:
                 text = f"no text from {first.source} to {first.target}"
-                raise UserError(f"{' '.join(named[name])}: there is {text}.", Hint.about("Name other files.", name))
+                raise UserError(
+                    f"{' '.join(named[name])}: there is {text}.",
+                    Hint.about("Name other files.", name),
+                )
         tables = [{"files": list(files)} for files in readable]
-        return options | {name: its[0] for name, its in sets.items() if its} | {"data.corpora": tables}
+        return (
+            options | {name: its[0] for name, its in sets.items() if its} | {"data.corpora": tables}
+        )
     tables = [
         {"files": list(files), **languages._asdict()}
         for files, languages in corpora
@@ -129,7 +144,9 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
 
     if "data.directions" in settings or "data.corpora" not in settings or is_prepared(train):
         return settings
-    if not direction and all(table.get("source") and table.get("target") for table in _tables(settings)):
+    if not direction and all(
+        table.get("source") and table.get("target") for table in _tables(settings)
+    ):
         return settings
     if not direction:
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
@@ -143,11 +160,17 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
 def _labelled(settings: Settings, languages: Direction) -> dict[str, tuple[str]]:
     """The options for bilingual validation and test files with unknown languages, with these before their names."""
     texts = {name: settings.get(name, ()) for name in ("data.valid", "data.test")}
-    single = {name: files[0] for name, files in texts.items() if len(files) == 1 and not is_multilingual(files)}
+    single = {
+        name: files[0]
+        for name, files in texts.items()
+        if len(files) == 1 and not is_multilingual(files)
+    }
     return {name: (f"{','.join(languages)}={file}",) for name, file in single.items()}
 
 
-def with_new_languages(settings: Settings, train: Sequence[str], init: Path, trained: DataConfig) -> Settings:
+def with_new_languages(
+    settings: Settings, train: Sequence[str], init: Path, trained: DataConfig
+) -> Settings:
     """If the corpora have a language that the model `init` lacks, add its directions to those of the model.
 
     The corpus of the model is repeated, so that the model keeps its directions. `trained` are its options.
@@ -162,7 +185,9 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
     first = _languages(settings, train)
     named = settings.get("data.directions") or ([str(first)] if all(first) else [])
     new = {code for direction in named for code in Direction.parse(direction)} - languages
-    if not {"data.source", "data.target", "data.directions"} & settings.keys():  # codes of file names
+    if (
+        not {"data.source", "data.target", "data.directions"} & settings.keys()
+    ):  # codes of file names
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
@@ -174,16 +199,23 @@ def with_new_languages(settings: Settings, train: Sequence[str], init: Path, tra
             "its directions.",
             Hint.about("Choose a model that has its corpus.", "init"),
         )
-    log(f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}.")
+    log(
+        f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}."
+    )
     directions = tuple(dict.fromkeys([*map(str, known), *named]))
     own = Direction(trained.source, trained.target).as_codes
-    begun = dataclasses.replace(trained, directions=directions, replay=str(places[0].resolve()), **own._asdict())
+    begun = dataclasses.replace(
+        trained, directions=directions, replay=str(places[0].resolve()), **own._asdict()
+    )
     return as_begun(settings, train, begun)
 
 
 def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Settings:
     """The directions and languages of a training run that adds a language, with the options `begun`."""
-    options = {f"data.{name}": getattr(begun, name) for name in ("directions", "replay", "source", "target")}
+    options = {
+        f"data.{name}": getattr(begun, name)
+        for name in ("directions", "replay", "source", "target")
+    }
     if "data.corpora" in settings:
         languages = _languages(settings, train)
         options["data.corpora"] = [{**languages._asdict(), **table} for table in _tables(settings)]
@@ -194,8 +226,12 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
 def _tables(settings: Settings) -> list[dict[str, Any]]:
     """The corpora as tables without empty values, also those of a recipe."""
     corpora = settings.get("data.corpora", ())
-    corpora = corpora if isinstance(corpora, list | tuple) else ()  # `configure` reports other values
-    tables = [dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora]
+    corpora = (
+        corpora if isinstance(corpora, list | tuple) else ()
+    )  # `configure` reports other values
+    tables = [
+        dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora
+    ]
     tables = [table for table in tables if isinstance(table, Mapping)]
     return [{name: value for name, value in table.items() if value != ""} for table in tables]
 
@@ -206,7 +242,10 @@ def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":
 
     pairs = list(read_directed(valid, data)) if valid else []
     if valid and not pairs:
-        raise UserError(f"No sentences in --valid {' '.join(valid)}.", Hint("Name other files, or leave out --valid."))
+        raise UserError(
+            f"No sentences in --valid {' '.join(valid)}.",
+            Hint("Name other files, or leave out --valid."),
+        )
     return pairs
 
 
@@ -215,17 +254,28 @@ def read_text(recipe: str) -> tuple[str, str]:
     path = Path(recipe)
     if path.is_file():
         if path.suffix != ".toml":
-            raise UserError(f"{recipe} is not a recipe (NAME.toml).", Hint("Name corpus files after --train."))
+            raise UserError(
+                f"{recipe} is not a recipe (NAME.toml).", Hint("Name corpus files after --train.")
+            )
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
-            raise UserError(f"{recipe} is not UTF-8 at byte {error.start}.", Hint("Save it as UTF-8.")) from None
+            raise UserError(
+                f"{recipe} is not UTF-8 at byte {error.start}.", Hint("Save it as UTF-8.")
+            ) from None
         except OSError as error:
             raise UserError(f"{recipe} can't be read: {error.strerror}.") from None
-    packaged = {entry.name.removesuffix(".toml"): entry for entry in (files("transduce") / "recipes").iterdir()}
+    packaged = {
+        entry.name.removesuffix(".toml"): entry
+        for entry in (files("transduce") / "recipes").iterdir()
+    }
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
     nearest = difflib.get_close_matches(name, packaged, 1)
-    hint = f"did you mean '{nearest[0]}'?" if nearest else f"transduce comes with {', '.join(sorted(packaged))}."
+    hint = (
+        f"did you mean '{nearest[0]}'?"
+        if nearest
+        else f"transduce comes with {', '.join(sorted(packaged))}."
+    )
     raise UserError(f"There is no recipe {recipe}; {hint}")

@@ -45,6 +45,12 @@ def score(
     if any(given) or not translator.direction:
         translator = translator.toward(*named_languages(given, (source, target)))
     pairs = list(read_pairs([source, target], translator.require_direction()))
-    for scored in translator.score([pair.source for pair in pairs], [pair.target for pair in pairs]):
+    for scored in translator.score(
+        [pair.source for pair in pairs], [pair.target for pair in pairs]
+    ):
         words = [word._asdict() for word in scored.words]
-        print(json_format.dumps(scored._asdict() | {"words": words}) if json else f"{scored.log_prob:.4f}")
+        print(
+            json_format.dumps(scored._asdict() | {"words": words})
+            if json
+            else f"{scored.log_prob:.4f}"
+        )

@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from transduce.text.pairs import Pair
 
 
-def read_routes(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
+def read_routes(
+    files: Sequence[str], data: "DataConfig", languages: tuple[str, str]
+) -> "list[Pair]":
     """Read the pairs of a test set in all directions between the languages of a model."""
     from transduce.decoding.directions import directions_of
 
     sources, targets = zip(*directions_of(data), strict=True)
-    known = [Direction(*pair) for pair in product(dict.fromkeys(sources), dict.fromkeys(targets)) if len({*pair}) == 2]
+    known = [
+        Direction(*pair)
+        for pair in product(dict.fromkeys(sources), dict.fromkeys(targets))
+        if len({*pair}) == 2
+    ]
     return _read_directed(files, data, known, named_languages(languages, files), untrained=True)
 
 
@@ -44,12 +50,20 @@ def _read_directed(
     from transduce.preparation.aggregate import read_directed
 
     wanted = set(map(str, matching(known, *languages)))
-    if pairs := [pair for pair in read_directed(files, data, untrained=untrained) if pair.direction in {"", *wanted}]:
+    if pairs := [
+        pair
+        for pair in read_directed(files, data, untrained=untrained)
+        if pair.direction in {"", *wanted}
+    ]:
         return pairs
-    raise UserError(f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}.")
+    raise UserError(
+        f"{' '.join(files)} has no pairs in these directions: {', '.join(sorted(wanted))}."
+    )
 
 
-def read_test_set(files: Sequence[str], data: "DataConfig", languages: tuple[str, str]) -> "list[Pair]":
+def read_test_set(
+    files: Sequence[str], data: "DataConfig", languages: tuple[str, str]
+) -> "list[Pair]":
     """Read the pairs of a test set for a model with the options `data`; `languages` are those of the command line."""
     from transduce.decoding.directions import choose_direction, directions_of
 
@@ -66,6 +80,7 @@ def read_translations(file: str) -> list[str]:
     form = format_of(file)
     if form.is_bilingual or form.is_document:
         raise UserError(
-            f"{file} is no plain text.", Hint("With --hypothesis, name files with one translation per line.")
+            f"{file} is no plain text.",
+            Hint("With --hypothesis, name files with one translation per line."),
         )
     return list(without_byte_order_mark(read_lines(file)))

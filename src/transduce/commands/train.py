@@ -63,15 +63,24 @@ def train(
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """
-    files: dict[str, Any] = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
+    files: dict[str, Any] = {
+        "train": train,
+        "valid": valid,
+        "test": test,
+        "monolingual": monolingual,
+    }
     models: dict[str, Any] = {"reverse": reverse, "init": init, "keep_optimizer": keep_optimizer}
     languages = source, target
-    settings = settings_of(out, recipe, **files, **models, languages=languages, assignments=assignments)
+    settings = settings_of(
+        out, recipe, **files, **models, languages=languages, assignments=assignments
+    )
     from transduce import model_folder
     from transduce.training.run import train as run  # torch: too slow for --help
 
     with profiled(TRAIN_PHASES) if profile else nullcontext() as measured:
-        result = run(settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard)
+        result = run(
+            settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard
+        )
     if measured:
         print_training_speed(measured, model_folder.read_config(out))
     if result.reason == "interrupted":
@@ -98,22 +107,36 @@ def settings_of(
     from transduce import model_folder
 
     files: dict[str, Any] = {"train": train, "valid": valid, "test": test}
-    settings = gather(recipe, **files, languages=languages, assignments=assignments, options=options)
-    begun = model_folder.read_config(out).data if (out / model_folder.CONFIG).exists() and not monolingual else None
+    settings = gather(
+        recipe, **files, languages=languages, assignments=assignments, options=options
+    )
+    begun = (
+        model_folder.read_config(out).data
+        if (out / model_folder.CONFIG).exists() and not monolingual
+        else None
+    )
     settings = _with_languages(settings, train, init, begun)
     if monolingual or reverse:
-        settings = option("train --monolingual")(settings, out, monolingual, reverse, init, keep_optimizer)
+        settings = option("train --monolingual")(
+            settings, out, monolingual, reverse, init, keep_optimizer
+        )
     return settings
 
 
-def _with_languages(settings: Settings, train: Sequence[str], init: Path | None, begun: DataConfig | None) -> Settings:
+def _with_languages(
+    settings: Settings, train: Sequence[str], init: Path | None, begun: DataConfig | None
+) -> Settings:
     """Add the languages in the names of the corpus files, as the first start did if the training is `begun`."""
     from transduce import model_folder
 
     if begun and begun.replay:
         return as_begun(settings, train, begun)
     if begun:
-        return with_direction(settings, train, begun.directions) if len(begun.directions) == 1 else settings
+        return (
+            with_direction(settings, train, begun.directions)
+            if len(begun.directions) == 1
+            else settings
+        )
     if not init:
         return with_languages(settings, train)
     if not (init / model_folder.CONFIG).is_file():
@@ -135,7 +158,9 @@ def _print_command(out: Path) -> None:
     if is_first():
         data = model_folder.read_config(out).data
         model = shlex.quote(str(out))
-        options = "".join(" --from {} --to {}".format(*Direction.parse(first)) for first in data.directions[:1])
+        options = "".join(
+            " --from {} --to {}".format(*Direction.parse(first)) for first in data.directions[:1]
+        )
         symbols = Tokenizer.load(out).target_symbols() if data.symbols else {}
         command = "parse" if are_of_trees(symbols.values()) else "translate"
         print(f"{out} is ready: transduce {command} {model}{options} --input FILE")

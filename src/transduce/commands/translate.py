@@ -38,16 +38,24 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "cut": ("translation", "cut off at the length limit (decode.max_extra_tokens)"),
     "loop": ("translation", "with repetitions, or searched again because of repetitions"),
     "detached": ("translation", "with hardly anything to do with the source"),
-    "empty": ("translation", "empty: the model translates the text to nothing (documents keep the text)"),
+    "empty": (
+        "translation",
+        "empty: the model translates the text to nothing (documents keep the text)",
+    ),
     "untranslated": ("translation", "equal to the source"),
-    "term": ("translation", "without a term of the glossary, because the term would only have been added"),
+    "term": (
+        "translation",
+        "without a term of the glossary, because the term would only have been added",
+    ),
     "placeholders": ("translation", "without a tag or placeholder, or with a repeated one"),
     "guessed": ("translation", "with tags or placeholders at guessed positions"),
     "numbers": ("translation", "with other numbers than the source"),
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
-MANY_LINES = 2000  # fewer are translated in seconds, so that it does not pay to identify their language
+MANY_LINES = (
+    2000  # fewer are translated in seconds, so that it does not pay to identify their language
+)
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 
@@ -108,12 +116,16 @@ class Call:
         with profiled(TRANSLATE_PHASES) if self.profile else nullcontext() as profile:
             with phase("start", whole=True):
                 source, target = self.direction
-                translator = load(self.models, self.options, engine=self.engine, source=source, target=target)
+                translator = load(
+                    self.models, self.options, engine=self.engine, source=source, target=target
+                )
             log(f"Engine: {translator.engine.name}")
             if translator.pivot:
                 is_trained = translator.direction in translator.directions
                 why = "is worse in the direction" if is_trained else "has no direction"
-                log(f"The model {why} {translator.direction}, so it translates through {translator.pivot}.")
+                log(
+                    f"The model {why} {translator.direction}, so it translates through {translator.pivot}."
+                )
             with phase("files"):
                 yield translator
         if profile:
@@ -182,18 +194,34 @@ def translate(
     form = LineFormat(n_best, sentences or bool(texts), alignment, json)
     where = (shard, on, workers)
     direction = (source, target)
-    call = Call(models, input, output, options, engine, form, glossary, redo, profile, *where, direction, texts)
+    call = Call(
+        models,
+        input,
+        output,
+        options,
+        engine,
+        form,
+        glossary,
+        redo,
+        profile,
+        *where,
+        direction,
+        texts,
+    )
     _job(call)(call)
 
 
 def _check_texts(texts: Sequence[str], input: str) -> None:
     """Raise UserError if there is also a file, or if a text is the name of a file."""
     if texts and input != "-":
-        raise UserError("Give either texts or --input, not both. A file name with spaces needs quotation marks.")
+        raise UserError(
+            "Give either texts or --input, not both. A file name with spaces needs quotation marks."
+        )
     for text in texts:
         if os.path.isdir(text):  # noqa: PTH112
             raise UserError(
-                f"{text} is a folder.", Hint("Name the model first, and the file to translate with --input.")
+                f"{text} is a folder.",
+                Hint("Name the model first, and the file to translate with --input."),
             )
         if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
             raise UserError(
@@ -211,26 +239,38 @@ def _job(call: Call) -> Callable[[Call], None]:
     is_document = format_of(call.input).is_document
     if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
         raise UserError(
-            f"{call.input} is a table.", Hint("Save the texts to translate as a text file, with a text per line.")
+            f"{call.input} is a table.",
+            Hint("Save the texts to translate as a text file, with a text per line."),
         )
     if suffix in PROGRAM_FILES and not is_document:
         raise UserError(
-            f"{call.input} is a file of a program.", Hint("Convert it to .po or .xlf, for example with po4a.")
+            f"{call.input} is a file of a program.",
+            Hint("Convert it to .po or .xlf, for example with po4a."),
         )
     if call.redo and not is_document:
-        raise UserError("--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx.")
+        raise UserError(
+            "--redo is for documents that hold sources and translations: .po, .xlf, .xliff or .tmx."
+        )
     if call.workers is not None and not call.on:
         raise UserError("--workers can only be used with --on.")
     if call.shard or call.on:
         if call.texts:
             raise UserError(
-                "--shard and --on translate a file.", Hint("Name the file with --input, or leave them out.")
+                "--shard and --on translate a file.",
+                Hint("Name the file with --input, or leave them out."),
             )
         if is_document:
             raise UserError(
-                f"{call.input} is one document.", Hint("Leave out --shard and --on, which are for text files.")
+                f"{call.input} is one document.",
+                Hint("Leave out --shard and --on, which are for text files."),
             )
-    registered = "translate --shard" if call.shard or call.on else "translate --input DOCUMENT" if is_document else ""
+    registered = (
+        "translate --shard"
+        if call.shard or call.on
+        else "translate --input DOCUMENT"
+        if is_document
+        else ""
+    )
     return option(registered) if registered else translate_lines
 
 
@@ -246,7 +286,9 @@ def translate_lines(call: Call) -> None:
         lines = iter(call.texts) if call.texts else without_byte_order_mark(read_lines(call.input))
         if call.input != "-":
             lines = _checked(lines, *translator.require_direction())
-        write_lines(call.output, _written_lines(translator.translate_lines(lines, options), call.format))
+        write_lines(
+            call.output, _written_lines(translator.translate_lines(lines, options), call.format)
+        )
 
 
 def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
@@ -254,9 +296,13 @@ def _checked(lines: Iterator[str], source: str, target: str) -> Iterator[str]:
     from transduce.text.identify import share_of_wrong_texts  # numpy: too slow for --help
 
     first = list(islice(lines, MANY_LINES))
-    share = share_of_wrong_texts(first, source, {source, target}) if len(first) == MANY_LINES else 0.0
+    share = (
+        share_of_wrong_texts(first, source, {source, target}) if len(first) == MANY_LINES else 0.0
+    )
     if share:
-        log(f"Warning: {share:.0%} of the first lines look like {target}, but the translation is from {source}.")
+        log(
+            f"Warning: {share:.0%} of the first lines look like {target}, but the translation is from {source}."
+        )
     return chain(first, lines)
 
 
@@ -281,10 +327,14 @@ def _json_fields(translation: dict[str, Any], alignment: bool) -> dict[str, Any]
     """The JSON fields of a translation and its alternatives, with the word alignment if `alignment` is true."""
     links = translation.pop("links")
     if hops := translation.pop("hops"):
-        translation["hops"] = [{name: hop[name] for name in ("text", "score", "flags", "confidence")} for hop in hops]
+        translation["hops"] = [
+            {name: hop[name] for name in ("text", "score", "flags", "confidence")} for hop in hops
+        ]
     if alignment:
         translation["alignment"] = [link._asdict() for link in links]
-    translation["alternatives"] = [_json_fields(each, alignment) for each in translation["alternatives"]]
+    translation["alternatives"] = [
+        _json_fields(each, alignment) for each in translation["alternatives"]
+    ]
     return translation
 
 

@@ -24,31 +24,71 @@ class Command(NamedTuple):
 
 _WINGS = "transduce.wings"
 COMMANDS = {
-    "demo": Command(f"{_WINGS}.demo.command:demo", TRAIN, "Train a small model in minutes and write a report."),
-    "train": Command("transduce.commands.train:train", TRAIN, "Train a model, or resume an interrupted training run."),
-    "distill": Command(f"{_WINGS}.synthetic.command:distill", TRAIN, "Translate a corpus to train a smaller model."),
-    "average": Command("transduce.commands.average:average", TRAIN, "Average the last checkpoints of a training run."),
+    "demo": Command(
+        f"{_WINGS}.demo.command:demo", TRAIN, "Train a small model in minutes and write a report."
+    ),
+    "train": Command(
+        "transduce.commands.train:train",
+        TRAIN,
+        "Train a model, or resume an interrupted training run.",
+    ),
+    "distill": Command(
+        f"{_WINGS}.synthetic.command:distill", TRAIN, "Translate a corpus to train a smaller model."
+    ),
+    "average": Command(
+        "transduce.commands.average:average",
+        TRAIN,
+        "Average the last checkpoints of a training run.",
+    ),
     "translate": Command(
-        "transduce.commands.translate:translate", TRANSLATE, "Translate a document, a file or standard input."
+        "transduce.commands.translate:translate",
+        TRANSLATE,
+        "Translate a document, a file or standard input.",
     ),
     "serve": Command(
-        f"{_WINGS}.serving.command:serve", TRANSLATE, "Serve models via a web page and LibreTranslate's API."
+        f"{_WINGS}.serving.command:serve",
+        TRANSLATE,
+        "Serve models via a web page and LibreTranslate's API.",
     ),
-    "score": Command("transduce.commands.score:score", TRANSLATE, "Print the log-probability of each translation."),
-    "evaluate": Command("transduce.commands.evaluate:evaluate", TRANSLATE, "Score translations: BLEU, chrF and TER."),
+    "score": Command(
+        "transduce.commands.score:score",
+        TRANSLATE,
+        "Print the log-probability of each translation.",
+    ),
+    "evaluate": Command(
+        "transduce.commands.evaluate:evaluate", TRANSLATE, "Score translations: BLEU, chrF and TER."
+    ),
     "fetch": Command(
-        f"{_WINGS}.corpora.fetch.command:fetch", PREPARE, "Download a known corpus as aligned text files."
+        f"{_WINGS}.corpora.fetch.command:fetch",
+        PREPARE,
+        "Download a known corpus as aligned text files.",
     ),
-    "doctor": Command(f"{_WINGS}.corpora.doctor.command:doctor", PREPARE, "Check a corpus, a model or this machine."),
+    "doctor": Command(
+        f"{_WINGS}.corpora.doctor.command:doctor",
+        PREPARE,
+        "Check a corpus, a model or this machine.",
+    ),
     "prepare": Command(
-        "transduce.commands.prepare:prepare", PREPARE, "Clean and encode a corpus to train several models."
+        "transduce.commands.prepare:prepare",
+        PREPARE,
+        "Clean and encode a corpus to train several models.",
     ),
-    "join": Command(f"{_WINGS}.cluster.command:join", PREPARE, "Merge the shards of a corpus or a translation."),
-    "export": Command(f"{_WINGS}.export.command:export", EXCHANGE, "Convert a model for another program."),
-    "import": Command(f"{_WINGS}.export.command:import_model", EXCHANGE, "Import a Marian or OPUS-MT model."),
-    "attention": Command(f"{_WINGS}.inspection.command:attention", STUDY, "Show how a model translates a sentence."),
+    "join": Command(
+        f"{_WINGS}.cluster.command:join", PREPARE, "Merge the shards of a corpus or a translation."
+    ),
+    "export": Command(
+        f"{_WINGS}.export.command:export", EXCHANGE, "Convert a model for another program."
+    ),
+    "import": Command(
+        f"{_WINGS}.export.command:import_model", EXCHANGE, "Import a Marian or OPUS-MT model."
+    ),
+    "attention": Command(
+        f"{_WINGS}.inspection.command:attention", STUDY, "Show how a model translates a sentence."
+    ),
     "info": Command("transduce.commands.info:info", SHOW, "Show a model's details."),
-    "options": Command("transduce.commands.options:options", SHOW, "List every option with its default."),
+    "options": Command(
+        "transduce.commands.options:options", SHOW, "List every option with its default."
+    ),
 }
 OPTIONS = {  # what the option of a command, or in a recipe, needs
     "data.rules": f"{_WINGS}.rules.more_rules:MoreRules",

@@ -39,7 +39,9 @@ MAX_DOTS = 100  # in a line of a recipe; tomllib needs quadratic memory for a ke
 TOO_MANY_DOTS = re.compile(rf"(?:\.[^.\n]*+){{{MAX_DOTS + 1}}}")
 TOML_STRING = re.compile(r"""["][^"\n]*+["]|'[^'\n]*+'""")
 CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files contain it
-DIRECTION_FORM = re.compile(r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}")
+DIRECTION_FORM = re.compile(
+    r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
+)
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 FORMER = {  # options of earlier versions, which the folders of their models have -> why they were removed
     "train.consistency": "it gained nothing",
@@ -78,7 +80,9 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if not equals:
-            raise UserError(f"'{argument}' is not an option; options are written section.key=value.")
+            raise UserError(
+                f"'{argument}' is not an option; options are written section.key=value."
+            )
         values[name] = _parse(name, text, _kind(name))
     return values
 
@@ -92,7 +96,8 @@ def read_toml(text: str, file: str) -> dict[str, Any]:
     """The values in the text of the TOML file `file`; raises UserError if the text is invalid."""
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
         raise UserError(
-            f"{file}: a line has more than {MAX_DOTS} dots outside strings.", Hint("Give each option its own line.")
+            f"{file}: a line has more than {MAX_DOTS} dots outside strings.",
+            Hint("Give each option its own line."),
         )
     try:
         tables = tomllib.loads(text)
@@ -148,10 +153,16 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     if name in kinds:
         return kinds[name]
     if name in FORMER:
-        raise UserError(f"{name} was removed in this version: {FORMER[name]}.", Hint("Leave it out."))
+        raise UserError(
+            f"{name} was removed in this version: {FORMER[name]}.", Hint("Leave it out.")
+        )
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
-    hint = f"did you mean '{names[matches[0]]}'?" if matches else "`transduce options` lists all options."
+    hint = (
+        f"did you mean '{names[matches[0]]}'?"
+        if matches
+        else "`transduce options` lists all options."
+    )
     raise UserError(f"{unknown} option '{name}'; {_about_lab(name) or hint}")
 
 
@@ -167,7 +178,11 @@ def _parse(name: str, text: str, kind: Any) -> Any:
         return text.lower() == "true"
     if kind in (tuple[str, ...], tuple[int, ...]):
         parts = text.split(",") if text else []
-        return _convert(name, parts if kind == tuple[str, ...] else [_parse(name, part, int) for part in parts], kind)
+        return _convert(
+            name,
+            parts if kind == tuple[str, ...] else [_parse(name, part, int) for part in parts],
+            kind,
+        )
     if kind in (int, float):
         try:
             return kind(text.replace("_", ""))
@@ -187,14 +202,25 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
         item_type = typing.get_args(kind)[0]
         if all(type(item) is item_type for item in value):
-            return tuple(_checked_text(name, item) for item in value) if item_type is str else tuple(value)
+            return (
+                tuple(_checked_text(name, item) for item in value)
+                if item_type is str
+                else tuple(value)
+            )
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_FLOAT:
+    if (
+        kind is float
+        and isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) <= MAX_FLOAT
+    ):
         return float(value)
     if kind in (bool, int, str) and type(value) is kind:
         return _checked_text(name, value) if isinstance(value, str) else value
-    expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "a list")
+    expected = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(
+        kind, "a list"
+    )
     raise UserError(f"{name} must be {expected}, not '{value}'.")
 
 
@@ -211,7 +237,9 @@ def _corpus(name: str, item: Any) -> CorpusConfig:
     kinds = {key: kind for key, kind, _, _ in fields_of(CorpusConfig)}
     if not isinstance(item, dict) or set(item) - set(kinds) or not item.get("files"):
         raise UserError(f"Each entry of [[{name}]] needs files = [...]; a weight is optional.")
-    corpus = CorpusConfig(**{key: _convert(f"{name}.{key}", value, kinds[key]) for key, value in item.items()})
+    corpus = CorpusConfig(
+        **{key: _convert(f"{name}.{key}", value, kinds[key]) for key, value in item.items()}
+    )
     if corpus.weight < 0:
         raise UserError(f"{name}.weight must be at least 0, not {corpus.weight}.")
     return corpus
@@ -224,13 +252,21 @@ def check(config: RunConfig) -> None:
     for each in model_options():
         each.of(config.model).check(config)
     if config.data.symbols and config.data.joint:
-        raise UserError("data.symbols needs separate vocabularies for source and target: also set data.joint=false.")
+        raise UserError(
+            "data.symbols needs separate vocabularies for source and target: also set data.joint=false."
+        )
     if config.data.symbols and config.train.sample_target:
         raise UserError(
-            "The target tokens are whole words, which can't be sampled.", Hint("Leave train.sample_target out.")
+            "The target tokens are whole words, which can't be sampled.",
+            Hint("Leave train.sample_target out."),
         )
-    if config.data.tokenizer == "char" and (config.train.sample_source or config.train.sample_target):
-        raise UserError("Characters can't be sampled.", Hint("Leave train.sample_source and train.sample_target out."))
+    if config.data.tokenizer == "char" and (
+        config.train.sample_source or config.train.sample_target
+    ):
+        raise UserError(
+            "Characters can't be sampled.",
+            Hint("Leave train.sample_source and train.sample_target out."),
+        )
     _check_languages(config.data)
     _check_family(config)
 
@@ -239,7 +275,9 @@ def _check_languages(data: DataConfig) -> None:
     """Raise UserError for a language code of another form, and if a direction is not SOURCE-TARGET."""
     for name, code in {"data.source": data.source, "data.target": data.target}.items():
         if not CODE_FORM.fullmatch(code):
-            raise UserError(f"{name} must be a language code, such as en, pt_BR or zh-Hant, not '{code}'.")
+            raise UserError(
+                f"{name} must be a language code, such as en, pt_BR or zh-Hant, not '{code}'."
+            )
     for direction in data.directions:
         if not DIRECTION_FORM.fullmatch(direction):
             raise UserError(
@@ -252,15 +290,25 @@ def _check_bounds(config: RunConfig) -> None:
     for option in options():
         value = value_of(config, option.name)
         if option.kind in (int, float) and not option.least <= value < option.below:
-            limit = f" and below {option.below}" if option.below < MAX_INTEGER or value >= option.below else ""
+            limit = (
+                f" and below {option.below}"
+                if option.below < MAX_INTEGER or value >= option.below
+                else ""
+            )
             raise UserError(f"{option.name} must be at least {option.least}{limit}, not {value}.")
 
 
 def _check_family(config: RunConfig) -> None:
     """Raise UserError for options that the model's family does not use."""
-    users = {f"model.{name}": _users(name) for name, *_ in fields_of(ModelConfig) if not hasattr(FamilyConfig, name)}
+    users = {
+        f"model.{name}": _users(name)
+        for name, *_ in fields_of(ModelConfig)
+        if not hasattr(FamilyConfig, name)
+    }
     users["train.shard"] = _users("train.shard")
-    users |= {f"model.{name}": each.families for each in model_options() for name, *_ in fields_of(each)}
+    users |= {
+        f"model.{name}": each.families for each in model_options() for name, *_ in fields_of(each)
+    }
     for name, kinds in users.items():
         if config.model.kind not in kinds and value_of(config, name) != default_of(name):
             wanted = f"models of the kind {' or '.join(kinds)}, not {config.model.kind}"
@@ -269,14 +317,22 @@ def _check_family(config: RunConfig) -> None:
 
 def _users(name: str) -> Sequence[str]:
     """The families that use an option of the Transformer."""
-    return [kind for kind, family in families().items() if kind == "transformer" or name in family.uses]
+    return [
+        kind for kind, family in families().items() if kind == "transformer" or name in family.uses
+    ]
 
 
 def _check_model(model: ModelConfig) -> None:
     """Raise UserError if the sizes of a model are invalid or contradict each other."""
     if model.d_model % 2:
-        raise UserError(f"model.d_model must be even, not {model.d_model}: position encodings are sine-cosine pairs.")
-    if model.kind == "transformer" and model.d_model % model.num_heads and not (model.d_k and model.d_v):
+        raise UserError(
+            f"model.d_model must be even, not {model.d_model}: position encodings are sine-cosine pairs."
+        )
+    if (
+        model.kind == "transformer"
+        and model.d_model % model.num_heads
+        and not (model.d_k and model.d_v)
+    ):
         raise UserError(
             f"model.d_model ({model.d_model}) must be a multiple of model.num_heads ({model.num_heads}), "
             "unless model.d_k and model.d_v are set."

@@ -40,7 +40,14 @@ def option(
     `among` lists the values that a registry allows.
     """
     below = MAX_INTEGER if type(default) is int and below == math.inf else below
-    described = {"help": help, "unit": unit, "paper": paper, "least": least, "below": below, "among": among}
+    described = {
+        "help": help,
+        "unit": unit,
+        "paper": paper,
+        "least": least,
+        "below": below,
+        "among": among,
+    }
     return field(default=default, metadata=described)
 
 
@@ -49,24 +56,46 @@ class FamilyConfig:
     """The shape of a model of any family (Table 3 of the paper)."""
 
     kind: str = option("transformer", "model family", paper="transformer", among=families)
-    vocab_size: int = option(37000, "size of the target vocabulary (set by the tokenizer)", paper="37000", least=1)
-    source_vocab_size: int = option(0, "size of the source vocabulary (set by the tokenizer); 0: joint", paper="0")
-    num_encoder_layers: int = option(6, "number of encoder layers, N", paper="6", least=1, below=1000)
-    num_decoder_layers: int = option(6, "number of decoder layers, N", paper="6", least=1, below=1000)
-    d_model: int = option(512, "width of every layer's input and output", unit="channels", paper="512", least=1)
-    d_ff: int = option(2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1)
+    vocab_size: int = option(
+        37000, "size of the target vocabulary (set by the tokenizer)", paper="37000", least=1
+    )
+    source_vocab_size: int = option(
+        0, "size of the source vocabulary (set by the tokenizer); 0: joint", paper="0"
+    )
+    num_encoder_layers: int = option(
+        6, "number of encoder layers, N", paper="6", least=1, below=1000
+    )
+    num_decoder_layers: int = option(
+        6, "number of decoder layers, N", paper="6", least=1, below=1000
+    )
+    d_model: int = option(
+        512, "width of every layer's input and output", unit="channels", paper="512", least=1
+    )
+    d_ff: int = option(
+        2048, "inner width of the feed-forward layers", unit="channels", paper="2048", least=1
+    )
     num_heads: int = option(8, "number of attention heads, h", paper="8", least=1)
-    dropout: float = option(0.1, "dropout rate of sublayer outputs and embeddings, P_drop", paper="0.1", below=1)
-    max_positions: int = option(1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1)
-    more: tuple[tuple[str, Any], ...] = ()  # options of `ModelOptions` that are not at their defaults, by name
+    dropout: float = option(
+        0.1, "dropout rate of sublayer outputs and embeddings, P_drop", paper="0.1", below=1
+    )
+    max_positions: int = option(
+        1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1
+    )
+    more: tuple[
+        tuple[str, Any], ...
+    ] = ()  # options of `ModelOptions` that are not at their defaults, by name
 
 
 @dataclass(frozen=True)
 class ModelConfig(FamilyConfig):
     """The shape of a model, with the options of the Transformer."""
 
-    d_k: int = option(0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64")
-    d_v: int = option(0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64")
+    d_k: int = option(
+        0, "width of a head's queries and keys; 0: d_model / num_heads", unit="channels", paper="64"
+    )
+    d_v: int = option(
+        0, "width of a head's values; 0: d_model / num_heads", unit="channels", paper="64"
+    )
     attention_dropout: float = option(0.0, "dropout rate of attention weights", paper="0", below=1)
     attention: str = option(
         "scaled",
@@ -74,18 +103,33 @@ class ModelConfig(FamilyConfig):
         paper="scaled",
         among=attentions,
     )
-    num_kv_heads: int = option(0, "heads of keys and values, which query heads share; 0: num_heads", paper="0")
+    num_kv_heads: int = option(
+        0, "heads of keys and values, which query heads share; 0: num_heads", paper="0"
+    )
     bias: bool = option(True, "biases in linear layers and layer normalization", paper="true")
-    activation: Literal["relu", "gelu", "silu", "swiglu"] = option("relu", "feed-forward activation", paper="relu")
-    output_bias: bool = option(False, "add a bias to the output logits, as in Marian", paper="false")
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = option(
+        "relu", "feed-forward activation", paper="relu"
+    )
+    output_bias: bool = option(
+        False, "add a bias to the output logits, as in Marian", paper="false"
+    )
     norm: Literal["post", "pre"] = option(
-        "post", "layer normalization; post: after each residual sum; pre: before each sublayer", paper="post"
+        "post",
+        "layer normalization; post: after each residual sum; pre: before each sublayer",
+        paper="post",
     )
     rms_norm: bool = option(False, "RMSNorm instead of layer normalization", paper="false")
-    positions: Literal["sinusoidal", "learned", "rotary"] = option("sinusoidal", "token positions", paper="sinusoidal")
-    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option("transduce", "method for the initial weights")
+    positions: Literal["sinusoidal", "learned", "rotary"] = option(
+        "sinusoidal", "token positions", paper="sinusoidal"
+    )
+    init: Literal["transduce", "xavier", "t2t", "fairseq"] = option(
+        "transduce", "method for the initial weights"
+    )
     window: int = option(
-        0, "self-attention reaches fewer than this many positions to each side; 0: all", unit="tokens", paper="0"
+        0,
+        "self-attention reaches fewer than this many positions to each side; 0: all",
+        unit="tokens",
+        paper="0",
     )
 
     @property
@@ -137,8 +181,12 @@ class CorpusConfig:
     """A training corpus and its weight."""
 
     files: tuple[str, ...] = option((), "two line-aligned text files, or one bilingual file")
-    weight: float = option(1.0, "how often an epoch has each pair (before data.temperature); 0.5: half of the pairs")
-    synthetic: bool = option(False, "the sources are machine translations: they get a tag, and are never held out")
+    weight: float = option(
+        1.0, "how often an epoch has each pair (before data.temperature); 0.5: half of the pairs"
+    )
+    synthetic: bool = option(
+        False, "the sources are machine translations: they get a tag, and are never held out"
+    )
     source: str = option("", "language code of the first text of each pair; empty: data.source")
     target: str = option("", "language code of the second text of each pair; empty: data.target")
 
@@ -147,40 +195,70 @@ class CorpusConfig:
 class DataConfig:
     """Options for the text, its cleaning, its vocabulary and its batches."""
 
-    corpora: tuple[CorpusConfig, ...] = option((), "training corpora: tables with files and an optional weight")
+    corpora: tuple[CorpusConfig, ...] = option(
+        (), "training corpora: tables with files and an optional weight"
+    )
     valid: tuple[str, ...] = option((), "validation files; empty: data.holdout pairs of the corpus")
     test: tuple[str, ...] = option((), "test files, translated and scored once after the training")
     source: str = option("src", "language code of the source side")
     target: str = option("tgt", "language code of the target side")
-    directions: tuple[str, ...] = option((), "directions of a multilingual model, such as en-de; empty: one direction")
-    temperature: float = option(3.0, "T: the share of a direction with n pairs is proportional to n ** (1/T)", least=1)
-    replay: str = option("", "prepared corpus of the model to which languages are added; it keeps the old directions")
-    tokenizer: Literal["bpe", "unigram", "char"] = option("bpe", "type of SentencePiece model", paper="bpe")
+    directions: tuple[str, ...] = option(
+        (), "directions of a multilingual model, such as en-de; empty: one direction"
+    )
+    temperature: float = option(
+        3.0, "T: the share of a direction with n pairs is proportional to n ** (1/T)", least=1
+    )
+    replay: str = option(
+        "", "prepared corpus of the model to which languages are added; it keeps the old directions"
+    )
+    tokenizer: Literal["bpe", "unigram", "char"] = option(
+        "bpe", "type of SentencePiece model", paper="bpe"
+    )
     joint: bool = option(True, "share one vocabulary between source and target", paper="true")
-    symbols: bool = option(False, "one token per word on the target side, for linearised parse trees")
+    symbols: bool = option(
+        False, "one token per word on the target side, for linearised parse trees"
+    )
     placeholders: Literal["auto", "masked", "kept"] = option(
-        "auto", "masked: one token per placeholder, no tags; auto: masked for documents, otherwise kept", paper="kept"
+        "auto",
+        "masked: one token per placeholder, no tags; auto: masked for documents, otherwise kept",
+        paper="kept",
     )
     vocab_size: int = option(37000, "number of tokens in each vocabulary", paper="37000", least=1)
     max_tokens: int = option(
-        25000, "maximum tokens per update in each language, padding included", unit="tokens", paper="25000", least=1
+        25000,
+        "maximum tokens per update in each language, padding included",
+        unit="tokens",
+        paper="25000",
+        least=1,
     )
     max_length: int = option(
-        256, "maximum length of a text; pairs with a longer text are left out of training", unit="tokens", least=1
+        256,
+        "maximum length of a text; pairs with a longer text are left out of training",
+        unit="tokens",
+        least=1,
     )
-    max_ratio: float = option(0.0, "maximum length in characters: this times the other side, plus 10; 0: no limit")
+    max_ratio: float = option(
+        0.0, "maximum length in characters: this times the other side, plus 10; 0: no limit"
+    )
     deduplicate: bool = option(True, "leave out exact duplicates of pairs")
-    rules: tuple[str, ...] = option((), "leave out pairs that break these rules of `transduce doctor`; all: all rules")
-    bleu_tokenize: str = option("auto", "sacreBLEU's tokenizer; auto: by target language; none: for tokenized text")
+    rules: tuple[str, ...] = option(
+        (), "leave out pairs that break these rules of `transduce doctor`; all: all rules"
+    )
+    bleu_tokenize: str = option(
+        "auto", "sacreBLEU's tokenizer; auto: by target language; none: for tokenized text"
+    )
     augment: Literal["none", "default"] = option(
-        "none", "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers"
+        "none",
+        "default: every epoch changes 14 % of the pairs: lower case, typing errors, list markers",
     )
     synthetic_ratio: float = option(
         4.0,
         "with monolingual text: highest ratio of its pairs to the others; above it, the others are repeated",
         least=0.01,
     )
-    holdout: int = option(1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs")
+    holdout: int = option(
+        1000, "number of pairs to hold out for validation if data.valid is empty", unit="pairs"
+    )
 
     @property
     def languages(self) -> str:
@@ -194,54 +272,95 @@ class TrainConfig:
 
     steps: int = option(100_000, "number of updates", unit="updates", paper="100000", least=1)
     minutes: float = option(
-        0.0, "limit on the training time, over all restarts; train.steps also applies; 0: no limit", unit="minutes"
+        0.0,
+        "limit on the training time, over all restarts; train.steps also applies; 0: no limit",
+        unit="minutes",
     )
-    warmup: int = option(4000, "updates until the learning rate peaks", unit="updates", paper="4000", least=1)
+    warmup: int = option(
+        4000, "updates until the learning rate peaks", unit="updates", paper="4000", least=1
+    )
     cooldown: int = option(
-        0, "number of final updates over which the learning rate falls to zero; 0: none", unit="updates", paper="0"
+        0,
+        "number of final updates over which the learning rate falls to zero; 0: none",
+        unit="updates",
+        paper="0",
     )
     learning_rate: float = option(
         1.0, "factor on the paper's schedule, which peaks at 1 / sqrt(d_model * warmup)", paper="1"
     )
     sample_source: float = option(
-        0.0, "draw source subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
+        0.0,
+        "draw source subwords anew every epoch; BPE: share of merges omitted; unigram: alpha",
+        paper="0",
+        below=1,
     )
     sample_target: float = option(
-        0.0, "draw target subwords anew every epoch; BPE: share of merges omitted; unigram: alpha", paper="0", below=1
+        0.0,
+        "draw target subwords anew every epoch; BPE: share of merges omitted; unigram: alpha",
+        paper="0",
+        below=1,
     )
     word_dropout: float = option(
         0.0, "share of the decoder's input tokens that training replaces by UNK", paper="0", below=1
     )
     risk_steps: int = option(
-        0, "final updates of minimum-risk training, which lower 1 - GLEU of samples", unit="updates", paper="0"
+        0,
+        "final updates of minimum-risk training, which lower 1 - GLEU of samples",
+        unit="updates",
+        paper="0",
     )
-    samples: int = option(16, "translations of each sentence that minimum-risk training draws", least=2)
-    sharpness: float = option(0.005, "exponent on the probabilities of these samples (alpha of Shen et al., 2016)")
+    samples: int = option(
+        16, "translations of each sentence that minimum-risk training draws", least=2
+    )
+    sharpness: float = option(
+        0.005, "exponent on the probabilities of these samples (alpha of Shen et al., 2016)"
+    )
     likelihood_weight: float = option(0.0, "weight of the usual loss in minimum-risk training")
-    label_smoothing: float = option(0.1, "probability mass shared equally by all tokens", paper="0.1", below=1)
+    label_smoothing: float = option(
+        0.1, "probability mass shared equally by all tokens", paper="0.1", below=1
+    )
     balance: float = option(0.01, "weight of the loss term that balances the load of experts")
-    accumulate: int = option(0, "micro-batches per update; 0: as few as the memory allows, found by trial")
+    accumulate: int = option(
+        0, "micro-batches per update; 0: as few as the memory allows, found by trial"
+    )
     precision: Literal["float32", "bfloat16", "auto"] = option(
-        "auto", "precision of matrix products; auto: bfloat16 if it is faster than float32", paper="float32"
+        "auto",
+        "precision of matrix products; auto: bfloat16 if it is faster than float32",
+        paper="float32",
     )
     beta1: float = option(0.9, "decay rate of Adam's mean gradient", paper="0.9", below=1)
     beta2: float = option(0.98, "decay rate of Adam's mean squared gradient", paper="0.98", below=1)
     epsilon: float = option(1e-9, "Adam's epsilon", paper="1e-9")
-    weight_decay: float = option(0.0, "an update removes this share of each weight, times the learning rate", paper="0")
+    weight_decay: float = option(
+        0.0, "an update removes this share of each weight, times the learning rate", paper="0"
+    )
     clip_norm: float = option(0.0, "maximum norm of the gradient; 0: no clipping", paper="0")
     save_every: int = option(0, "updates between checkpoints; 0: at most one epoch", unit="updates")
-    validate_every: int = option(0, "updates between validations; 0: by the length of an epoch", unit="updates")
-    keep_last: int = option(5, "newest checkpoints to keep, at least train.average, and the best", paper="5", least=1)
+    validate_every: int = option(
+        0, "updates between validations; 0: by the length of an epoch", unit="updates"
+    )
+    keep_last: int = option(
+        5, "newest checkpoints to keep, at least train.average, and the best", paper="5", least=1
+    )
     average: int = option(
-        5, "average this many last checkpoints, if the average beats the last one; 1: no averaging", paper="5", least=1
+        5,
+        "average this many last checkpoints, if the average beats the last one; 1: no averaging",
+        paper="5",
+        least=1,
     )
     ema: float = option(
-        0.0, "decay of a moving average of the weights, used if better or not validated; 0: none", paper="0", below=1
+        0.0,
+        "decay of a moving average of the weights, used if better or not validated; 0: none",
+        paper="0",
+        below=1,
     )
     select_by: Literal["perplexity", "bleu", "chrf"] = option(
-        "perplexity", "validation score for train.patience, the best checkpoint and the final weights"
+        "perplexity",
+        "validation score for train.patience, the best checkpoint and the final weights",
     )
-    patience: int = option(0, "number of validations without improvement after which training stops; 0: no limit")
+    patience: int = option(
+        0, "number of validations without improvement after which training stops; 0: no limit"
+    )
     seed: int = option(1, "random seed for initialization, batch order and dropout", below=2**63)
     threads: int = option(0, "CPU threads per process; 0: one per core", unit="threads")
     shard: bool = option(False, "split the model into shards, one per process (FSDP)")
@@ -251,23 +370,39 @@ class TrainConfig:
 class DecodeConfig:
     """The options of beam search (section 6.1 of the paper)."""
 
-    beam_size: int = option(4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1)
-    length_penalty: float = option(0.6, "exponent alpha of the penalty ((5 + length)/6)^alpha", paper="0.6", below=10)
+    beam_size: int = option(
+        4, "number of hypotheses kept per sentence; 1: greedy search", paper="4", least=1
+    )
+    length_penalty: float = option(
+        0.6, "exponent alpha of the penalty ((5 + length)/6)^alpha", paper="0.6", below=10
+    )
     max_extra_tokens: int = option(
-        50, "a translation has at most this many tokens more than its source", unit="tokens", paper="50"
+        50,
+        "a translation has at most this many tokens more than its source",
+        unit="tokens",
+        paper="50",
     )
     max_tokens: int = option(
-        4096, "maximum product of decode.beam_size and source tokens in a batch (GPU: 16 times)", unit="tokens", least=1
+        4096,
+        "maximum product of decode.beam_size and source tokens in a batch (GPU: 16 times)",
+        unit="tokens",
+        least=1,
     )
-    no_repeat_ngram: int = option(0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0")
+    no_repeat_ngram: int = option(
+        0, "no translation has an n-gram of this many tokens twice; 0: no limit", paper="0"
+    )
     retry_loops: bool = option(
         True, "search again without repeated n-grams if a translation repeats itself", paper="false"
     )
     capitals: bool = option(
-        True, "rewrite sentences in capitals or title case if they then have fewer tokens", paper="false"
+        True,
+        "rewrite sentences in capitals or title case if they then have fewer tokens",
+        paper="false",
     )
     mbr: Literal["none", "chrf"] = option(
-        "none", "choose the hypothesis of the beam with the highest expected chrF (minimum Bayes risk)", paper="none"
+        "none",
+        "choose the hypothesis of the beam with the highest expected chrF (minimum Bayes risk)",
+        paper="none",
     )
 
 
@@ -279,7 +414,9 @@ class RunConfig:
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
-    sources: Mapping[str, str] | None = field(default=None, compare=False)  # option -> source; None: not recorded
+    sources: Mapping[str, str] | None = field(
+        default=None, compare=False
+    )  # option -> source; None: not recorded
 
 
 class Option(NamedTuple):
@@ -333,7 +470,9 @@ def with_options(model: ModelConfig, **values: Any) -> ModelConfig:
     """A copy of a model's configuration with other options, also those of registered `ModelOptions`."""
     own = {name: value for name, value in values.items() if hasattr(ModelConfig, name)}
     more = dict(model.more) | {name: value for name, value in values.items() if name not in own}
-    kept = sorted((name, value) for name, value in more.items() if value != default_of(f"model.{name}"))
+    kept = sorted(
+        (name, value) for name, value in more.items() if value != default_of(f"model.{name}")
+    )
     return dataclasses.replace(model, **own, more=tuple(kept))
 
 
@@ -349,4 +488,9 @@ def fields_of(kind: Any) -> Iterator[tuple[str, Any, Mapping[str, Any], Any]]:
         if item.metadata:
             metadata = dict(item.metadata)
             among = metadata.pop("among")
-            yield item.name, Literal[tuple(among())] if among else types[item.name], metadata, item.default
+            yield (
+                item.name,
+                Literal[tuple(among())] if among else types[item.name],
+                metadata,
+                item.default,
+            )

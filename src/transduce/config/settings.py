@@ -14,7 +14,12 @@ from transduce.config.schema import Options, RunConfig, flatten, options
 DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
 RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
 CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
-CHOSEN = (RECIPE, COMMAND_LINE, FILE_NAMES, CALLER)  # these sources mean that the user chose the value
+CHOSEN = (
+    RECIPE,
+    COMMAND_LINE,
+    FILE_NAMES,
+    CALLER,
+)  # these sources mean that the user chose the value
 
 
 class Settings(Mapping[str, Any]):
@@ -39,8 +44,14 @@ class Settings(Mapping[str, Any]):
     def over(self, source: str, values: Options) -> Self:
         """A copy with the new `values`. An option gets `source` only if its value changes."""
         defaults = flatten(RunConfig())
-        changed = [name for name, value in values.items() if not _is_same(self.get(name, defaults[name]), value)]
-        return self._with(self._values | dict(values), self._sources | dict.fromkeys(changed, source))
+        changed = [
+            name
+            for name, value in values.items()
+            if not _is_same(self.get(name, defaults[name]), value)
+        ]
+        return self._with(
+            self._values | dict(values), self._sources | dict.fromkeys(changed, source)
+        )
 
     def under(self, source: str, values: Options) -> Self:
         """A copy that takes missing options from `values`."""
@@ -48,8 +59,14 @@ class Settings(Mapping[str, Any]):
 
     def updated(self, other: "Settings") -> Self:
         """A copy with the values of `other`. An option gets the source in `other` only if its value changes."""
-        new = {name: value for name, value in other.items() if name not in self or not _is_same(self[name], value)}
-        return self._with(self._values | new, self._sources | {name: other.source(name) for name in new})
+        new = {
+            name: value
+            for name, value in other.items()
+            if name not in self or not _is_same(self[name], value)
+        }
+        return self._with(
+            self._values | new, self._sources | {name: other.source(name) for name in new}
+        )
 
     def without(self, *names: str) -> Self:
         """A copy without the named options."""
@@ -87,4 +104,7 @@ class Settings(Mapping[str, Any]):
 
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two values are equal after lists are converted to tuples."""
-    return bool((tuple(one) if isinstance(one, list) else one) == (tuple(other) if isinstance(other, list) else other))
+    return bool(
+        (tuple(one) if isinstance(one, list) else one)
+        == (tuple(other) if isinstance(other, list) else other)
+    )

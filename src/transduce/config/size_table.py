@@ -46,13 +46,22 @@ ON_TEXTS: Mapping[str, Any] = {  # for training on texts, from scratch and with 
 }
 RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
-SMALL: Mapping[str, Any] = {"train.label_smoothing": 0.3, "train.word_dropout": 0.1}  # likewise, for small corpora
+SMALL: Mapping[str, Any] = {
+    "train.label_smoothing": 0.3,
+    "train.word_dropout": 0.1,
+}  # likewise, for small corpora
 MIN_TRAINING_PAIRS = 20  # for training from scratch
-FEW_PAIRS = 1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
+FEW_PAIRS = (
+    1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
+)
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
-MIN_INTERVAL = 200  # updates: a fifth of a training has a validation and a checkpoint, but not more often
-VALIDATION_RATIO = 20  # pairs trained on for each pair of a validation, so that validations take little time
+MIN_INTERVAL = (
+    200  # updates: a fifth of a training has a validation and a checkpoint, but not more often
+)
+VALIDATION_RATIO = (
+    20  # pairs trained on for each pair of a validation, so that validations take little time
+)
 
 
 def sizes_for(pairs: int) -> Sizes:

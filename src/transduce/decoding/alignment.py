@@ -17,7 +17,9 @@ from transduce.tokens.spans import Span
 if TYPE_CHECKING:
     from transduce.tokens.tokenizer import Tokenizer
 
-LINK_SHARE = 1 / 3  # minimum share of a target word's attention for a link; its strongest link needs no minimum
+LINK_SHARE = (
+    1 / 3
+)  # minimum share of a target word's attention for a link; its strongest link needs no minimum
 
 
 def align(
@@ -32,7 +34,11 @@ def align(
     `sources` holds the token ids of each text. `ranked` holds each text's translation with a list of hypotheses, one
     for the translation, then one for each alternative. `attention` computes the attention to the sources.
     """
-    rows = [(ids, hypothesis.tokens) for ids, (_, best) in zip(sources, ranked, strict=True) for hypothesis in best]
+    rows = [
+        (ids, hypothesis.tokens)
+        for ids, (_, best) in zip(sources, ranked, strict=True)
+        for hypothesis in best
+    ]
     aligned = []
     weights = iter(attention([ids for ids, _ in rows], [tokens for _, tokens in rows]))
     tags = int(tokenizer.tag is not None)  # tokens before the text of each source
@@ -43,8 +49,12 @@ def align(
         for translation, hypothesis in zip((best, *best.alternatives), hypotheses, strict=True):
             target_spans = tokenizer.target.spans(hypothesis.tokens)
             target_words = words(translation.text, starts(target_spans))
-            links.append(find_links(next(weights)[:, tags:], source_words, spans, target_words, target_spans))
-        others = (replace(each, links=its) for each, its in zip(best.alternatives, links[1:], strict=True))
+            links.append(
+                find_links(next(weights)[:, tags:], source_words, spans, target_words, target_spans)
+            )
+        others = (
+            replace(each, links=its) for each, its in zip(best.alternatives, links[1:], strict=True)
+        )
         aligned.append(replace(best, links=links[0], alternatives=tuple(others)))
     return aligned
 
@@ -76,7 +86,10 @@ def find_links(
     strongest = attention.max(axis=1, keepdims=True)
     total = attention.sum(axis=1, keepdims=True)
     linked = ((attention == strongest) | (attention >= share * total)) & (attention > 0)
-    return tuple(Link(source[j], target[i], round(float(attention[i, j]), 4)) for i, j in np.argwhere(linked).tolist())
+    return tuple(
+        Link(source[j], target[i], round(float(attention[i, j]), 4))
+        for i, j in np.argwhere(linked).tolist()
+    )
 
 
 def _shares(words_: Sequence[Span], spans: Sequence[Span]) -> NDArray[np.float64]:

@@ -22,7 +22,9 @@ from transduce.system.files import MANIFEST
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
-ALIGNMENT_LAYER = "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
+ALIGNMENT_LAYER = (
+    "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
+)
 MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
 MAX_TOKENS = 256  # of a side; the attention weights of longer pairs need much memory
@@ -36,7 +38,9 @@ def source_attention(model: Seq2Seq, batch: Batch) -> list[Tensor]:
         model.eval()(batch.src, batch.tgt_in)
     # Recurrent models call their attention once for every position.
     return [
-        torch.cat(maps, dim=2).float().mean(dim=1) for each in source_attentions(model) if (maps := record.of(each))
+        torch.cat(maps, dim=2).float().mean(dim=1)
+        for each in source_attentions(model)
+        if (maps := record.of(each))
     ]
 
 
@@ -70,13 +74,16 @@ def choose_layer(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair]) ->
     return max(range(len(links)), key=lambda layer: information(links[layer]), default=0)
 
 
-def piece_links(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Counter[tuple[int, int]]]:
+def piece_links(
+    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]
+) -> list[Counter[tuple[int, int]]]:
     """For each layer, count how often each target piece attends most to each source piece."""
     device = next(model.parameters()).device
     positions = min(model.max_positions or math.inf, MAX_TOKENS)
     pairs = zip(sources, targets, strict=True)
     fitting = sorted(
-        (pair for pair in pairs if len(pair[0]) and max(map(len, pair)) < positions), key=lambda p: len(p[1])
+        (pair for pair in pairs if len(pair[0]) and max(map(len, pair)) < positions),
+        key=lambda p: len(p[1]),
     )
     counts: list[Counter[tuple[int, int]]] = []
     for start in range(0, len(fitting), BATCH_SENTENCES):

@@ -38,7 +38,9 @@ class Expansion(NamedTuple):
     ended: Tensor  # (b, k) scores of the k best candidates; -inf for open ones
 
 
-Watcher = Callable[[Expansion], None]  # called after each step, with candidates for the sentences not yet done
+Watcher = Callable[
+    [Expansion], None
+]  # called after each step, with candidates for the sentences not yet done
 
 
 @phase("search")
@@ -76,17 +78,28 @@ def beam_search(
         if token_filter is not None:
             token_filter(beam.tokens, log_probs)
         forbid(log_probs, beam.limits < length if length > min(max_lengths) else None)
-        beam, expansion = _advance(beam, log_probs, beam_size, penalty(length, length_penalty), selector)
+        beam, expansion = _advance(
+            beam, log_probs, beam_size, penalty(length, length_penalty), selector
+        )
         if on_step is not None:
             on_step(expansion)
-        done = _done(beam, length, beam_size, length_penalty).tolist()  # the only wait for the device in a step
+        done = _done(
+            beam, length, beam_size, length_penalty
+        ).tolist()  # the only wait for the device in a step
         ended = [i for i in range(b) if done[i]]
-        finished = zip(ended, beam.scores[ended].tolist(), beam.complete[ended].tolist(), strict=True) if ended else ()
+        finished = (
+            zip(ended, beam.scores[ended].tolist(), beam.complete[ended].tolist(), strict=True)
+            if ended
+            else ()
+        )
         for i, scores, complete in finished:
             results[sentences[i]] = _hypotheses(scores, complete)
         if len(ended) == b:
             break
-        rows = expansion.parents.gather(1, expansion.kept) + w * torch.arange(b, device=step.device)[:, None]
+        rows = (
+            expansion.parents.gather(1, expansion.kept)
+            + w * torch.arange(b, device=step.device)[:, None]
+        )
         if ended:
             going_on = torch.tensor([i for i in range(b) if not done[i]], device=step.device)
             sentences = [sentences[i] for i in range(b) if not done[i]]
@@ -127,7 +140,9 @@ def _advance(
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     if selector is None:
-        values, index = totals.topk(min(2 * k, totals.size(1)))  # 2k, because k of them may be complete
+        values, index = totals.topk(
+            min(2 * k, totals.size(1))
+        )  # 2k, because k of them may be complete
     else:
         values, index = selector(beam.tokens, totals, k)
     parents = index // vocab_size
@@ -154,7 +169,11 @@ def _forbid_repeats(tokens: Tensor, log_probs: Tensor, size: int) -> None:
         for beam, hypothesis in enumerate(hypotheses):
             last = hypothesis[len(hypothesis) - size + 1 :]
             ends = range(size - 1, len(hypothesis))
-            forbidden += [(sentence, beam, hypothesis[end]) for end in ends if hypothesis[end - size + 1 : end] == last]
+            forbidden += [
+                (sentence, beam, hypothesis[end])
+                for end in ends
+                if hypothesis[end - size + 1 : end] == last
+            ]
     if forbidden:
         log_probs[tuple(torch.tensor(forbidden, device=log_probs.device).T)] = -torch.inf
 

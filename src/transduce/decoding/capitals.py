@@ -13,7 +13,9 @@ from unicodedata import category
 from transduce.decoding.types import Link, Translation
 from transduce.text.languages import main_language
 
-LETTERS = re.compile(r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*""")  # with punctuation around it; not a placeholder or markup
+LETTERS = re.compile(
+    r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*"""
+)  # with punctuation around it; not a placeholder or markup
 AROUND = "\"'()[]„“”‚‘’«»‹›¿¡.,;:!?…-–—。、"
 MIN_TITLE_WORDS = 3  # long words that begin with a capital
 MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case
@@ -32,11 +34,18 @@ def readable(texts: Sequence[str], lengths: Lengths, language: str = "") -> list
     if not unusual:
         return list(texts)
     words = [texts[i].split(" ") for i in unusual]
-    forms = [form for its in words for place, word in enumerate(its) for form in _forms(word, language, not place)]
+    forms = [
+        form
+        for its in words
+        for place, word in enumerate(its)
+        for form in _forms(word, language, not place)
+    ]
     counts = iter(zip(lengths(forms), forms, strict=True))
     rewritten = list(texts)
     for i, its in zip(unusual, words, strict=True):
-        rewritten[i] = " ".join(min((next(counts) for _ in range(3)), key=lambda each: each[0])[1] for _ in its)
+        rewritten[i] = " ".join(
+            min((next(counts) for _ in range(3)), key=lambda each: each[0])[1] for _ in its
+        )
     before, after = (lengths([column[i] for i in unusual]) for column in (texts, rewritten))
     fewer = {i for i, old, new in zip(unusual, before, after, strict=True) if new < old}
     return [rewritten[i] if i in fewer else text for i, text in enumerate(texts)]
@@ -49,14 +58,21 @@ def is_in_capitals(text: str) -> bool:
 
 def case_folding(language: str) -> Callable[[str], str]:
     """The function that removes the differences in case from texts in a language."""
-    return (lambda text: text.replace("I", "ı").replace("İ", "i").casefold()) if _is_dotted(language) else str.casefold
+    return (
+        (lambda text: text.replace("I", "ı").replace("İ", "i").casefold())
+        if _is_dotted(language)
+        else str.casefold
+    )
 
 
 def capitalised(translation: Translation, language: str = "") -> Translation:
     """Write a translation into `language` and its alternatives in capitals. Its score and its tokens stay."""
     text = translation.text.replace("i", "İ") if _is_dotted(language) else translation.text
     ends = [0, *accumulate(len(letter.upper()) for letter in text)]  # ß becomes SS
-    links = tuple(Link(source, (ends[begin], ends[end]), weight) for source, (begin, end), weight in translation.links)
+    links = tuple(
+        Link(source, (ends[begin], ends[end]), weight)
+        for source, (begin, end), weight in translation.links
+    )
     others = tuple(capitalised(other, language) for other in translation.alternatives)
     return replace(translation, text=text.upper(), links=links, alternatives=others)
 
@@ -66,7 +82,9 @@ def _is_title(text: str) -> bool:
     if sum(map(str.isupper, text)) < MIN_TITLE_WORDS:  # true of most sentences, and quickly told
         return False
     long = [word for word in text.split(" ") if sum(map(str.isalpha, word)) >= MIN_LONG_WORD]
-    return len(long) >= MIN_TITLE_WORDS and all(word.lstrip("\"'([„“«¿¡")[:1].isupper() for word in long)
+    return len(long) >= MIN_TITLE_WORDS and all(
+        word.lstrip("\"'([„“«¿¡")[:1].isupper() for word in long
+    )
 
 
 def _forms(word: str, language: str, first: bool) -> list[str]:

@@ -25,10 +25,16 @@ FARTHEST = 4.0  # standard deviations from the mean; few held-out translations a
 
 def features(log_prob: float, source_tokens: int, target_tokens: int) -> tuple[float, float, float]:
     """The log-probability per target token, the log of their number, and that of their number per source token."""
-    return log_prob / target_tokens, math.log(target_tokens), math.log(target_tokens / source_tokens)
+    return (
+        log_prob / target_tokens,
+        math.log(target_tokens),
+        math.log(target_tokens / source_tokens),
+    )
 
 
-def word_features(text: str, spans: Sequence[Span], log_probs: Sequence[float]) -> dict[Span, tuple[float, ...]]:
+def word_features(
+    text: str, spans: Sequence[Span], log_probs: Sequence[float]
+) -> dict[Span, tuple[float, ...]]:
     """The log-probability of each word's pieces, and the mean of the text's tokens. `spans` are those of its pieces."""
     mean = sum(log_probs) / len(log_probs)
     found = dict[Span, tuple[float, ...]]()
@@ -55,7 +61,10 @@ class Regression:
 
     def probability(self, values: Sequence[float]) -> float:
         """The probability that a translation or a word with these features is good."""
-        standardised = ((x - mean) / scale for x, mean, scale in zip(values, self.means, self.scales, strict=True))
+        standardised = (
+            (x - mean) / scale
+            for x, mean, scale in zip(values, self.means, self.scales, strict=True)
+        )
         near = (max(-FARTHEST, min(FARTHEST, each)) for each in standardised)
         logit = self.bias + sum(weight * x for weight, x in zip(self.weights, near, strict=True))
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, logit))))
@@ -82,7 +91,9 @@ class Confidence(Regression):
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, AttributeError, RecursionError, ArithmeticError):
-            raise UserError(f"{path} is damaged.", Hint("Delete it, or replace it by another copy.")) from None
+            raise UserError(
+                f"{path} is damaged.", Hint("Delete it, or replace it by another copy.")
+            ) from None
 
     def to_json(self) -> str:
         """The content of CONFIDENCE."""
@@ -100,7 +111,9 @@ def estimate(
     if not confidence:
         return None, False
     values = features(log_prob, source_tokens, target_tokens)
-    return confidence.probability(values) if confidence.area >= MIN_AREA else None, values[0] < confidence.min_log_prob
+    return confidence.probability(values) if confidence.area >= MIN_AREA else None, values[
+        0
+    ] < confidence.min_log_prob
 
 
 def scored_translation(
@@ -121,6 +134,8 @@ def scored_translation(
     of_words = tuple[WordConfidence, ...]()
     if confidence and confidence.words:
         found = word_features(text, spans, log_probs)
-        of_words = tuple(WordConfidence(span, confidence.words.probability(each)) for span, each in found.items())
+        of_words = tuple(
+            WordConfidence(span, confidence.words.probability(each)) for span, each in found.items()
+        )
     estimates = estimate(confidence, log_prob, len(source) + 1, length)
     return Scored(log_prob, length, log_prob / length_penalty(length, alpha), *estimates, of_words)

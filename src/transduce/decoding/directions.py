@@ -18,7 +18,9 @@ class Scores(NamedTuple):
     """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
 
     quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
-    routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})  # direction -> DIRECT or pivot -> chrF
+    routes: Mapping[str, Mapping[str, float]] = MappingProxyType(
+        {}
+    )  # direction -> DIRECT or pivot -> chrF
 
 
 def directions_of(data: DataConfig) -> list[Direction]:
@@ -34,9 +36,17 @@ def with_known_codes(directions: Sequence[Direction], source: str, target: str) 
     Of several codes for the source, one that is translated into the target is preferred.
     """
     sources = [each.source for each in directions if nearest_code(target, [each.target])]
-    source = nearest_code(source, sources) or nearest_code(source, [each.source for each in directions]) or source
+    source = (
+        nearest_code(source, sources)
+        or nearest_code(source, [each.source for each in directions])
+        or source
+    )
     targets = [each.target for each in directions if each.source == source]
-    target = nearest_code(target, targets) or nearest_code(target, [each.target for each in directions]) or target
+    target = (
+        nearest_code(target, targets)
+        or nearest_code(target, [each.target for each in directions])
+        or target
+    )
     return Direction(source, target)
 
 
@@ -46,13 +56,19 @@ def matching(directions: Sequence[Direction], source: str, target: str) -> list[
     Raises UserError if there is none.
     """
     source, target = with_known_codes(directions, source, target)
-    found = [each for each in directions if source in ("", each.source) and target in ("", each.target)]
+    found = [
+        each for each in directions if source in ("", each.source) and target in ("", each.target)
+    ]
     if not found:
-        wanted = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
+        wanted = " ".join(
+            f"{side} {code}" for side, code in (("from", source), ("to", target)) if code
+        )
         raise UserError(
             f"The model does not translate {wanted}.",
             Hint.about(
-                f"Choose one of its directions: {', '.join(map(str, directions))}.", "data.source", "data.target"
+                f"Choose one of its directions: {', '.join(map(str, directions))}.",
+                "data.source",
+                "data.target",
             ),
         )
     return found
@@ -87,14 +103,18 @@ def choose_pivot(
     return pivot if route[pivot] > route[DIRECT] + PIVOT_MARGIN else None
 
 
-def find_pivot(directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]) -> str | None:
+def find_pivot(
+    directions: Sequence[Direction], wanted: Direction, scores: Mapping[str, float]
+) -> str | None:
     """The pivot through which `directions` lead to `wanted`, or None. `scores` holds the quality of directions.
 
     Of several pivots, the function returns the one for which the lower of the two scores is highest.
     """
 
     def quality(pivot: str) -> float:
-        return min(scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0))
+        return min(
+            scores.get(f"{wanted.source}-{pivot}", 0.0), scores.get(f"{pivot}-{wanted.target}", 0.0)
+        )
 
     return max(pivots_of(directions, wanted), key=quality, default=None)
 
@@ -104,10 +124,14 @@ def pivots_of(directions: Sequence[Direction], wanted: Direction) -> list[str]:
     if wanted.source == wanted.target:
         return []
     first = {each.target for each in directions if each.source == wanted.source}
-    return [each.source for each in directions if each.target == wanted.target and each.source in first]
+    return [
+        each.source for each in directions if each.target == wanted.target and each.source in first
+    ]
 
 
 def encode_sources(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[list[int]]:
     """The ids of the sources of pairs that may have different directions."""
-    tokenizers = {name: tokenizer.into(target_of(name)) for name in {pair.direction for pair in pairs}}
+    tokenizers = {
+        name: tokenizer.into(target_of(name)) for name in {pair.direction for pair in pairs}
+    }
     return [tokenizers[pair.direction].encode_source([pair.source])[0] for pair in pairs]

@@ -11,7 +11,14 @@ from transduce.config.parse import configure
 from transduce.config.schema import DataConfig, DecodeConfig, RunConfig, flatten
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.directions import Scores, directions_of
-from transduce.decoding.registry import AUTOMATIC, ENGINES, EXPORT_FORMATS, EngineName, engines, open_engine
+from transduce.decoding.registry import (
+    AUTOMATIC,
+    ENGINES,
+    EXPORT_FORMATS,
+    EngineName,
+    engines,
+    open_engine,
+)
 from transduce.decoding.searcher import Fallback
 from transduce.decoding.translator import Translator
 from transduce.decoding.types import Engine, ModelToOpen, Refusal
@@ -48,15 +55,20 @@ def load(
     and `target` are language codes, and choose a direction of a multilingual model. Raises UserError if a model can't
     be read or is a parser, if vocabularies differ, or if the engine can't run the model.
     """
-    paths = [Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    paths = [
+        Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)
+    ]
     if not paths:
         raise UserError(
-            "There is no model to load.", Hint("Give the folder of a model, or several folders for an ensemble.")
+            "There is no model to load.",
+            Hint("Give the folder of a model, or several folders for an ensemble."),
         )
     if threads < 0:
         raise UserError(f"threads must be at least 0, not {threads}.")
     if engine not in ("auto", *engines()):
-        raise UserError(f"There is no engine '{engine}'.", Hint(f"Choose one of auto, {', '.join(engines())}."))
+        raise UserError(
+            f"There is no engine '{engine}'.", Hint(f"Choose one of auto, {', '.join(engines())}.")
+        )
     export = next(filter(None, map(export_engine, paths)), None)
     if export and (len(paths) > 1 or engine != "auto"):
         raise UserError(
@@ -86,7 +98,9 @@ def load(
         has_tags=bool(data.directions),
         scores=scores_of(paths[0]) if data.directions else Scores(),
     )
-    has_one_target = bool(data.directions) and len({each.target for each in translator.directions}) == 1
+    has_one_target = (
+        bool(data.directions) and len({each.target for each in translator.directions}) == 1
+    )
     return translator.toward(source, target) if source or target or has_one_target else translator
 
 
@@ -102,7 +116,9 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
     """Open the engine torch for a model of another engine. Raises UnusableModelError if the files have changed."""
     [folder] = model.folders
     if not (folder / MANIFEST).exists() or digest(folder / MANIFEST) != manifest:
-        raise UnusableModelError(f"{folder} has changed since it was loaded.", Hint("Load it again."))
+        raise UnusableModelError(
+            f"{folder} has changed since it was loaded.", Hint("Load it again.")
+        )
     try:
         engine = open_engine(ENGINES["torch"], model._replace(device="cpu"))
     except UserError as error:
@@ -117,7 +133,9 @@ def scores_of(folder: Path) -> Scores:
         return Scores()
     metrics = model_folder.read_metrics(folder)
     directions = metrics.get("directions", {}).items()
-    quality = {name: scores["validation"]["chrf"] for name, scores in directions if "validation" in scores}
+    quality = {
+        name: scores["validation"]["chrf"] for name, scores in directions if "validation" in scores
+    }
     return Scores(quality, metrics.get("routes", {}))
 
 
@@ -152,7 +170,9 @@ def describe_models(paths: list[Path], options: Mapping[str, Any]) -> ModelToOpe
 
 def export_engine(folder: Path) -> str | None:
     """The name of the function that opens an export's engine, or None if `folder` holds no export."""
-    return next((engine for file, engine in EXPORT_FORMATS.items() if (folder / file).exists()), None)
+    return next(
+        (engine for file, engine in EXPORT_FORMATS.items() if (folder / file).exists()), None
+    )
 
 
 def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
@@ -171,7 +191,9 @@ def load_models(folders: Sequence[Path | str]) -> list[model_folder.Bundle]:
 def check_directions(models: Sequence[DataConfig], folders: Sequence[Path | str]) -> None:
     """Raise UserError if the models of an ensemble have different directions, unless these have no language codes."""
     unnamed = directions_of(DataConfig())
-    named = [each for each in zip(models, folders, strict=True) if directions_of(each[0]) != unnamed]
+    named = [
+        each for each in zip(models, folders, strict=True) if directions_of(each[0]) != unnamed
+    ]
     for data, folder in named:
         first, first_folder = named[0]
         if {*directions_of(data)} != {*directions_of(first)}:
@@ -197,7 +219,8 @@ def refuse_parser(tokenizer: Tokenizer, folder: Path) -> None:
     """Raise UserError if the model is a parser, trained to produce trees."""
     if are_of_trees(tokenizer.target_symbols().values()):
         raise UserError(
-            f"{folder} is a parser.", Hint("Use `transduce parse`, or `transduce evaluate` with a .mrg file.")
+            f"{folder} is a parser.",
+            Hint("Use `transduce parse`, or `transduce evaluate` with a .mrg file."),
         )
 
 
@@ -205,5 +228,7 @@ def decode_config(config: RunConfig, options: Mapping[str, Any]) -> DecodeConfig
     """The search options of a model, overridden by `options`. Raises UserError if `options` has other options."""
     for name in options:
         if name.startswith(("model.", "data.", "train.")):
-            raise UserError(f"{name} can't be set for a trained model.", Hint("Set only options of decode."))
+            raise UserError(
+                f"{name} can't be set for a trained model.", Hint("Set only options of decode.")
+            )
     return configure(flatten(config), options).decode

@@ -14,12 +14,17 @@ def by_expected_chrf(hypotheses: Mapping[str, Hypothesis], alpha: float) -> dict
     """
     from sacrebleu.metrics.chrf import CHRF  # here, because most searches do not need it
 
-    log_probs = {text: score * length_penalty(len(tokens) + 1, alpha) for text, (score, tokens) in hypotheses.items()}
+    log_probs = {
+        text: score * length_penalty(len(tokens) + 1, alpha)
+        for text, (score, tokens) in hypotheses.items()
+    }
     metric = CHRF()
     highest = max(log_probs.values())
     weights = {text: math.exp(log_prob - highest) for text, log_prob in log_probs.items()}
     expected = {
-        text: sum(weight * metric.sentence_score(text, [other]).score for other, weight in weights.items())
+        text: sum(
+            weight * metric.sentence_score(text, [other]).score for other, weight in weights.items()
+        )
         for text in hypotheses
     }
     return dict(sorted(hypotheses.items(), key=lambda each: -expected[each[0]]))

@@ -27,7 +27,9 @@ def relay(
     return joined(translations)
 
 
-def hops_with_options(hops: Sequence[Hop], options: TranslationOptions) -> list[tuple[Hop, TranslationOptions]]:
+def hops_with_options(
+    hops: Sequence[Hop], options: TranslationOptions
+) -> list[tuple[Hop, TranslationOptions]]:
     """The hops of a route, each with the options for its translations."""
     *first, last = hops
     return [*((hop, into_pivot(options)) for hop in first), (last, options)]
@@ -72,4 +74,7 @@ def _join(first: Sequence[Link], second: Sequence[Link]) -> tuple[Link, ...]:
             if one.target[0] < other.source[1] and other.source[0] < one.target[1]:
                 key = one.source, other.target
                 weights[key] = max(weights.get(key, 0.0), round(one.weight * other.weight, 4))
-    return tuple(Link(*key, weight) for key, weight in sorted(weights.items(), key=lambda item: item[0][::-1]))
+    return tuple(
+        Link(*key, weight)
+        for key, weight in sorted(weights.items(), key=lambda item: item[0][::-1])
+    )

@@ -69,7 +69,9 @@ class _Part(NamedTuple):
     """A sentence, or a piece of a sentence that is too long."""
 
     source: str
-    tries: list[tuple[Masked, int]]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
+    tries: list[
+        tuple[Masked, int]
+    ]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
     flags: tuple[str, ...]
 
 
@@ -117,16 +119,25 @@ class Plan:
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
         self._all = list(zip(texts, kinds, strict=True))
-        self._first = {text: i for i, text in reversed([*enumerate(self._all)])}  # repeated texts are planned once
+        self._first = {
+            text: i for i, text in reversed([*enumerate(self._all)])
+        }  # repeated texts are planned once
         distinct = sorted(self._first, key=self._first.__getitem__)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
             for text, kind in distinct
         ]
-        spans = [cut_at_blocks(each, split(each.text, language)) if language else whole(each.text) for each in masked]
+        spans = [
+            cut_at_blocks(each, split(each.text, language)) if language else whole(each.text)
+            for each in masked
+        ]
         # Measuring all sentences in one call is faster.
         long = self._too_long(
-            [each.text[slice(*span)] for each, its in zip(masked, spans, strict=True) for span in its]
+            [
+                each.text[slice(*span)]
+                for each, its in zip(masked, spans, strict=True)
+                for span in its
+            ]
         )
         planned = zip(distinct, masked, spans, strict=True)
         self._texts = {text: self._text(*text, each, its, long) for text, each, its in planned}
@@ -135,7 +146,9 @@ class Plan:
     def groups(self) -> list[Group]:
         """The sentences, grouped by their translation options."""
         groups: dict[TranslationOptions, Group] = {}
-        parts = ((self._first[key], part) for key, text in self._texts.items() for part in text.parts)
+        parts = (
+            (self._first[key], part) for key, text in self._texts.items() for part in text.parts
+        )
         for i, (_, marks), place in ((i, *each) for i, part in parts for each in part.tries):
             options = self.options
             if marks:
@@ -186,14 +199,21 @@ class Plan:
     def _too_long(self, texts: Sequence[str]) -> set[str]:
         if not (self._lengths and self._max_length):
             return set()
-        return {text for text, length in zip(texts, self._lengths(texts), strict=True) if length > self._max_length}
+        return {
+            text
+            for text, length in zip(texts, self._lengths(texts), strict=True)
+            if length > self._max_length
+        }
 
-    def _text(self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]) -> _Text:
+    def _text(
+        self, text: str, kind: TextKind, masked: Masked, sentences: Sequence[Span], long: set[str]
+    ) -> _Text:
         """Split a text into parts, and add the masked texts of the parts to `self.sentences`."""
         spell = speller(text) if kind != "plain" else str
         # A cut must not be inside a placeholder.
         uncut = weave(
-            masked.text, [Patch(word.begin, word.end, "_" * (word.end - word.begin)) for word in masked.words]
+            masked.text,
+            [Patch(word.begin, word.end, "_" * (word.end - word.begin)) for word in masked.words],
         )
         spans = list[Span]()
         in_parts = set[int]()  # in_parts: where the parts of too long sentences begin
@@ -206,15 +226,22 @@ class Plan:
                 spans.append((begin, end))
         spans = whole_words(masked, spans)
         gaps, cuts = cut(masked, spans, spell)
-        parts = [self._part(each, spell, begin in in_parts) for each, (begin, _) in zip(cuts, spans, strict=True)]
+        parts = [
+            self._part(each, spell, begin in in_parts)
+            for each, (begin, _) in zip(cuts, spans, strict=True)
+        ]
         return _Text(text, kind, spell, gaps, parts)
 
     def _part(self, masked: Masked, spell: Callable[[str], str], in_parts: bool) -> _Part:
         source = original(masked, spell)
         if not is_text(masked):
             return _Part(source, [], ())
-        forms = [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
-        if len(forms) > 1 or in_parts:  # forms may be too long: placeholders and characters can't be cut
+        forms = (
+            [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
+        )
+        if (
+            len(forms) > 1 or in_parts
+        ):  # forms may be too long: placeholders and characters can't be cut
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
@@ -225,7 +252,9 @@ class Plan:
         """Join the translated parts of a text into a translation with alternatives."""
         best = self._ranked(text, translations, 0)
         used = [translations[place] for part in text.parts for _, place in part.tries]
-        count = min(max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1)
+        count = min(
+            max((len(each.alternatives) for each in used), default=0), self.options.n_best - 1
+        )
         by_text = {best.text: best}
         for rank in range(1, count + 1):
             other = self._ranked(text, translations, rank)
@@ -235,25 +264,43 @@ class Plan:
     def _ranked(self, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
         """Join the hypotheses of rank `rank` of a text's parts. Rank 0 is the best."""
         parts = [self._translated(part, text, translations, rank) for part in text.parts]
-        gaps = target_gaps(text.gaps, [part.source for part in text.parts], [part.text for part in parts])
+        gaps = target_gaps(
+            text.gaps, [part.source for part in text.parts], [part.text for part in parts]
+        )
         written = "".join(chain(*zip(gaps, [*(part.text for part in parts), ""], strict=True)))
         flags = dict.fromkeys(flag for part in parts for flag in part.flags)
         if not intact(text.source, written, markup=text.kind != "plain"):
             flags[LOST] = None
-        scores = [translated.score for part, translated in zip(text.parts, parts, strict=True) if part.tries]
+        scores = [
+            translated.score
+            for part, translated in zip(text.parts, parts, strict=True)
+            if part.tries
+        ]
         tokens = tuple(token for part in parts for token in part.tokens)
         score = sum(scores) / max(1, len(scores))
-        confidence = min((part.confidence for part in parts if part.confidence is not None), default=None)
+        confidence = min(
+            (part.confidence for part in parts if part.confidence is not None), default=None
+        )
         links = tuple(_links(text, parts, gaps))
-        return Translation(written, score, tokens, flags=tuple(flags), links=links, confidence=confidence)
+        return Translation(
+            written, score, tokens, flags=tuple(flags), links=links, confidence=confidence
+        )
 
-    def _translated(self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int) -> Translation:
+    def _translated(
+        self, part: _Part, text: _Text, translations: Sequence[Translation], rank: int
+    ) -> Translation:
         """Return a part's first translation with all tags and placeholders, or else its last translation."""
         # The last try has no placeholders to lose. It only fails if it was too long, or if its translation is empty.
-        result = Translation(part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags)
-        for empty in (translations[place] for _, place in part.tries if not translations[place].text.strip()):
+        result = Translation(
+            part.source, 0.0, (), flags=(*part.flags, LONG) if part.tries else part.flags
+        )
+        for empty in (
+            translations[place] for _, place in part.tries if not translations[place].text.strip()
+        ):
             flags = tuple(dict.fromkeys((*part.flags, *empty.flags, EMPTY)))
-            result = replace(empty, text=part.source, tokens=(), links=(), alternatives=(), flags=flags)
+            result = replace(
+                empty, text=part.source, tokens=(), links=(), alternatives=(), flags=flags
+            )
         for masked, place in part.tries:
             others = [other for other in translations[place].alternatives if other.text.strip()]
             candidates = [translations[place], *others]
@@ -276,21 +323,30 @@ class Plan:
 
     def _terms(self, masked: Masked) -> list[str]:
         """The translations, by the glossary, of the terms in a text with marks, also in capitals."""
-        found = self._glossary.matches(masked.text) if masked.marks and self.options.glossary else ()
+        found = (
+            self._glossary.matches(masked.text) if masked.marks and self.options.glossary else ()
+        )
         return [form for term in found for form in (term.target, term.target.upper())]
 
-    def _restored(self, part: _Part, text: _Text, masked: Masked, translation: Translation) -> Translation:
+    def _restored(
+        self, part: _Part, text: _Text, masked: Masked, translation: Translation
+    ) -> Translation:
         """Restore the tags and placeholders of `part` in `translation`."""
         made_up = stray_tokens(masked.text, translation.text) if self._uses_tokens else []
-        restored = restore(masked, translation.text, translation.links, text.spell, made_up, self._terms(masked))
+        restored = restore(
+            masked, translation.text, translation.links, text.spell, made_up, self._terms(masked)
+        )
         flags = {
-            LOST: bool(made_up) or not intact(part.source, restored.text, markup=text.kind != "plain"),
+            LOST: bool(made_up)
+            or not intact(part.source, restored.text, markup=text.kind != "plain"),
             GUESSED: restored.guessed,
             TERM: any(mark.opening in self._changed for mark in masked.marks),
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
-        if text.kind != "markup" and original(masked, text.spell) == part.source:  # else source spans are unknown
+        if (
+            text.kind != "markup" and original(masked, text.spell) == part.source
+        ):  # else source spans are unknown
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)
@@ -299,7 +355,11 @@ class Plan:
             translation,
             text=restored.text,
             alternatives=(),
-            flags=(*part.flags, *translation.flags, *(flag for flag, is_true in flags.items() if is_true)),
+            flags=(
+                *part.flags,
+                *translation.flags,
+                *(flag for flag, is_true in flags.items() if is_true),
+            ),
             links=tuple(links),
         )
 
@@ -308,16 +368,22 @@ def _without_links(translation: Translation) -> Translation:
     """Remove the links from a translation and its alternatives."""
     if not (translation.links or translation.alternatives):
         return translation
-    return replace(translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives)))
+    return replace(
+        translation, links=(), alternatives=tuple(map(_without_links, translation.alternatives))
+    )
 
 
 def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) -> Iterator[Link]:
     """Yield the links of all parts, with offsets in the whole texts."""
     in_source = in_target = 0
-    for before, gap, part, translation in zip(text.gaps, gaps, text.parts, translated, strict=False):
+    for before, gap, part, translation in zip(
+        text.gaps, gaps, text.parts, translated, strict=False
+    ):
         in_source = in_source + len(before)
         in_target = in_target + len(gap)
         for (begin, end), (first, last), weight in translation.links:
-            yield Link((in_source + begin, in_source + end), (in_target + first, in_target + last), weight)
+            yield Link(
+                (in_source + begin, in_source + end), (in_target + first, in_target + last), weight
+            )
         in_source = in_source + len(part.source)
         in_target = in_target + len(translation.text)

@@ -41,14 +41,17 @@ def rank(
     `limits` holds the maximum lengths of the translations, `loops` and `missed` the indices of sentences
     to flag with LOOP and TERM.
     """
-    texts = iter(tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best]))
+    texts = iter(
+        tokenizer.decode([hypothesis.tokens for best in n_best_lists for hypothesis in best])
+    )
     for i, (source, best) in enumerate(zip(sentences.sources, n_best_lists, strict=True)):
         distinct: dict[str, Hypothesis] = {}
         for hypothesis in best:
             distinct.setdefault(next(texts), hypothesis)
         if not distinct:
             raise UserError(
-                "The weights are damaged: the model's probabilities are not numbers.", Hint("Use another copy.")
+                "The weights are damaged: the model's probabilities are not numbers.",
+                Hint("Use another copy."),
             )
         distinct = dict(islice(distinct.items(), n_best))
         translations = []
@@ -56,9 +59,18 @@ def rank(
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
             probability, detached = estimate(confidence, log_prob, len(source) + 1, len(tokens) + 1)
             reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
-            reasons |= {EMPTY: not text.strip(), UNTRANSLATED: is_copy(sentences.texts[i], text), TERM: i in missed}
+            reasons |= {
+                EMPTY: not text.strip(),
+                UNTRANSLATED: is_copy(sentences.texts[i], text),
+                TERM: i in missed,
+            }
             flags = tuple(flag for flag, is_true in reasons.items() if is_true)
             pieces = tuple(tokenizer.target.pieces(tokens))
-            translations.append(Translation(text, score, pieces, flags=flags, confidence=probability))
+            translations.append(
+                Translation(text, score, pieces, flags=flags, confidence=probability)
+            )
         first, *others = translations
-        yield replace(first, alternatives=tuple(others)) if others else first, list(distinct.values())
+        yield (
+            replace(first, alternatives=tuple(others)) if others else first,
+            list(distinct.values()),
+        )

@@ -12,7 +12,10 @@ LONG_PERIOD = 4  # for a longer stretch, twice is enough
 MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
 MIN_PERIOD_RATIO = 0.5  # of their stretches: "so so so" is not explained by a whole sentence that occurs three times
 MIN_COPIED_LETTERS = 8  # in words without a capital, since names and numbers need no translation
-RETRY_NGRAMS = 3, 2  # tokens that a translation has at most once, in the second and in the third search
+RETRY_NGRAMS = (
+    3,
+    2,
+)  # tokens that a translation has at most once, in the second and in the third search
 
 
 class Repetition(NamedTuple):
@@ -49,13 +52,21 @@ def is_loop(source: Sequence[Hashable], target: Sequence[Hashable]) -> bool:
     return is_longer or found.period < MIN_PERIOD_RATIO * reason.period
 
 
-def find_loops(sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence[Hypothesis]]) -> list[int]:
+def find_loops(
+    sources: Sequence[Sequence[int]], n_best_lists: Sequence[Sequence[Hypothesis]]
+) -> list[int]:
     """The indices of the sentences that have a loop as their best translation."""
-    return [i for i, best in enumerate(n_best_lists) if best and is_loop(sources[i], best[0].tokens)]
+    return [
+        i for i, best in enumerate(n_best_lists) if best and is_loop(sources[i], best[0].tokens)
+    ]
 
 
 def is_copy(source: str, target: str) -> bool:
     """Whether the target has the same words as the source, and some of them need a translation."""
-    words, others = ([word.strip(punctuation) for word in text.split()] for text in (source, target))
-    lower = (word for word in words if not (word[:1].isupper() or set(word) & set(punctuation)))  # no addresses
+    words, others = (
+        [word.strip(punctuation) for word in text.split()] for text in (source, target)
+    )
+    lower = (
+        word for word in words if not (word[:1].isupper() or set(word) & set(punctuation))
+    )  # no addresses
     return words == others and sum(map(str.isalpha, "".join(lower))) >= MIN_COPIED_LETTERS

@@ -63,7 +63,9 @@ class Searcher:
         """The maximum length of a source or a target, EOS not counted; None: no limit."""
         if self.engine.max_positions is None:
             return None
-        return self.engine.max_positions - 1  # for the EOS after a source or the BOS before a target
+        return (
+            self.engine.max_positions - 1
+        )  # for the EOS after a source or the BOS before a target
 
     @property
     def weight_bytes(self) -> int:
@@ -71,23 +73,33 @@ class Searcher:
         return self.engine.weight_bytes + (self.fallback.weight_bytes if self.fallback else 0)
 
     def search(
-        self, engine: Engine, sentences: Sentences, n_best: int, constraints: Constraints | None = None
+        self,
+        engine: Engine,
+        sentences: Sentences,
+        n_best: int,
+        constraints: Constraints | None = None,
     ) -> NBestLists:
         """Find the n_best hypotheses of each sentence. `constraints` holds the words that they must contain."""
         lengths = [len(source) + 1 for source in sentences.sources]
         config = self.config
         if constraints:
-            lengths = [length * beams for length, beams in zip(lengths, constraints.beams, strict=True)]
+            lengths = [
+                length * beams for length, beams in zip(lengths, constraints.beams, strict=True)
+            ]
             config = replace(config, no_repeat_ngram=0)  # a term may repeat tokens
         together = list(batches(lengths, engine.budget(config, sum(lengths))))
         requests = []
         for batch in together:
             sources = [sentences.sources[i] for i in batch]
             limits = list(map(self.limit, sources))
-            selector = functools.partial(constraints.selector, batch, limits) if constraints else None
+            selector = (
+                functools.partial(constraints.selector, batch, limits) if constraints else None
+            )
             requests.append(Request([sentences.texts[i] for i in batch], sources, limits, selector))
         n_best_lists: NBestLists = [[]] * len(sentences.texts)
-        for batch, hypotheses in zip(together, engine.search(requests, config, n_best), strict=True):
+        for batch, hypotheses in zip(
+            together, engine.search(requests, config, n_best), strict=True
+        ):
             for i, best in zip(batch, hypotheses, strict=True):
                 n_best_lists[i] = self.by_risk(best)
         return n_best_lists
@@ -97,16 +109,22 @@ class Searcher:
         if not best or self.config.mbr == "none":
             return best
         by_text: dict[str, Hypothesis] = {}
-        for text, hypothesis in zip(self.tokenizer.decode([each.tokens for each in best]), best, strict=True):
+        for text, hypothesis in zip(
+            self.tokenizer.decode([each.tokens for each in best]), best, strict=True
+        ):
             by_text.setdefault(text, hypothesis)
         return list(by_expected_chrf(by_text, self.config.length_penalty).values())
 
-    def search_loops_again(self, sentences: Sentences, n_best_lists: NBestLists, n_best: int) -> set[int]:
+    def search_loops_again(
+        self, sentences: Sentences, n_best_lists: NBestLists, n_best: int
+    ) -> set[int]:
         """Search again, up to twice, if a translation repeats itself. Return the indices of these sentences."""
         flagged = loops = find_loops(sentences.sources, n_best_lists)
         for size in RETRY_NGRAMS if loops and not self.config.no_repeat_ngram else ():
             other = replace(self, config=replace(self.config, no_repeat_ngram=size))
-            for i, best in zip(loops, other.search(self.engine, sentences.select(loops), n_best), strict=True):
+            for i, best in zip(
+                loops, other.search(self.engine, sentences.select(loops), n_best), strict=True
+            ):
                 n_best_lists[i] = best or n_best_lists[i]
             loops = find_loops(sentences.sources, n_best_lists)
         return set(flagged)
@@ -136,7 +154,11 @@ class Searcher:
 
     def check_lengths(self, side: str, rows: list[list[int]], numbers: Sequence[int]) -> None:
         """Raise UserError if the engine does not support the length of a row. `numbers` holds the texts' numbers."""
-        other = ", or choose the engine torch" if self.fallback and "positions" not in self.engine.supports else ""
+        other = (
+            ", or choose the engine torch"
+            if self.fallback and "positions" not in self.engine.supports
+            else ""
+        )
         for row, number in zip(rows, numbers, strict=True):
             if self.max_tokens is not None and len(row) > self.max_tokens:
                 raise UserError(

@@ -71,5 +71,7 @@ def average(log_probs: Sequence[Tensor]) -> Tensor:
 @torch.inference_mode()
 def forced_log_probs(models: Sequence[Seq2Seq], batch: Batch) -> Tensor:
     """Log-probabilities (b, t) of target tokens and EOS, and 0 at padding. Sets the models to eval mode."""
-    each = [target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models]
+    each = [
+        target_log_probs(model.eval()(batch.src, batch.tgt_in), batch.tgt_out) for model in models
+    ]
     return average(each).masked_fill(batch.tgt_out == PAD, 0.0)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from transduce.config.schema import DecodeConfig
-from transduce.decoding.alignment_layer import alignment_layer, guess_layer, source_attention, source_attentions
+from transduce.decoding.alignment_layer import (
+    alignment_layer,
+    guess_layer,
+    source_attention,
+    source_attentions,
+)
 from transduce.decoding.beam import Watcher, beam_search
 from transduce.decoding.stepper import ModelStepper, forced_log_probs
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request, TokenFilter
@@ -67,13 +72,22 @@ class TorchEngine:
         """The memory for the weights."""
         found: dict[int, int] = {}  # by address, since modules can share weights
         for module in chain.from_iterable(model.modules() for model in self.models):
-            tensors = chain(module.parameters(recurse=False), vars(module).values())  # or weights in 8 bits
-            found |= {each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)}
+            tensors = chain(
+                module.parameters(recurse=False), vars(module).values()
+            )  # or weights in 8 bits
+            found |= {
+                each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)
+            }
         return sum(found.values())
 
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The number of source tokens per request that fits into config.max_tokens and keeps all workers busy."""
-        limit = max(1, config.max_tokens * (GPU_FACTOR if self.device.type == "cuda" else 1) // config.beam_size)
+        limit = max(
+            1,
+            config.max_tokens
+            * (GPU_FACTOR if self.device.type == "cuda" else 1)
+            // config.beam_size,
+        )
         workers = self._workers()
         equal_share = total / (workers * max(1, math.ceil(total / (workers * limit))))
         return min(limit, max(MIN_REQUEST_TOKENS, math.ceil(SLACK * equal_share)))
@@ -82,14 +96,18 @@ class TorchEngine:
         """The number of requests that run at the same time."""
         return min(torch.get_num_threads(), MAX_WORKERS) if self.device.type == "cpu" else 1
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
+    ) -> Iterator[NBestLists]:
         """Run the requests, on a CPU in parallel threads."""
         find = functools.partial(self.run, config=config, n_best=n_best)
         if (workers := min(self._workers(), len(requests))) < 2:
             yield from map(find, requests)
             return
         with PARALLEL_SEARCH:
-            with ThreadPoolExecutor(1) as pool:  # a thread that began during a search keeps the number of that search
+            with ThreadPoolExecutor(
+                1
+            ) as pool:  # a thread that began during a search keeps the number of that search
                 threads = pool.submit(torch.get_num_threads).result()
             torch.set_num_threads(max(1, threads // workers))  # per worker
             try:
@@ -108,20 +126,28 @@ class TorchEngine:
             length_penalty=config.length_penalty,
             n_best=n_best,
             no_repeat_ngram=config.no_repeat_ngram,
-            token_filter=self.token_filter(request.texts, request.limits) if self.token_filter else None,
+            token_filter=self.token_filter(request.texts, request.limits)
+            if self.token_filter
+            else None,
             on_step=self.on_step,
             selector=request.selector(config.beam_size) if request.selector else None,
         )
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
         """Compute the log-probabilities of the tokens by forced decoding, in batches of MAX_FORCED_TOKENS."""
         rows = max(1, MAX_FORCED_TOKENS // (max(map(len, targets), default=0) + 1))
         parts = [slice(start, start + rows) for start in range(0, len(targets), rows)]
         batches = (make_batch(sources[part], targets[part]).to(self.device) for part in parts)
-        log_probs = chain.from_iterable(forced_log_probs(self.models, batch).tolist() for batch in batches)
+        log_probs = chain.from_iterable(
+            forced_log_probs(self.models, batch).tolist() for batch in batches
+        )
         return [row[: len(target) + 1] for row, target in zip(log_probs, targets, strict=True)]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[Weights]":
         """Attention of targets to sources by forced decoding, averaged over the models with source attention."""
         batch = make_batch(sources, targets).to(self.device)
         maps = [source_attention(model, batch) for model in self.models]

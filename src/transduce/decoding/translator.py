@@ -42,7 +42,9 @@ from transduce.text.pairs import Pair
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")  # vocabularies of other programs drop the others
+VISIBLE = re.compile(
+    r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]"
+)  # vocabularies of other programs drop the others
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -70,7 +72,9 @@ class Translator(Searcher):
 
     max_length: int | None = None  # in source tokens; longer sentences are split
     confidence: Confidence | None = None  # rates each translation
-    directions: Sequence[Direction] = ()  # of the model; one of several must be chosen, by `toward` or in `translate`
+    directions: Sequence[
+        Direction
+    ] = ()  # of the model; one of several must be chosen, by `toward` or in `translate`
     has_tags: bool = False  # each source begins with a tag for its target language
     scores: Scores = field(default_factory=Scores)  # of the directions, to choose pivots by
     chosen: Direction | None = None  # see `direction`
@@ -118,12 +122,16 @@ class Translator(Searcher):
         wanted = with_known_codes(self.directions, source, target)
         if pivot := choose_pivot(self.directions, wanted, *self.scores):
             return self.through(pivot, wanted)
-        is_measured = str(wanted) in self.scores.routes  # then the model may translate well without having been trained
+        is_measured = (
+            str(wanted) in self.scores.routes
+        )  # then the model may translate well without having been trained
         return self.direct(wanted if is_measured else choose_direction(self.directions, *wanted))
 
     def direct(self, direction: Direction) -> "Translator":
         """A copy of this translator for a direction, without a pivot."""
-        return replace(self.into(direction.target if self.has_tags else ""), chosen=direction, hops=())
+        return replace(
+            self.into(direction.target if self.has_tags else ""), chosen=direction, hops=()
+        )
 
     def through(self, pivot: str, direction: Direction) -> "Translator":
         """A copy of this translator for a direction, which translates through a third language, the pivot."""
@@ -170,7 +178,9 @@ class Translator(Searcher):
         translations: dict[int, Translation] = {}
         for name in dict.fromkeys(pair.direction for pair in pairs):
             places = [i for i, pair in enumerate(pairs) if pair.direction == name]
-            translated = self.into(target_of(name)).translate_sentences([pairs[i].source for i in places])
+            translated = self.into(target_of(name)).translate_sentences(
+                [pairs[i].source for i in places]
+            )
             translations.update(zip(places, translated, strict=True))
         return [translations[i] for i in range(len(pairs))]
 
@@ -189,7 +199,9 @@ class Translator(Searcher):
         stream = zip(lines, kinds or repeat("plain"), numbers or count(1), strict=False)
         while chunk := list(islice(stream, CHUNK_LINES)):
             texts, their_kinds, their_numbers = zip(*chunk, strict=True)
-            yield from self._translate(texts, options, their_kinds if kinds else None, their_numbers)
+            yield from self._translate(
+                texts, options, their_kinds if kinds else None, their_numbers
+            )
 
     def _translate(
         self,
@@ -199,16 +211,29 @@ class Translator(Searcher):
         numbers: Sequence[int],
     ) -> list[Translation]:
         if self.hops:
-            return relay(self.hops, texts, options, lambda hop, some, its: hop._translate(some, its, kinds, numbers))
+            return relay(
+                self.hops,
+                texts,
+                options,
+                lambda hop, some, its: hop._translate(some, its, kinds, numbers),
+            )
         if options.sentences or kinds or self.tokenizer.has_placeholder_tokens:
             return self._split(texts, options, kinds, numbers)
         long = self._too_long(texts)
         if not long:
             return self.translate_sentences(texts, options, numbers)
         short = [i for i in range(len(texts)) if i not in long]
-        others = iter(self.translate_sentences([texts[i] for i in short], options, [numbers[i] for i in short]))
-        options = options._replace(sentences=find_spec("sentencex") is not None)  # else the texts are cut anywhere
-        split = iter(self._split([texts[i] for i in long], options, None, [numbers[i] for i in long]))
+        others = iter(
+            self.translate_sentences(
+                [texts[i] for i in short], options, [numbers[i] for i in short]
+            )
+        )
+        options = options._replace(
+            sentences=find_spec("sentencex") is not None
+        )  # else the texts are cut anywhere
+        split = iter(
+            self._split([texts[i] for i in long], options, None, [numbers[i] for i in long])
+        )
         return [next(split if i in long else others) for i in range(len(texts))]
 
     def _split(
@@ -225,18 +250,26 @@ class Translator(Searcher):
         """The indices of the texts that have too many tokens for the engine, in order."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        long = [i for i, size in enumerate(sizes) if size + 2 > limit]  # a space and a tag are added
+        long = [
+            i for i, size in enumerate(sizes) if size + 2 > limit
+        ]  # a space and a tag are added
         if not long:
             return {}
         lengths = self.lengths([texts[i] for i in long])
         return dict.fromkeys(i for i, length in zip(long, lengths, strict=True) if length > limit)
 
     def plan(
-        self, texts: Sequence[str], options: TranslationOptions = PLAIN, *, kinds: Sequence[TextKind] | None = None
+        self,
+        texts: Sequence[str],
+        options: TranslationOptions = PLAIN,
+        *,
+        kinds: Sequence[TextKind] | None = None,
     ) -> "Plan":
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self.max_tokens]
-        from transduce.decoding.plan import Plan  # its expressions take a fraction of a second to compile
+        from transduce.decoding.plan import (
+            Plan,
+        )  # its expressions take a fraction of a second to compile
 
         return Plan(
             texts,
@@ -263,7 +296,9 @@ class Translator(Searcher):
             choose_direction(self.directions, "", "")
         return self.tokenizer.encode_source(texts)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False) -> list[Scored]:
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, masked: bool = False
+    ) -> list[Scored]:
         """Compute the probability of each target by forced decoding, with this engine (`transduce score`: torch).
 
         Each text is one sentence. The score of a target can differ from its score in `translate` if the search built
@@ -281,36 +316,53 @@ class Translator(Searcher):
         targets = (given := as_list(targets, count(1)))
         if len(sources) != len(targets):
             raise UserError(
-                f"There are {len(sources)} sources but {len(targets)} targets.", Hint("Give one target per source.")
+                f"There are {len(sources)} sources but {len(targets)} targets.",
+                Hint("Give one target per source."),
             )
         if self.tokenizer.has_placeholder_tokens and not masked:
             from transduce.inline.placeholder_tokens import with_shared_tokens
 
-            pairs = [with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)]
+            pairs = [
+                with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)
+            ]
             sources = [source for source, _ in pairs]
             targets = [target for _, target in pairs]
-        places = [i for i in range(len(sources)) if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])]
+        places = [
+            i
+            for i in range(len(sources))
+            if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])
+        ]
         source_ids = self.encode([sources[i] for i in places])
         target_ids = self.tokenizer.encode_target([targets[i] for i in places])
         self.check_lengths("Source", source_ids, [i + 1 for i in places])
         self.check_lengths("Target", target_ids, [i + 1 for i in places])
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
         log_probs = self.forced(self.engine, self.engine.log_probs, source_ids, target_ids)
-        for place, source, target, each in zip(places, source_ids, target_ids, log_probs, strict=True):
+        for place, source, target, each in zip(
+            places, source_ids, target_ids, log_probs, strict=True
+        ):
             text = targets[place]
             alpha = self.config.length_penalty
-            spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []  # else it was masked
+            spans = (
+                self.tokenizer.target.spans_in(text, target) if text == given[place] else []
+            )  # else it was masked
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored
 
     @phase("text")
     def translate_sentences(
-        self, sentences: Sequence[str], options: TranslationOptions = PLAIN, numbers: Sequence[int] | None = None
+        self,
+        sentences: Sequence[str],
+        options: TranslationOptions = PLAIN,
+        numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
         """Translate sentences without masking placeholders. Raises UserError as `translate` does."""
         if self.hops:
             return relay(
-                self.hops, sentences, options, lambda hop, some, its: hop.translate_sentences(some, its, numbers)
+                self.hops,
+                sentences,
+                options,
+                lambda hop, some, its: hop.translate_sentences(some, its, numbers),
             )
         options.check(self.config.beam_size)
         numbers = numbers or range(1, len(sentences) + 1)
@@ -326,7 +378,9 @@ class Translator(Searcher):
         translations = self._translate_distinct(distinct, texts, options)
         target = self.direction.target if self.direction else ""
         translated = {
-            text: capitalised(translation, target) if form != text and is_in_capitals(text) else translation
+            text: capitalised(translation, target)
+            if form != text and is_in_capitals(text)
+            else translation
             for text, form, translation in zip(texts, read, translations, strict=True)
         }
         return [translated.get(text, BLANK_TRANSLATION) for text in sentences]
@@ -338,12 +392,18 @@ class Translator(Searcher):
         n_best = options.n_best if self.config.mbr == "none" else self.config.beam_size
         aligner = self.engine_for("attention") if options.align else None
         n_best_lists = self.search(self.engine, distinct, n_best)
-        loops = self.search_loops_again(distinct, n_best_lists, n_best) if self.config.retry_loops else set()
+        loops = (
+            self.search_loops_again(distinct, n_best_lists, n_best)
+            if self.config.retry_loops
+            else set()
+        )
         missed: set[int] = set()
         if terms := options.glossary:
             enforce: EnforceTerms = option("glossary search")
             n_best_lists, missed = enforce(self, terms, distinct, originals, n_best_lists, n_best)
-            loops |= {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
+            loops |= (
+                {*find_loops(distinct.sources, n_best_lists)} if self.config.retry_loops else set()
+            )
         found = rank(
             distinct,
             n_best_lists,

@@ -38,7 +38,10 @@ PLAIN_SEARCH: dict[str, Any] = {"capitals": False, "retry_loops": False, "mbr": 
 # What only some engines support. attention: return a model's attention to the source. constraints: use the selector of
 # a request. positions: accept every length that the model supports.
 Feature = Literal["attention", "constraints", "positions"]
-FEATURE_PURPOSES: dict[Feature, str] = {"attention": "align words", "constraints": "obey a glossary"}
+FEATURE_PURPOSES: dict[Feature, str] = {
+    "attention": "align words",
+    "constraints": "obey a glossary",
+}
 
 
 class Term(NamedTuple):
@@ -59,7 +62,9 @@ class TranslationOptions(NamedTuple):
     def check(self, beam_size: int) -> None:
         """Raise UserError if the beam is smaller than n_best."""
         if not 1 <= self.n_best <= beam_size:
-            raise UserError(f"n_best must be from 1 to decode.beam_size ({beam_size}), not {self.n_best}.")
+            raise UserError(
+                f"n_best must be from 1 to decode.beam_size ({beam_size}), not {self.n_best}."
+            )
 
 
 PLAIN = TranslationOptions()
@@ -95,10 +100,16 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[str, ...] = ()  # reasons to check the text: CUT to TERM, or a flag of decoding/plan.py
+    flags: tuple[
+        str, ...
+    ] = ()  # reasons to check the text: CUT to TERM, or a flag of decoding/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
-    confidence: float | None = None  # probability that the translation is good; None: no estimate for this model
-    hops: tuple["Translation", ...] = ()  # through a pivot: the translation into it, and the translation of that
+    confidence: float | None = (
+        None  # probability that the translation is good; None: no estimate for this model
+    )
+    hops: tuple[
+        "Translation", ...
+    ] = ()  # through a pivot: the translation into it, and the translation of that
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())
@@ -177,7 +188,9 @@ class Request(NamedTuple):
     texts: list[str]
     sources: list[list[int]]  # without EOS
     limits: list[int]  # maximum lengths of the translations, EOS not counted
-    selector: Callable[[int], Selector] | None = None  # makes the search's selector from a beam size
+    selector: Callable[[int], Selector] | None = (
+        None  # makes the search's selector from a beam size
+    )
 
 
 class Constraints(NamedTuple):
@@ -202,16 +215,22 @@ class Engine(Protocol):
     def budget(self, config: DecodeConfig, total: int) -> int:
         """The fastest size of a request, in source tokens with padding, if the sentences have `total` tokens in all."""
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
+    ) -> Iterator[NBestLists]:
         """For each request, yield lists of at most n_best translations, one list per sentence."""
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
         """The log-probability of each token of each target, and of EOS, given its source.
 
         The pairs have similar lengths. `sources` and `targets` lack BOS and EOS.
         """
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[Weights]":
         """The attention of each target to its source. Needs an engine that supports "attention"."""
 
 
@@ -248,7 +267,9 @@ def as_list(texts: Iterable[str], numbers: Iterable[int] = ()) -> list[str]:
             raise TypeError(f"Give a list of texts; item {i} is not a text but {text!r}.")
     for number, text in zip(numbers, texts, strict=False):
         if "\n" in text:
-            raise UserError(f"Text {number} contains a line break.", Hint("Give one sentence per text."))
+            raise UserError(
+                f"Text {number} contains a line break.", Hint("Give one sentence per text.")
+            )
     return [text.removeprefix(BYTE_ORDER_MARK) for text in texts]
 
 
@@ -256,6 +277,12 @@ def as_terms(glossary: Mapping[str, str] | Sequence[Term]) -> tuple[Term, ...]:
     """The terms of a glossary. Raises TypeError if one is not a pair of texts."""
     terms = tuple(glossary.items() if isinstance(glossary, Mapping) else glossary)
     for term in terms:
-        if isinstance(term, str) or len(term) != 2 or not all(isinstance(each, str) for each in term):
-            raise TypeError(f"A term of a glossary is a pair of texts, source and target, and not {term!r}.")
+        if (
+            isinstance(term, str)
+            or len(term) != 2
+            or not all(isinstance(each, str) for each in term)
+        ):
+            raise TypeError(
+                f"A term of a glossary is a pair of texts, source and target, and not {term!r}."
+            )
     return tuple(Term(*term) for term in terms)

@@ -10,7 +10,17 @@ from transduce.tokens.spans import Span
 Kind = Literal["letter", "unspaced", "mark", "sign", "space"]
 
 # Scripts without spaces between words: how the Unicode names of their characters begin.
-UNSPACED = ("CJK", "HIRAGANA", "IDEOGRAPHIC", "KATAKANA", "KHMER", "LAO", "MYANMAR", "THAI", "TIBETAN")
+UNSPACED = (
+    "CJK",
+    "HIRAGANA",
+    "IDEOGRAPHIC",
+    "KATAKANA",
+    "KHMER",
+    "LAO",
+    "MYANMAR",
+    "THAI",
+    "TIBETAN",
+)
 INSIDE = "'’-\u00ad\u2010\u2011"  # signs that may stand between two letters of a word
 
 
@@ -23,9 +33,17 @@ def words(text: str, cuts: Collection[int], inside: str = INSIDE) -> list[Span]:
     before: Kind = "space"  # the kind of the last character that was not a mark
     for place, character in enumerate(text):
         now = kind(character)
-        if character in inside and before == "letter" and kind(text[place + 1 : place + 2]) == "letter":
+        if (
+            character in inside
+            and before == "letter"
+            and kind(text[place + 1 : place + 2]) == "letter"
+        ):
             now = "letter"
-        continues = now == "mark" or now == before == "letter" or (now == before == "unspaced" and place not in cuts)
+        continues = (
+            now == "mark"
+            or now == before == "letter"
+            or (now == before == "unspaced" and place not in cuts)
+        )
         if now == "space":
             before = now
         elif continues and before != "space":

@@ -29,7 +29,9 @@ NEWTON_STEPS = 50
 Floats = NDArray[np.float64]
 
 
-def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig) -> Confidence | None:
+def calibrate(
+    model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], config: DecodeConfig
+) -> Confidence | None:
     """Translate held-out pairs, and fit the model's confidence.
 
     Returns None for fewer than MIN_FITTED_PAIRS pairs, and if most of them have the translation of another.
@@ -51,11 +53,16 @@ def calibrate(model: Seq2Seq, tokenizer: Tokenizer, pairs: Sequence[Pair], confi
         values.append(features(log_prob, len(ids) + 1, length))
         chrf.append(metric.sentence_score(translation.text, [pair.target]).score)
     confidence = fit(np.array(values), np.array(chrf))
-    return confidence and replace(confidence, words=fit_words(translator, pairs, sources, translations))
+    return confidence and replace(
+        confidence, words=fit_words(translator, pairs, sources, translations)
+    )
 
 
 def fit_words(
-    translator: Translator, pairs: Sequence[Pair], sources: list[list[int]], translations: Sequence[Translation]
+    translator: Translator,
+    pairs: Sequence[Pair],
+    sources: list[list[int]],
+    translations: Sequence[Translation],
 ) -> Regression | None:
     """Fit a regression to the words of translations. A word is right if the reference has it, too, and as often.
 
@@ -73,17 +80,23 @@ def fit_words(
     is_right = []
     folds = []
     references = tokenizer.encode_target([pair.target for pair in pairs])
-    for i, (pair, text, target, each) in enumerate(zip(pairs, texts, targets, log_probs, strict=True)):
+    for i, (pair, text, target, each) in enumerate(
+        zip(pairs, texts, targets, log_probs, strict=True)
+    ):
         cuts = {begin for begin, _ in tokenizer.target.spans_in(pair.target, references[i])}
         missing = Counter(pair.target[begin:end] for begin, end in words(pair.target, cuts))
-        for (begin, end), value in word_features(text, tokenizer.target.spans_in(text, target), each).items():
+        for (begin, end), value in word_features(
+            text, tokenizer.target.spans_in(text, target), each
+        ).items():
             values.append(value)
             is_right.append(missing[text[begin:end]] > 0)
             missing[text[begin:end]] -= 1
             folds.append(i % FOLDS)
     if len(set(is_right)) < 2:
         return None
-    found = Regression(**_fit(np.array(values), np.array(is_right), np.array(folds)), pairs=len(pairs))
+    found = Regression(
+        **_fit(np.array(values), np.array(is_right), np.array(folds)), pairs=len(pairs)
+    )
     return found if found.weights[0] > 0 else None
 
 
@@ -151,7 +164,9 @@ def regression(inputs: Floats, is_good: NDArray[np.bool_]) -> Floats:
     for _ in range(NEWTON_STEPS):
         probabilities = _logistic(inputs @ weights)
         gradient = inputs.T @ (probabilities - is_good) + penalty * weights
-        curvature = (inputs * (probabilities * (1 - probabilities))[:, None]).T @ inputs + np.diag(penalty)
+        curvature = (inputs * (probabilities * (1 - probabilities))[:, None]).T @ inputs + np.diag(
+            penalty
+        )
         step = np.linalg.solve(curvature, gradient)
         weights -= step
         if np.abs(step).max() < 1e-8:

@@ -19,7 +19,9 @@ from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
-GREEDY_SENTENCES = 500  # validation sentences translated during training; their BLEU is accurate to about 1.5
+GREEDY_SENTENCES = (
+    500  # validation sentences translated during training; their BLEU is accurate to about 1.5
+)
 MIN_GREEDY_SENTENCES = 50  # of each direction of a multilingual model
 
 
@@ -45,9 +47,13 @@ def evaluate(
     """
     direction = _direction(pairs, models[0].config.data)
     metrics(tokenize, direction.target)
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
+    tokenizer = shared_tokenizer(
+        [model.tokenizer for model in models], [model.folder for model in models]
+    )
     tokenizer = tokenizer.into(target_of(pairs[0].direction) if pairs else "")
-    translator = Translator(TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction])
+    translator = Translator(
+        TorchEngine([model.model for model in models]), tokenizer, config, directions=[direction]
+    )
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
     scored = translator.score(sources, references)
@@ -81,9 +87,12 @@ def validations(
     shares = 1 if is_final else max(1, len(directions))
     sentences = max(MIN_GREEDY_SENTENCES, GREEDY_SENTENCES // shares)
     each = {
-        name: _validation(tokenizer.into(target_of(name)), its, config, sentences) for name, its in directions.items()
+        name: _validation(tokenizer.into(target_of(name)), its, config, sentences)
+        for name, its in directions.items()
     }
-    return lambda model: {name: result for name, validate in each.items() if (result := validate(model))}
+    return lambda model: {
+        name: result for name, validate in each.items() if (result := validate(model))
+    }
 
 
 def _validation(
@@ -93,16 +102,23 @@ def _validation(
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
-    some = [pairs[place * len(pairs) // count] for place in range(count)]  # evenly from all corpora, which are in order
+    some = [
+        pairs[place * len(pairs) // count] for place in range(count)
+    ]  # evenly from all corpora, which are in order
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
         direction = _direction(pairs, config.data)
         translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)
-        if config.data.symbols or math.isinf(measured.per_token):  # a diverged model can't be searched
+        if config.data.symbols or math.isinf(
+            measured.per_token
+        ):  # a diverged model can't be searched
             return Validation(measured.per_token)
-        outputs = [translation.text for translation in translator.translate_sentences([pair.source for pair in some])]
+        outputs = [
+            translation.text
+            for translation in translator.translate_sentences([pair.source for pair in some])
+        ]
         by_name = metrics(config.data.bleu_tokenize, direction.target)
         wanted = [[pair.target for pair in some]]
         scores = (by_name[name].corpus_score(outputs, wanted).score for name in ("BLEU", "chrF2"))
@@ -118,4 +134,6 @@ def _direction(pairs: Sequence[Pair], data: DataConfig) -> Direction:
 
 
 def _perplexity(scored: Sequence[Scored], references: Sequence[str]) -> Perplexity:
-    return perplexity([each.log_prob for each in scored], [each.num_tokens for each in scored], references)
+    return perplexity(
+        [each.log_prob for each in scored], [each.num_tokens for each in scored], references
+    )

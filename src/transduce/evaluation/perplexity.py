@@ -11,7 +11,9 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None = None  # by greedy search; None if the targets are symbols, or the perplexity is infinite
+    bleu: float | None = (
+        None  # by greedy search; None if the targets are symbols, or the perplexity is infinite
+    )
     chrf: float | None = None  # of the same translations
 
     def __str__(self) -> str:
@@ -21,7 +23,11 @@ class Validation(NamedTuple):
     def cost(self, select_by: str) -> float:
         """A number that is lower for a better model by train.select_by; by perplexity while BLEU is below MIN_BLEU."""
         score = {"bleu": self.bleu, "chrf": self.chrf}.get(select_by)
-        return self.perplexity if score is None or self.bleu is None or self.bleu < MIN_BLEU else -score
+        return (
+            self.perplexity
+            if score is None or self.bleu is None or self.bleu < MIN_BLEU
+            else -score
+        )
 
 
 def shown(perplexity: float) -> str:
@@ -33,7 +39,9 @@ def mean_validation(results: Sequence[Validation]) -> Validation | None:
     """The means over several directions, the geometric mean for perplexity, or None without results."""
     if len(results) < 2:
         return results[0] if results else None
-    perplexity = _exponential(-math.fsum(math.log(each.perplexity) for each in results), len(results))
+    perplexity = _exponential(
+        -math.fsum(math.log(each.perplexity) for each in results), len(results)
+    )
     bleu, chrf = (
         None if None in values else math.fsum(values) / len(results)
         for values in zip(*(r[1:] for r in results), strict=True)
@@ -50,7 +58,9 @@ class Perplexity(NamedTuple):
     num_words: int  # separated by white space; the end of each sentence counts as one
 
 
-def perplexity(log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]) -> Perplexity:
+def perplexity(
+    log_probs: Sequence[float], num_tokens: Sequence[int], references: Sequence[str]
+) -> Perplexity:
     """Compute the perplexity of a whole text per token and per word, or NaN if there are no tokens.
 
     `log_probs` holds ln p(reference | source) of each sentence, EOS included. `num_tokens` holds the number of tokens

@@ -27,7 +27,9 @@ class Route(NamedTuple):
     comparisons: list[Comparison]  # empty for DIRECT
 
 
-def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def measure_routes(
+    model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
     """The chrF of greedy translations of each direction that has a pivot: direct, and through the best pivot.
 
     `pairs` may have directions that the model was not trained on. `quality` holds scores of the trained directions.
@@ -40,14 +42,25 @@ def measure_routes(model: Bundle, pairs: Sequence[Pair], quality: Mapping[str, f
         direction = Direction.parse(name)
         pivot = find_pivot(translator.directions, direction, quality)
         some = usable(its)[:ROUTE_SENTENCES]
-        if pivot and some and (direction not in translator.directions or len(some) >= MIN_ROUTE_SENTENCES):
-            texts = {route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)}
+        if (
+            pivot
+            and some
+            and (direction not in translator.directions or len(some) >= MIN_ROUTE_SENTENCES)
+        ):
+            texts = {
+                route: _translate(translator, direction, route, some) for route in (DIRECT, pivot)
+            }
             references = [[pair.target for pair in some]]
-            routes[name] = {route: float(chrf.corpus_score(its, references).score) for route, its in texts.items()}
+            routes[name] = {
+                route: float(chrf.corpus_score(its, references).score)
+                for route, its in texts.items()
+            }
     return routes
 
 
-def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, tokenize: str) -> list[Route]:
+def compare_routes(
+    models: Sequence[Bundle], pairs: Sequence[Pair], config: DecodeConfig, tokenize: str
+) -> list[Route]:
     """Translate pairs of one direction by all routes, and compare each pivot with the direct translations."""
     translator = _translator(models, models[0].config, config)
     direction = Direction.parse(pairs[0].direction)
@@ -57,17 +70,29 @@ def compare_routes(models: Sequence[Bundle], pairs: Sequence[Pair], config: Deco
     for pivot in pivots_of(translator.directions, direction):
         texts = _translate(translator, direction, pivot, pairs)
         routes.append(
-            Route(pivot, texts, compare(direct, texts, references, tokenize=tokenize, language=direction.target))
+            Route(
+                pivot,
+                texts,
+                compare(direct, texts, references, tokenize=tokenize, language=direction.target),
+            )
         )
     return routes
 
 
 def _translator(models: Sequence[Bundle], config: RunConfig, decode: DecodeConfig) -> Translator:
     engine = TorchEngine([model.model for model in models])
-    tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
-    return Translator(engine, tokenizer, decode, directions=directions_of(config.data), has_tags=True)
+    tokenizer = shared_tokenizer(
+        [model.tokenizer for model in models], [model.folder for model in models]
+    )
+    return Translator(
+        engine, tokenizer, decode, directions=directions_of(config.data), has_tags=True
+    )
 
 
-def _translate(translator: Translator, direction: Direction, route: str, pairs: Sequence[Pair]) -> list[str]:
-    chosen = translator.direct(direction) if route == DIRECT else translator.through(route, direction)
+def _translate(
+    translator: Translator, direction: Direction, route: str, pairs: Sequence[Pair]
+) -> list[str]:
+    chosen = (
+        translator.direct(direction) if route == DIRECT else translator.through(route, direction)
+    )
     return [translation.text for translation in chosen.translate([pair.source for pair in pairs])]

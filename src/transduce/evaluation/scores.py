@@ -25,7 +25,9 @@ TOKENISATIONS = {  # that sacreBLEU recommends; for other languages: 13a
     **dict.fromkeys(("zh", "zho", "cmn", "yue", "wuu"), "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
-    **dict.fromkeys(("th", "lo", "km", "my", "bo", "dz"), "char"),  # no blanks between words: 13a would give 0
+    **dict.fromkeys(
+        ("th", "lo", "km", "my", "bo", "dz"), "char"
+    ),  # no blanks between words: 13a would give 0
 }
 
 
@@ -49,14 +51,23 @@ class Comparison(NamedTuple):
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = AUTO, language: str = ""
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str = AUTO,
+    language: str = "",
 ) -> list[Score]:
     """Compute BLEU, chrF2 and TER of one hypothesis per sentence, with 95 % bootstrap intervals.
 
     `tokenize` and `language` are those of `metrics`. Raises UserError if this tokenisation is unknown, if there are
     more or fewer hypotheses than references, or if there are no references.
     """
-    return [first for (first,), _ in _bootstrap({"hypotheses": hypotheses}, references, metrics(tokenize, language))]
+    return [
+        first
+        for (first,), _ in _bootstrap(
+            {"hypotheses": hypotheses}, references, metrics(tokenize, language)
+        )
+    ]
 
 
 def compare(
@@ -73,8 +84,13 @@ def compare(
     Raises UserError as `score` does.
     """
     outputs = {"hypotheses of the first output": first, "hypotheses of the second output": second}
-    chosen = {name: metric for name, metric in metrics(tokenize, language).items() if ter or name != "TER"}
-    return [Comparison(one.name, one, two, p) for (one, two), p in _bootstrap(outputs, references, chosen)]
+    chosen = {
+        name: metric for name, metric in metrics(tokenize, language).items() if ter or name != "TER"
+    }
+    return [
+        Comparison(one.name, one, two, p)
+        for (one, two), p in _bootstrap(outputs, references, chosen)
+    ]
 
 
 def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
@@ -86,10 +102,17 @@ def metrics(tokenize: str, language: str = "") -> dict[str, Metric]:
     if tokenize == AUTO:
         tokenize = _recommended(main_language(language))
     if tokenize not in BLEU.TOKENIZERS:
-        raise UserError(f"There is no tokenisation '{tokenize}'.", Hint(f"Choose one of {', '.join(BLEU.TOKENIZERS)}."))
+        raise UserError(
+            f"There is no tokenisation '{tokenize}'.",
+            Hint(f"Choose one of {', '.join(BLEU.TOKENIZERS)}."),
+        )
     try:
         # `force` silences sacreBLEU's warning that a text looks tokenised.
-        return {"BLEU": BLEU(tokenize=tokenize, force=tokenize == "none"), "chrF2": CHRF(), "TER": TER()}
+        return {
+            "BLEU": BLEU(tokenize=tokenize, force=tokenize == "none"),
+            "chrF2": CHRF(),
+            "TER": TER(),
+        }
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"The tokenisation '{tokenize}' can't be used: {reason}") from None
@@ -103,7 +126,9 @@ def _recommended(language: str) -> str:
         BLEU(tokenize=name)
     except (ImportError, OSError, RuntimeError):
         package = f"sacrebleu[{name.partition('-')[0]}]"
-        log(f"BLEU compares characters (tok:char), since {name} is not installed: pip install '{package}'")
+        log(
+            f"BLEU compares characters (tok:char), since {name} is not installed: pip install '{package}'"
+        )
         return "char"
     return name
 
@@ -116,7 +141,14 @@ def _bootstrap(
         check_counts(hypotheses, references, name)
     resamples = max(100, min(MAX_RESAMPLES, 10_000_000 // len(references)))
     # More than one job would fork this process with all its threads.
-    test = PairedTest(list(outputs.items()), of_output, [references], test_type="bs", n_samples=resamples, n_jobs=1)
+    test = PairedTest(
+        list(outputs.items()),
+        of_output,
+        [references],
+        test_type="bs",
+        n_samples=resamples,
+        n_jobs=1,
+    )
     signatures, results = test()
     compared = list[tuple[list[Score], float]]()
     for name, signature in signatures.items():
@@ -136,11 +168,15 @@ def _bootstrap(
         # sacreBLEU counts only differences above the observed one, so equal outputs would seem to differ significantly.
         equal = scores[0].value == scores[-1].value
         tested = len(references) >= MIN_TESTED_SENTENCES
-        compared.append((scores, (1.0 if equal else float(of_outputs[-1].p_value)) if tested else math.nan))
+        compared.append(
+            (scores, (1.0 if equal else float(of_outputs[-1].p_value)) if tested else math.nan)
+        )
     return compared
 
 
-def check_counts(hypotheses: Sequence[str], references: Sequence[str], name: str = "hypotheses") -> None:
+def check_counts(
+    hypotheses: Sequence[str], references: Sequence[str], name: str = "hypotheses"
+) -> None:
     """Raise UserError if there are more or fewer hypotheses than references, or if there are no references."""
     if len(hypotheses) != len(references):
         raise UserError(

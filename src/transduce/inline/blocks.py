@@ -19,7 +19,9 @@ BLOCK_TAG = re.compile(
         .*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-BREAK = re.compile("(?:<|&lt;)/?[bh]r", re.IGNORECASE)  # "<table>" in plain text may also be a placeholder
+BREAK = re.compile(
+    "(?:<|&lt;)/?[bh]r", re.IGNORECASE
+)  # "<table>" in plain text may also be a placeholder
 
 
 def edges(masked: Masked, *, with_words: bool) -> list[int]:
@@ -28,7 +30,9 @@ def edges(masked: Masked, *, with_words: bool) -> list[int]:
     `with_words` tells whether line breaks count that are placeholders, since they have no closing tag.
     """
     blocks = (mark for mark in masked.marks if BLOCK_TAG.match(mark.opening))
-    counted = (mark for mark in blocks if mark.kind != "word" or (with_words and BREAK.match(mark.opening)))
+    counted = (
+        mark for mark in blocks if mark.kind != "word" or (with_words and BREAK.match(mark.opening))
+    )
     return sorted({edge for mark in counted for edge in (mark.begin, mark.end)})
 
 
@@ -49,4 +53,7 @@ def spaced(masked: Masked) -> str:
     """The masked text, with a blank where the tag of a block was all that separated two words."""
     found = edges(masked, with_words=False)
     places = (edge for edge in found if BLANK_BEHIND.match(masked.text[edge - 1 : edge]))
-    return weave(masked.text, [Patch(edge, edge, " ") for edge in places if BLANK_BEFORE.match(masked.text, edge)])
+    return weave(
+        masked.text,
+        [Patch(edge, edge, " ") for edge in places if BLANK_BEFORE.match(masked.text, edge)],
+    )

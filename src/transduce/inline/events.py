@@ -16,15 +16,23 @@ UNNUMBERED = re.compile(f"%{PRINTF}")
 IDEOGRAPHS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"  # and kana
 SPACELESS = rf"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff{IDEOGRAPHS}"
 TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, which writes particles directly behind a foreign word
-WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
+WIDE_SIGNS = (
+    r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
+)
 VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
     r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     r"\u0e31-\u0e4e\u0eb1-\u0ece\u102b-\u103e\u17b4-\u17d3"
 )
-OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"  # ։ ، ؛ ؟ ۔ । ॥ ። and so on
-NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
+OTHER_STOPS = (
+    r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"  # ։ ، ؛ ؟ ۔ । ॥ ። and so on
+)
+NO_BLANK = (
+    f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
+)
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
-TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"  # <0>text</0> is usual in JavaScript
+TAG_NAME = (
+    r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"  # <0>text</0> is usual in JavaScript
+)
 
 
 class Syntax(NamedTuple):
@@ -57,7 +65,11 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     ),
     Syntax("Symfony, Jinja: variable", r"\{\{[^{}\n]*+\}\}", ("{{ limit }}",)),
     Syntax("Django: tag", r"\{%[^%{}\n]*+%\}", ("{% url %}",)),
-    Syntax("str.format, shell, Ruby", r"[$\#%]?\{[^{}\s]*+\}", ("{0}", "${HOME}", "#{name}", "%{count}")),
+    Syntax(
+        "str.format, shell, Ruby",
+        r"[$\#%]?\{[^{}\s]*+\}",
+        ("{0}", "${HOME}", "#{name}", "%{count}"),
+    ),
     Syntax("escaped per cent sign", "%%", ("%%",)),
     Syntax("iOS: plural", r"%\#@\w++@", ("%#@days@",)),
     Syntax("gettext: macro of C", r"%[-+\#0]*+\d*+<PRI\w++>", ("%<PRIu64>", "%-5<PRId32>")),
@@ -65,9 +77,19 @@ PLACEHOLDERS = [  # an earlier pattern goes before a later one
     Syntax("Ruby: name", rf"(?<!\d)%<\w++>{PRINTF}(?![A-Za-z])", ("%<name>s", "%<rate>.2f")),
     Syntax("Python: name, C: number", rf"%(?:\([^()\s]++\)|\d++\$){PRINTF}", ("%(name)s", "%1$d")),
     Syntax("C: conversion", rf"%{PRINTF}(?![A-Za-z])", ("%s", "%-5.2f", "%lld", "%@")),
-    Syntax("C: before a unit", rf"(?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))", ("%d", "%.1f"), after="px"),
+    Syntax(
+        "C: before a unit",
+        rf"(?<!\d)%{PRINTF}(?=(?:{UNITS})(?![A-Za-z]))",
+        ("%d", "%.1f"),
+        after="px",
+    ),
     Syntax("Symfony: name", r"%[A-Za-z_][\w.]*+%", ("%name%", "%user.id%")),
-    Syntax("C: before a word, unlike in 100 %sure", r"(?<!\S)(?<!\d\s)%s(?=[A-Za-z])", ("%s",), after="files"),
+    Syntax(
+        "C: before a word, unlike in 100 %sure",
+        r"(?<!\S)(?<!\d\s)%s(?=[A-Za-z])",
+        ("%s",),
+        after="files",
+    ),
     Syntax("Qt, unlike %50 in Turkish", r"(?<![\d%])%(?:L?\d|n)(?!\w)", ("%1", "%L2", "%n")),
     Syntax("strftime", r"(?<![\d%])%[-_0^\#]?[YmHMSBbAyIpjZz](?![A-Za-z])", ("%Y", "%-H")),
     Syntax("entity", ENTITIES, ("&nbsp;", "&#160;", "&#xA0;")),
@@ -88,8 +110,16 @@ LIGHT_MARKUP = [
     Syntax("reStructuredText: substitution", r"(?<![^\s(])\|[\w.-]++\|(?!\w)", ("|version|",)),
 ]
 INLINE_TAGS = [
-    Syntax("WebVTT: time", r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)", ("<00:01.000>", "<01:00:01.000>")),
-    Syntax("WebVTT: voice", r"(?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)", ("<v O'Neil>", "<v.loud Ann>")),
+    Syntax(
+        "WebVTT: time",
+        r"(?P<time><(?:\d{2,6}+:)?\d\d:\d\d\.\d{3}>)",
+        ("<00:01.000>", "<01:00:01.000>"),
+    ),
+    Syntax(
+        "WebVTT: voice",
+        r"(?P<voice><v(?:\.[^\s<>]++)*+[ \t][^<>\n]*+>)",
+        ("<v O'Neil>", "<v.loud Ann>"),
+    ),
     Syntax(
         "tag",
         rf"""<(?P<slash>/?){TAG_NAME}(?:[ \t](?:[^<>"'\n]|"[^"<>\n]*+"|'[^'<>\n]*+')*+)?/?>""",
@@ -119,7 +149,9 @@ def any_of(syntaxes: Sequence[Syntax]) -> str:
 PLACEHOLDER = any_of(PLACEHOLDERS)
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
 IN_PLAIN_TEXT = re.compile(any_of(SYNTAXES), re.VERBOSE)
-IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
+IN_ALL = re.compile(
+    r"[`*<\[|:@{%&]|www\."
+)  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 
@@ -179,10 +211,20 @@ def _plain_tokens(text: str) -> Iterator[Event]:
             elif match["voice"]:
                 yield Event("open", match.group(), name="<v")
             elif match["name"]:
-                kind: EventKind = "close" if match["slash"] else "word" if match.group().endswith("/>") else "open"
+                kind: EventKind = (
+                    "close"
+                    if match["slash"]
+                    else "word"
+                    if match.group().endswith("/>")
+                    else "open"
+                )
                 name = match["name"].partition(".")[0]  # WebVTT: </c> closes <c.red>
-                yield Event(kind, match.group(), match.group() if kind == "word" else "", f"<{name}")
-            elif (shown := unescape(match.group())) in ("'", "’") or (shown != match.group() and shown.isalpha()):
+                yield Event(
+                    kind, match.group(), match.group() if kind == "word" else "", f"<{name}"
+                )
+            elif (shown := unescape(match.group())) in ("'", "’") or (
+                shown != match.group() and shown.isalpha()
+            ):
                 yield Event("character", match.group(), shown)  # part of a word
             else:
                 yield Event("point" if match["time"] else "word", match.group(), match.group())

@@ -7,20 +7,34 @@ from itertools import pairwise
 from transduce.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
-BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")  # in a sentence after which a blank may be missing
-TAG_ALONE = re.compile("(?:<|&lt;)/?[a-z]", re.IGNORECASE)  # the beginning of a copied part such as <br>
+BLANKLESS = re.compile(
+    rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$"
+)  # in a sentence after which a blank may be missing
+TAG_ALONE = re.compile(
+    "(?:<|&lt;)/?[a-z]", re.IGNORECASE
+)  # the beginning of a copied part such as <br>
 UNSPACED_CHARACTER = rf"(?![０-９Ａ-Ｚａ-ｚ])[{IDEOGRAPHS}{WIDE_SIGNS}]"
 # The end of a sentence of Chinese or Japanese, and the beginning of the next sentence.
-UNSPACED_BORDER = re.compile(rf"{UNSPACED_CHARACTER}[”’…—]{{0,3}}\n[“‘…—]{{0,3}}{UNSPACED_CHARACTER}")
+UNSPACED_BORDER = re.compile(
+    rf"{UNSPACED_CHARACTER}[”’…—]{{0,3}}\n[“‘…—]{{0,3}}{UNSPACED_CHARACTER}"
+)
 
 
-def target_gaps(source_gaps: Sequence[str], sources: Sequence[str], translated: Sequence[str]) -> list[str]:
+def target_gaps(
+    source_gaps: Sequence[str], sources: Sequence[str], translated: Sequence[str]
+) -> list[str]:
     """The gaps around the translated parts of a text. Gaps change where only one of both scripts needs a blank."""
     gaps = list(source_gaps)
-    for place, (before, after) in enumerate(zip(pairwise(sources), pairwise(translated), strict=True), start=1):
+    for place, (before, after) in enumerate(
+        zip(pairwise(sources), pairwise(translated), strict=True), start=1
+    ):
         one, other = after
-        is_needed = (BLANK_BEHIND.match(one[-1:]) or one[-1:] in ("'", '"')) and BLANK_BEFORE.match(other)
-        is_changed = before != after and not any(text in before and TAG_ALONE.match(text) for text in after)
+        is_needed = (BLANK_BEHIND.match(one[-1:]) or one[-1:] in ("'", '"')) and BLANK_BEFORE.match(
+            other
+        )
+        is_changed = before != after and not any(
+            text in before and TAG_ALONE.match(text) for text in after
+        )
         if not gaps[place] and is_needed and BLANKLESS.search(before[0]) and is_changed:
             gaps[place] = " "
         elif gaps[place] == " " and _are_joined(*after) and not _are_joined(*before):

@@ -11,16 +11,37 @@ from transduce.inline.events import ENTITY, unescape
 
 PieceKind = Literal["open", "close", "empty", "text", "other"]
 
-ATTRIBUTES = r"""(?:[^\s"'=>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
-TAG_PATTERN = re.compile(rf"<(?P<close>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<empty>/?)>")
+ATTRIBUTES = (
+    r"""(?:[^\s"'=>/]++|/(?!>)|\s++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+|["'])*+"""
+)
+TAG_PATTERN = re.compile(
+    rf"<(?P<close>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<empty>/?)>"
+)
 NO_TAG = re.compile(  # comments, CDATA, instructions and declarations
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<![^>]*+(?:>|\Z)|</(?=[^A-Za-z_])[^>]*+(?:>|\Z)",
     re.DOTALL,
 )
 MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
-ATTRIBUTE_PATTERN = re.compile(r"""(=?[^\s=>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+""")
+ATTRIBUTE_PATTERN = re.compile(
+    r"""(=?[^\s=>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+"""
+)
 VOID_ELEMENTS = frozenset(
-    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    ]
 )  # HTML's elements without content
 RAW_ELEMENTS = frozenset(
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"]
@@ -96,12 +117,20 @@ def decoded(entity: str) -> str | None:
 
 def speller(fragment: str) -> Callable[[str], str]:
     """Return a function that escapes text for markup, with the entities that `fragment` uses."""
-    texts = [fragment[piece.begin : piece.end] for piece in pieces(fragment, html=True) if piece.kind == "text"]
-    table = {"&": "&amp;", "<": "&lt;"} | ({} if any(">" in text for text in texts) else {">": "&gt;"})
+    texts = [
+        fragment[piece.begin : piece.end]
+        for piece in pieces(fragment, html=True)
+        if piece.kind == "text"
+    ]
+    table = {"&": "&amp;", "<": "&lt;"} | (
+        {} if any(">" in text for text in texts) else {">": "&gt;"}
+    )
     for text in texts:
         for entity in ENTITY.finditer(text):
             character = decoded(entity.group())
             if character is not None and len(character) == 1 and character != " ":
                 table[character] = entity.group()
     translation = str.maketrans(table)
-    return lambda text: text.translate(translation).replace("]]>", "]]&gt;")  # XML forbids "]]>" in text
+    return lambda text: text.translate(translation).replace(
+        "]]>", "]]&gt;"
+    )  # XML forbids "]]>" in text

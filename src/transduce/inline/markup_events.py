@@ -18,13 +18,35 @@ from transduce.inline.events import (
 )
 from transduce.inline.markup import Piece, attribute, decoded, pieces
 
-MAX_INLINE_CODE_CHARACTERS = 40  # of a code element that stays in the text as a word, for the model to copy
+MAX_INLINE_CODE_CHARACTERS = (
+    40  # of a code element that stays in the text as a word, for the model to copy
+)
 WITHOUT_TEXT = frozenset(
-    ["bpt", "ept", "it", "ph", "ut", "script", "style", "svg", "math", "textarea", "rp", "rt", "rtc"]
+    [
+        "bpt",
+        "ept",
+        "it",
+        "ph",
+        "ut",
+        "script",
+        "style",
+        "svg",
+        "math",
+        "textarea",
+        "rp",
+        "rt",
+        "rtc",
+    ]
 )  # elements whose content is not text, or the reading of a word (rt)
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
-MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])  # closed by the next of the same name
-OPENED_BY = {"ept": "bpt", "ex": "bx", "ec": "sc"}  # XLIFF has an empty element for each end of a pair
+MAY_BE_UNCLOSED = frozenset(
+    ["p", "li", "dt", "dd", "td", "th", "tr", "option"]
+)  # closed by the next of the same name
+OPENED_BY = {
+    "ept": "bpt",
+    "ex": "bx",
+    "ec": "sc",
+}  # XLIFF has an empty element for each end of a pair
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
 ESCAPED_TAG = rf"&lt;(?P<slash>/?){TAG_NAME}(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"
@@ -53,7 +75,9 @@ def _tokens(text: str) -> Iterator[Event]:
         elif piece.kind == "open" and is_protected(piece, raw):
             i = last_piece(elements, i)
             yield _protected(piece, text[piece.begin : elements[i].end])
-        elif piece.name in OPENED_BY or piece.name in OPENED_BY.values():  # an element without content
+        elif (
+            piece.name in OPENED_BY or piece.name in OPENED_BY.values()
+        ):  # an element without content
             yield _half_of_pair(piece, raw)
         elif piece.kind in ("open", "close"):
             yield Event("open" if piece.kind == "open" else "close", raw, name=piece.name)
@@ -68,7 +92,11 @@ def _with_content(elements: Sequence[Piece], text: str) -> Iterator[Piece]:
     opened = Counter(piece.name for piece, empty in zip(elements, is_empty, strict=True) if empty)
     closed = Counter(piece.name for piece in elements if piece.kind == "close")
     for piece, empty in zip(elements, is_empty, strict=True):
-        yield piece._replace(kind="open") if empty and opened[piece.name] == closed[piece.name] else piece
+        yield (
+            piece._replace(kind="open")
+            if empty and opened[piece.name] == closed[piece.name]
+            else piece
+        )
 
 
 def is_protected(piece: Piece, tag: str) -> bool:
@@ -114,17 +142,29 @@ def _protected(piece: Piece, raw: str) -> Event:
     """The event of an element that must not be translated, such as "open" for <bpt> or "word" for a short <code>."""
     if piece.name in ("bpt", "ept"):
         return _half_of_pair(piece, raw)
-    content = "".join(raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text")
+    content = "".join(
+        raw[inner.begin : inner.end] for inner in pieces(raw, html=True) if inner.kind == "text"
+    )
     shown = MARKUP_BLANKS.sub(" ", unescape(content)).strip()
-    is_word = piece.name not in WITHOUT_TEXT and 0 < len(shown) <= MAX_INLINE_CODE_CHARACTERS and "\n" not in shown
+    is_word = (
+        piece.name not in WITHOUT_TEXT
+        and 0 < len(shown) <= MAX_INLINE_CODE_CHARACTERS
+        and "\n" not in shown
+    )
     return Event("word", raw, shown) if is_word else Event("point", raw)
 
 
 def _half_of_pair(piece: Piece, raw: str) -> Event:
     """The event of an element that opens or closes a pair, such as XLIFF's <bpt id="1"> and <ept id="1">."""
-    reference = next((value for name in PAIR_ATTRIBUTES if (value := attribute(raw, name)) is not None), "")
+    reference = next(
+        (value for name in PAIR_ATTRIBUTES if (value := attribute(raw, name)) is not None), ""
+    )
     opens = piece.name not in OPENED_BY
-    return Event("open" if opens else "close", raw, name=f"{OPENED_BY.get(piece.name, piece.name)} {reference}")
+    return Event(
+        "open" if opens else "close",
+        raw,
+        name=f"{OPENED_BY.get(piece.name, piece.name)} {reference}",
+    )
 
 
 def _characters(text: str) -> Iterator[Event]:

@@ -4,7 +4,9 @@ import re
 from collections import Counter
 
 NUMBER = re.compile(r"\d+")
-THOUSANDS_SEPARATOR = re.compile(r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))")  # 1,00,000
+THOUSANDS_SEPARATOR = re.compile(
+    r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))"
+)  # 1,00,000
 MAX_NUMBER_DIGITS = 30  # of a number; a longer one is a code, compared as text
 HALF_DAY_HOURS = 12
 
@@ -12,7 +14,8 @@ HALF_DAY_HOURS = 12
 def same_numbers(source: str, translation: str) -> bool:
     """Whether both texts contain the same numbers. Separators are ignored, as in 3.5 and 3,5."""
     return any(
-        sorted(_digits(source, without_thousands)) == sorted(_digits(translation, without_thousands))
+        sorted(_digits(source, without_thousands))
+        == sorted(_digits(translation, without_thousands))
         for without_thousands in (False, True)
     )
 
@@ -31,12 +34,16 @@ def numbers_disagree(source: str, translation: str) -> bool:
 
 def _digits(text: str, without_thousands: bool) -> list[str]:
     found = NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
-    return ["".join(str(int(digit)) for digit in number) for number in found]  # in the digits 0 to 9
+    return [
+        "".join(str(int(digit)) for digit in number) for number in found
+    ]  # in the digits 0 to 9
 
 
 def _numbers(text: str, without_thousands: bool) -> Counter[str]:
     numbers = _digits(text, without_thousands)
-    return Counter(str(int(number)) if len(number) <= MAX_NUMBER_DIGITS else number for number in numbers)
+    return Counter(
+        str(int(number)) if len(number) <= MAX_NUMBER_DIGITS else number for number in numbers
+    )
 
 
 def _contradict(source: Counter[str], translation: Counter[str]) -> bool:

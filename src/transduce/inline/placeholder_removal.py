@@ -8,7 +8,9 @@ from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, i
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 Spell = Callable[[str], str]
-NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")  # beside a placeholder: a word may come there instead
+NEEDS_BLANK = re.compile(
+    rf"[\s.,:;!?…{NO_BLANK}]|$"
+)  # beside a placeholder: a word may come there instead
 
 
 def is_text(masked: Masked) -> bool:
@@ -27,14 +29,19 @@ def without_words(masked: Masked, spell: Spell = str) -> Masked:
     for mark in masked.marks:
         if mark.kind == "word":
             gap = masked.text[removals[-1].end : mark.begin] if removals else " "
-            if not WORD_OR_BLANK.search(gap) and not edges & set(range(removals[-1].end, mark.begin + 1)):
+            if not WORD_OR_BLANK.search(gap) and not edges & set(
+                range(removals[-1].end, mark.begin + 1)
+            ):
                 last = removals.pop()
                 opening = last.opening + spell(gap) + mark.opening
                 mark = mark._replace(begin=last.begin, opening=opening, order=last.order)
             removals.append(_with_quotes(masked.text, mark, edges, spell))
     removals = [_with_blanks(masked.text, removal, edges) for removal in removals]
     previous_ends = [0, *(removal.end for removal in removals)]
-    patches = [Patch(max(each.begin, end), each.end, "") for each, end in zip(removals, previous_ends, strict=False)]
+    patches = [
+        Patch(max(each.begin, end), each.end, "")
+        for each, end in zip(removals, previous_ends, strict=False)
+    ]
     return replace(Masked(masked.text, in_order([*removals, *others])), patches)
 
 

@@ -11,7 +11,9 @@ from transduce.inline.blocks import spaced
 from transduce.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
-PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")  # shows the kind of a placeholder
+PLACEHOLDER_PREFIX = re.compile(
+    r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*"
+)  # shows the kind of a placeholder
 
 
 def with_tokens(masked: Masked) -> Masked:
@@ -53,7 +55,9 @@ def have_same_tokens(source: str, target: str) -> bool:
 
 def stray_tokens(text: str, translation: str) -> list[Patch]:
     """Return patches that delete tokens from `translation` if `text` lacks these tokens."""
-    strays = [match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text]
+    strays = [
+        match.start() for match in ANY_TOKEN.finditer(translation) if match.group() not in text
+    ]
     return [Patch(place - translation[:place].endswith(" "), place + 1, "") for place in strays]
 
 
@@ -65,7 +69,10 @@ def _kind(raw: str) -> str:
 def _tokens(words: list[Mark]) -> dict[str, str]:
     """Map each distinct placeholder to a token."""
     distinct = dict.fromkeys(mark.opening for mark in words)
-    return {raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)] for number, raw in enumerate(distinct)}
+    return {
+        raw: PLACEHOLDER_TOKENS[number % len(PLACEHOLDER_TOKENS)]
+        for number, raw in enumerate(distinct)
+    }
 
 
 def _has_tokens(masked: Masked) -> bool:
@@ -74,4 +81,6 @@ def _has_tokens(masked: Masked) -> bool:
 
 
 def _replaced(masked: Masked, tokens: dict[str, str]) -> Masked:
-    return replace(masked, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in masked.words])
+    return replace(
+        masked, [Patch(mark.begin, mark.end, tokens[mark.opening]) for mark in masked.words]
+    )

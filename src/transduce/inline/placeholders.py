@@ -13,24 +13,39 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
-from transduce.inline.events import MARKUP_BLANKS, NO_BLANK, OTHER_STOPS, UNNUMBERED, VOWEL_SIGNS, Event
+from transduce.inline.events import (
+    MARKUP_BLANKS,
+    NO_BLANK,
+    OTHER_STOPS,
+    UNNUMBERED,
+    VOWEL_SIGNS,
+    Event,
+)
 from transduce.inline.markup_events import events
 from transduce.tokens.spans import Span
 
 CLOSING_QUOTES = dict(zip("\"'([<«»“„‘‚", "\"')]>»«”“’‘", strict=True))  # by the opening quote
 # Characters after which, and beginnings before which, a blank may be needed. Vowel signs of Hindi are not in \w.
 BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?…%)\]}}>”’»]")
-BLANK_BEFORE = re.compile(rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w")
-ELEMENT = re.compile("[^< ]+")  # the name of an XML element, not of an escaped tag or of a pair of empty elements
+BLANK_BEFORE = re.compile(
+    rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w"
+)
+ELEMENT = re.compile(
+    "[^< ]+"
+)  # the name of an XML element, not of an escaped tag or of a pair of empty elements
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
-MAX_WORD_CHARACTERS = 60  # of an element that counts as one word, since it contains only placeholders
+MAX_WORD_CHARACTERS = (
+    60  # of an element that counts as one word, since it contains only placeholders
+)
 
 
 class Mark(NamedTuple):
     """A tag, a pair of tags or a placeholder, with its offsets in the masked text."""
 
-    kind: Literal["pair", "point", "half", "word"]  # tags around words; between words; half of a pair; a placeholder
+    kind: Literal[
+        "pair", "point", "half", "word"
+    ]  # tags around words; between words; half of a pair; a placeholder
     begin: int
     end: int  # of a point or a half: equals begin
     opening: str  # the characters in the original text; of a pair, the opening tag
@@ -63,7 +78,9 @@ class Patch(NamedTuple):
     begin: int
     end: int
     raw: str  # the replacement
-    before: bool = False  # whether a blank is added before the replacement, after a word or punctuation
+    before: bool = (
+        False  # whether a blank is added before the replacement, after a word or punctuation
+    )
     after: bool = False  # whether a blank is added after the replacement, except before punctuation
 
 
@@ -76,7 +93,11 @@ def mask(text: str, *, markup: bool = False, preserve: bool = False) -> Masked:
 
 
 def weave(
-    text: str, patches: Iterable[Patch], spell: Callable[[str], str] = str, begin: int = 0, end: int | None = None
+    text: str,
+    patches: Iterable[Patch],
+    spell: Callable[[str], str] = str,
+    begin: int = 0,
+    end: int | None = None,
 ) -> str:
     """Apply patches to text[begin:end], in order and without overlap. `spell` escapes the text between the patches."""
     parts = list[str]()
@@ -89,7 +110,9 @@ def weave(
             parts.append(" ")
         parts.append(spell(between))
         last = text[max(begin, patch.begin - 1) : patch.begin]
-        if (patch.before and (between or not had_before) and BLANK_BEHIND.match(last)) or (needs_blank and not between):
+        if (patch.before and (between or not had_before) and BLANK_BEHIND.match(last)) or (
+            needs_blank and not between
+        ):
             parts.append(" ")
         parts.append(patch.raw)
         done = patch.end
@@ -100,11 +123,20 @@ def weave(
     return "".join([*parts, spell(text[done:end])])
 
 
-def moved(text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str) -> Span:
+def moved(
+    text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str
+) -> Span:
     """Convert a span of `text` to the corresponding span of the patched text."""
-    first = spell(text[span[0] : span[0] + 1])  # without it, a blank before it would be part of the span
-    begin = len(weave(text[: span[0] + 1], [patch for patch in patches if patch.end <= span[0]], spell)) - len(first)
-    return begin, max(begin, len(weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)))
+    first = spell(
+        text[span[0] : span[0] + 1]
+    )  # without it, a blank before it would be part of the span
+    begin = len(
+        weave(text[: span[0] + 1], [patch for patch in patches if patch.end <= span[0]], spell)
+    ) - len(first)
+    return begin, max(
+        begin,
+        len(weave(text[: span[1]], [patch for patch in patches if patch.begin < span[1]], spell)),
+    )
 
 
 def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
@@ -116,7 +148,9 @@ def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
         i = bisect_right(ends, place)
         return shifts[i] + (min(place, patches[i].begin) if i < len(patches) else place)
 
-    marks = (mark._replace(begin=shifted(mark.begin), end=shifted(mark.end)) for mark in masked.marks)
+    marks = (
+        mark._replace(begin=shifted(mark.begin), end=shifted(mark.end)) for mark in masked.marks
+    )
     return Masked(weave(masked.text, patches), tuple(marks))
 
 
@@ -130,7 +164,9 @@ def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
     return weave(masked.text, in_place(masked), spell)
 
 
-def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str) -> tuple[list[str], list[Masked]]:
+def cut(
+    masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
+) -> tuple[list[str], list[Masked]]:
     """Cut spans out of a masked text. Returns the unmasked texts around the spans, and a masked text for each span.
 
     The spans must be in order and must not cut placeholders.
@@ -154,17 +190,26 @@ def cut(masked: Masked, spans: Sequence[Span], spell: Callable[[str], str] = str
         if mark.end == ends[i]:
             last[i] = max(last[i], mark.order[1])
     for mark, (order, patch) in ((other, end) for other in others for end in _ends(other)):
-        for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):  # spans that it touches
-            if (begins[i] < patch.begin or first[i] < order) and (patch.begin < ends[i] or order < last[i]):
+        for i in range(
+            bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)
+        ):  # spans that it touches
+            if (begins[i] < patch.begin or first[i] < order) and (
+                patch.begin < ends[i] or order < last[i]
+            ):
                 inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
                 break
         else:
             outside[bisect_right(ends, patch.begin)].append((order, patch))
     gaps = [
         weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
-        for begin, end, patches in zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
+        for begin, end, patches in zip(
+            [0, *ends], [*begins, len(masked.text)], outside, strict=True
+        )
     ]
-    return gaps, [Masked(masked.text[b:e], in_order(marks)) for b, e, marks in zip(begins, ends, inside, strict=True)]
+    return gaps, [
+        Masked(masked.text[b:e], in_order(marks))
+        for b, e, marks in zip(begins, ends, inside, strict=True)
+    ]
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
@@ -196,7 +241,9 @@ class _Builder:
 
     def add(self, order: int, event: Event) -> None:
         may_need = bool(re.match(rf"[\s{NO_BLANK}]", self.parts[-1][-1:]))
-        mark = Mark("point", self.length, self.length, event.raw, before=may_need, order=(order, order))
+        mark = Mark(
+            "point", self.length, self.length, event.raw, before=may_need, order=(order, order)
+        )
         self.done += len(event.raw)
         if event.kind == "text":
             self._append(order, event.raw)
@@ -208,7 +255,9 @@ class _Builder:
         elif event.kind == "open" and len(self.opened) == MAX_OPEN_TAGS:
             self.marks.append(mark._replace(kind="half"))
         elif event.kind == "open":
-            self.opened.append(_Opened(event.name, self.done - len(event.raw), len(self.parts), len(self.marks)))
+            self.opened.append(
+                _Opened(event.name, self.done - len(event.raw), len(self.parts), len(self.marks))
+            )
             self.names[event.name] += 1
             self.marks.append(mark._replace(kind="half"))
         elif event.kind == "close":
@@ -230,7 +279,9 @@ class _Builder:
         if text[0] == " " and self.parts[-1][-1:].isspace():
             if is_behind_point:
                 self.marks[-1] = last._replace(after=True)
-            is_restored = BLANK_BEFORE.match(text, 1) or (text == " " and self.text.startswith("<", self.done))
+            is_restored = BLANK_BEFORE.match(text, 1) or (
+                text == " " and self.text.startswith("<", self.done)
+            )
             text = text[1:] if self.collapse or (is_behind_point and is_restored) else text
         elif is_behind_point and re.match(
             rf"[{NO_BLANK}{'.,:;!?' if last.before else ''}]", text
@@ -242,7 +293,9 @@ class _Builder:
         """Pair a closing tag with the last open tag of the same name. Tags between these two stay unpaired."""
         # What crosses an XML element, such as XLIFF's <sc/> and <ec/>, is no pair, since the element must stay one.
         later = takewhile(lambda each: each.name != name, reversed(self.opened))
-        crosses = not ELEMENT.fullmatch(name) and any(ELEMENT.fullmatch(each.name) for each in later)
+        crosses = not ELEMENT.fullmatch(name) and any(
+            ELEMENT.fullmatch(each.name) for each in later
+        )
         if crosses or not self.names[name]:
             self.marks.append(mark._replace(kind="half"))
             return
@@ -256,14 +309,18 @@ class _Builder:
         if is_short and _is_one_word(content, opening.begin, self.marks[opened.marks + 1 :]):
             kind: Literal["point", "word"] = "word" if content else "point"
             raw = self.text[opened.begin : self.done]
-            self.marks[opened.marks :] = [opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)]
+            self.marks[opened.marks :] = [
+                opening._replace(kind=kind, end=mark.begin, opening=raw, order=order)
+            ]
         elif is_short and self._is_point(content, opened, opening):
             raw = self.text[opened.begin : self.done]
             self.length = opening.begin
             del self.parts[opened.parts :]
             self.marks[opened.marks :] = [opening._replace(kind="point", opening=raw, order=order)]
         else:
-            self.marks[opened.marks] = opening._replace(kind="pair", end=mark.begin, closing=mark.opening, order=order)
+            self.marks[opened.marks] = opening._replace(
+                kind="pair", end=mark.begin, closing=mark.opening, order=order
+            )
 
     def _is_point(self, content: str, opened: _Opened, opening: Mark) -> bool:
         """Whether an element has only blanks, or no letters and is behind a word, as in `dog<sup>1</sup>`."""
@@ -272,14 +329,20 @@ class _Builder:
         before = self.parts[opened.parts - 1][-1:]
         after = self.text[self.done : self.done + 1]
         has_text = any(c.isalpha() or c.isspace() for c in content)
-        return bool(before.isalnum() or BLANK_BEHIND.match(before)) and not after.isalnum() and not has_text
+        return (
+            bool(before.isalnum() or BLANK_BEHIND.match(before))
+            and not after.isalnum()
+            and not has_text
+        )
 
 
 def _is_one_word(content: str, begin: int, inner: Sequence[Mark]) -> bool:
     """Whether a pair of tags contains nothing, or only placeholders and punctuation."""
     if any(mark.kind == "half" for mark in inner):
         return False
-    words = [Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"]
+    words = [
+        Patch(mark.begin - begin, mark.end - begin, "") for mark in inner if mark.kind == "word"
+    ]
     one = bool(words) and content == content.strip() and "\n" not in content
     return not content or (one and not any(map(str.isalnum, weave(content, words))))
 
@@ -292,14 +355,29 @@ def _ends(mark: Mark) -> list[tuple[int, Patch]]:
     """Return the patches that restore a mark, each with the number of its event."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)
-        return [(mark.order[0], Patch(mark.begin, mark.begin, mark.opening)), (mark.order[1], closing)]
+        return [
+            (mark.order[0], Patch(mark.begin, mark.begin, mark.opening)),
+            (mark.order[1], closing),
+        ]
     point = mark.kind == "point"
-    return [(mark.order[0], Patch(mark.begin, mark.end, mark.opening, point and mark.before, point and mark.after))]
+    return [
+        (
+            mark.order[0],
+            Patch(mark.begin, mark.end, mark.opening, point and mark.before, point and mark.after),
+        )
+    ]
 
 
 def _half(mark: Mark, order: int, patch: Patch) -> Mark:
     """If `mark` is a pair of tags, return a mark for the tag that `patch` restores. Otherwise return `mark`."""
-    half = Mark("half", patch.begin, patch.end, patch.raw, before=order == mark.order[0], order=(order, order))
+    half = Mark(
+        "half",
+        patch.begin,
+        patch.end,
+        patch.raw,
+        before=order == mark.order[0],
+        order=(order, order),
+    )
     return half if mark.kind == "pair" else mark
 
 
@@ -309,6 +387,10 @@ def _moved(mark: Mark, by: int) -> Mark:
 
 def _tally(text: str, markup: bool) -> tuple[Counter[str], list[str], int]:
     """Count each tag and placeholder of a text, list its conversions without numbers, and count the unpaired tags."""
-    raws = [event.raw for event in events(text, markup=markup) if event.kind not in ("text", "character")]
+    raws = [
+        event.raw
+        for event in events(text, markup=markup)
+        if event.kind not in ("text", "character")
+    ]
     halves = sum(mark.kind == "half" for mark in mask(text, markup=markup).marks) if raws else 0
     return Counter(raws), [raw for raw in raws if UNNUMBERED.fullmatch(raw)], halves

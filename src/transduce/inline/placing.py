@@ -16,10 +16,14 @@ from transduce.inline.events import VOWEL_SIGNS
 from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, moved, weave
 from transduce.tokens.spans import Span
 
-Links = Sequence[tuple[Span, Span, float]]  # a word in the source, a word in the translation, the weight
+Links = Sequence[
+    tuple[Span, Span, float]
+]  # a word in the source, a word in the translation, the weight
 WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")
 WITHIN_PUNCTUATION = re.compile(rf"\w(?:.*[\w{VOWEL_SIGNS}])?", re.DOTALL)
-MIN_LINK_WEIGHT = 0.4  # a word with a weaker link to a tagged word is tagged only between tagged words
+MIN_LINK_WEIGHT = (
+    0.4  # a word with a weaker link to a tagged word is tagged only between tagged words
+)
 QUOTES = "".join(CLOSING_QUOTES)
 PUNCTUATION = ".,:;!?…。，：；！？"
 
@@ -45,7 +49,9 @@ def copied(masked: Masked, translation: str) -> bool:
     """Whether the translation contains each placeholder exactly as often as the source."""
     for word, begins in _begins(masked).items():
         occurrences = _occurrences(word, masked.text)
-        if not set(begins) <= set(occurrences) or len(occurrences) != len(_occurrences(word, translation)):
+        if not set(begins) <= set(occurrences) or len(occurrences) != len(
+            _occurrences(word, translation)
+        ):
             return False
     return True
 
@@ -63,12 +69,16 @@ def restore(
     No tag or placeholder divides an occurrence of a text in `whole`, unless several pairs of tags share it.
     """
     words = _words(masked, translation)
-    copies: Links = [((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words]
+    copies: Links = [
+        ((mark.begin, mark.end), (patch.begin, patch.end), 2.0) for mark, patch in words
+    ]
     in_words = {place for mark, _ in words for place in range(mark.begin, mark.end)}
     links = [*(link for link in links if in_words.isdisjoint(range(*link[0]))), *copies]
     spans = [found.span() for text in whole for found in re.finditer(re.escape(text), translation)]
     placing = _Placing(masked.text, translation, links, _merged(spans))
-    placed = placing.place([mark for mark in masked.marks if mark.kind != "word"], (0, len(translation)))
+    placed = placing.place(
+        [mark for mark in masked.marks if mark.kind != "word"], (0, len(translation))
+    )
     patches = _around_words(_patches(placed), sorted([*(patch for _, patch in words), *without]))
     text = weave(translation, patches, spell)
     return Restored(text, placing.guessed, partial(moved, translation, patches, spell=spell))
@@ -92,7 +102,9 @@ def _begins(masked: Masked) -> dict[str, list[int]]:
 def _words(masked: Masked, translation: str) -> list[tuple[Mark, Patch]]:
     """Pair each placeholder with the patch that restores it in the translation."""
     places = {
-        word: dict(zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True))
+        word: dict(
+            zip(_occurrences(word, masked.text), _occurrences(word, translation), strict=True)
+        )
         for word in _begins(masked)
     }
     words = []
@@ -135,7 +147,9 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
                 patch = patch._replace(begin=rest[0].begin)
             else:
                 merged.append(rest.popleft())
-        done = max(patch.begin, merged[-1].end) if merged else patch.begin  # behind a word that it was inside
+        done = (
+            max(patch.begin, merged[-1].end) if merged else patch.begin
+        )  # behind a word that it was inside
         merged.append(patch._replace(begin=done, end=done))
     return [*merged, *rest]
 
@@ -155,7 +169,9 @@ class _Placing:
                 best[word] = weight, _without_punctuation(source, origin)
         self.links = sorted((word, origin, weight) for word, (weight, origin) in best.items())
         strongest_last = sorted(self.links, key=lambda link: -link[2])[::-1]
-        self.words = {origin: word for word, origin, _ in strongest_last}  # the best translation of each source word
+        self.words = {
+            origin: word for word, origin, _ in strongest_last
+        }  # the best translation of each source word
         self.origins = sorted(self.words)
         self.begins = [word.start() for word in WORD_PATTERN.finditer(target)] or [0]
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
@@ -182,7 +198,9 @@ class _Placing:
             if mark.kind == "half":
                 half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
-        return sorted([*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order))
+        return sorted(
+            [*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order)
+        )
 
     def _free(self, wanted: Span, within: Span) -> Span:
         """Return `wanted`, or the first word in `within` if `wanted` is empty."""
@@ -198,7 +216,11 @@ class _Placing:
         best = 0.0
         run = 0.0
         begin = 0  # weights of the best span and of the current one
-        inside = {i: link for i, link in enumerate(self.links) if link[1][0] < mark.end and mark.begin < link[1][1]}
+        inside = {
+            i: link
+            for i, link in enumerate(self.links)
+            if link[1][0] < mark.end and mark.begin < link[1][1]
+        }
         span = max(inside.values(), key=lambda link: link[2])[0] if inside else None
         for i in range(min(inside), max(inside) + 1) if inside else ():
             word, _, weight = self.links[i]
@@ -211,16 +233,26 @@ class _Placing:
                 span = (begin, word[1])
         if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
             self.guessed = True
-            span = self._at_same_share(mark.begin, self.begins), self._at_same_share(mark.end, self.ends)
+            span = (
+                self._at_same_share(mark.begin, self.begins),
+                self._at_same_share(mark.end, self.ends),
+            )
             if span[0] >= span[1]:
                 span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
         for (first, behind), (begin, end), _ in inside.values():
-            if self.source[begin:end] == self.target[first:behind]:  # a copied word: a tag may stay inside it
+            if (
+                self.source[begin:end] == self.target[first:behind]
+            ):  # a copied word: a tag may stay inside it
                 left = max(0, mark.begin - begin) if first == span[0] else 0
-                span = span[0] + left, span[1] - (max(0, end - mark.end) if behind == span[1] else 0)
+                span = (
+                    span[0] + left,
+                    span[1] - (max(0, end - mark.end) if behind == span[1] else 0),
+                )
         last = self.source[mark.end - 1 : mark.end]
         next_character = self.target[span[1] : span[1] + 1]
-        takes_punctuation = all(character and character in PUNCTUATION for character in (last, next_character))
+        takes_punctuation = all(
+            character and character in PUNCTUATION for character in (last, next_character)
+        )
         return span[0], span[1] + takes_punctuation
 
     def _point(self, mark: Mark) -> int:
@@ -228,7 +260,9 @@ class _Placing:
         if mark.begin in (0, len(self.source)):
             return 0 if not mark.begin else len(self.target)
         first = bisect_left(self.origins, (mark.begin, mark.begin))
-        behind = next((self.origins[i] for i in range(first)[::-1] if self.origins[i][1] <= mark.begin), None)
+        behind = next(
+            (self.origins[i] for i in range(first)[::-1] if self.origins[i][1] <= mark.begin), None
+        )
         ahead = self.origins[first] if first < len(self.origins) else None
         if behind and not (ahead and mark.before):
             return self.words[behind][1]

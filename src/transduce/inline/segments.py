@@ -15,16 +15,24 @@ from transduce.tokens.spans import Span
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
-BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
-MORE_SENTENCE_ENDS = re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
-    r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
+BLANKS_BEFORE_STOP = re.compile(
+    r"(?<!\s)\s++(?=\.)"
+)  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
+MORE_SENTENCE_ENDS = (
+    re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
+        r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
+    )
 )
-CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")  # the best cuts
+CLAUSE_END = re.compile(
+    r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])"
+)  # the best cuts
 WINDOW = 2000  # characters that sentencex reads at once: a quote without an end costs quadratic time, and hides ends
 MARGIN = 100  # characters at the end of a window: what follows can show that a sentence does not end there
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
-TO_THE_LEFT = re.compile("[\u0e33\u0eb3\u1160-\u11ff]")  # letters that belong to the letter before them
+TO_THE_LEFT = re.compile(
+    "[\u0e33\u0eb3\u1160-\u11ff]"
+)  # letters that belong to the letter before them
 VIRAMA = 9  # the combining class of signs that join two letters, as in Hindi and Khmer
 
 
@@ -46,7 +54,9 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     begins = [word.begin for word in words]
     merged: list[Span] = []
     for begin, end in spans:
-        before = bisect_left(begins, begin) - 1  # index of the last word that begins before the span
+        before = (
+            bisect_left(begins, begin) - 1
+        )  # index of the last word that begins before the span
         if merged and before >= 0 and words[before].end > merged[-1][1]:
             merged[-1] = (merged[-1][0], end)
         else:
@@ -54,7 +64,9 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     return merged
 
 
-def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int) -> list[Span]:
+def shorten(
+    text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[int]], max_length: int
+) -> list[Span]:
     """Cut a sentence into parts of at most `max_length`, as measured by `lengths`.
 
     Parts are cut near the middle, preferably at the end of a clause or at a blank. Single characters are never cut.
@@ -62,10 +74,18 @@ def shorten(text: str, span: Span, lengths: Callable[[Sequence[str]], Sequence[i
     parts = [span]
     while True:
         measured = zip(parts, lengths([text[begin:end] for begin, end in parts]), strict=True)
-        too_long = {(begin, end) for (begin, end), length in measured if length > max_length and end - begin > 1}
+        too_long = {
+            (begin, end)
+            for (begin, end), length in measured
+            if length > max_length and end - begin > 1
+        }
         if not too_long:
             return parts
-        parts = [piece for part in parts for piece in (_halves(text, *part) if part in too_long else [part])]
+        parts = [
+            piece
+            for part in parts
+            for piece in (_halves(text, *part) if part in too_long else [part])
+        ]
 
 
 def _sentences(text: str, language: str) -> Iterator[Span]:
@@ -90,7 +110,9 @@ def _cut(paragraph: str, language: str) -> list[str]:
     while begin < len(paragraph):
         found = _ends(paragraph[begin : begin + WINDOW], language)
         if begin + WINDOW < len(paragraph):
-            inner = [end for end in found if end < WINDOW]  # the last sentence can continue behind the window
+            inner = [
+                end for end in found if end < WINDOW
+            ]  # the last sentence can continue behind the window
             found = [end for end in inner if end <= WINDOW - MARGIN] or inner[-1:]
         ends += [begin + end for end in found]
         begin = ends[-1] if found else begin + WINDOW
@@ -102,10 +124,14 @@ def _ends(text: str, language: str) -> list[int]:
     try:
         from sentencex import segment
     except ImportError:
-        raise UserError("Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'.") from None
+        raise UserError(
+            "Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'."
+        ) from None
     ends = list[int]()
     done = 0
-    readable = BLANKS_BEFORE_STOP.sub(lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", text))
+    readable = BLANKS_BEFORE_STOP.sub(
+        lambda blanks: " " * len(blanks[0]), SURROGATE.sub("\ufffd", text)
+    )
     for piece in filter(None, segment(language, readable)):
         ends += [done + match.end() for match in MORE_SENTENCE_ENDS.finditer(piece)]
         done += len(piece)
@@ -118,13 +144,22 @@ def _halves(text: str, begin: int, end: int) -> list[Span]:
     sentence = text[begin:end]
     middle = len(sentence) / 2
     for pattern, max_distance in ((CLAUSE_END, 0.8 * middle), (SENTENCE_BLANKS, middle)):
-        cuts = [cut for cut in pattern.finditer(sentence) if cut.start() > 0 and cut.end() < len(sentence)]
+        cuts = [
+            cut
+            for cut in pattern.finditer(sentence)
+            if cut.start() > 0 and cut.end() < len(sentence)
+        ]
         if cuts:
             cut = min(cuts, key=lambda cut: abs(cut.start() - middle))
             if abs(cut.start() - middle) < max_distance:
                 return [(begin, begin + cut.start()), (begin + cut.end(), end)]
     half = begin + len(sentence) // 2
-    places = (place for far in range(half - begin + 1) for place in (half + far, half - far) if begin < place < end)
+    places = (
+        place
+        for far in range(half - begin + 1)
+        for place in (half + far, half - far)
+        if begin < place < end
+    )
     half = next((place for place in places if _is_cuttable(text, place)), half)
     return [(begin, half), (half, end)]
 
@@ -133,5 +168,7 @@ def _is_cuttable(text: str, place: int) -> bool:
     """Whether a text may be cut at a place: not before a mark, behind a virama or beside a zero-width joiner."""
     before = text[place - 1]
     after = text[place]
-    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(after)  # Sk: colours of emojis
+    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(
+        after
+    )  # Sk: colours of emojis
     return not is_mark and combining(before) != VIRAMA and ZERO_WIDTH_JOINER not in (before, after)

@@ -16,7 +16,9 @@ from transduce.model.embedding import RotaryPositions
 from transduce.model.kernels import attend_by_sentence, prefers_fused_attention
 from transduce.model.recording import record_attention
 
-KeyValues = tuple[Tensor, Tensor]  # keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer
+KeyValues = tuple[
+    Tensor, Tensor
+]  # keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer
 
 
 def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
@@ -73,13 +75,17 @@ class MultiHeadAttention(nn.Module):
         keys = self._split(self.key(x), self.num_kv_heads)
         return self._rotated(keys, start), self._split(self.value(x), self.num_kv_heads)
 
-    def forward(self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, keys_values: KeyValues, mask: Tensor | None = None, *, causal: bool = False
+    ) -> Tensor:
         """x (r, t, d_model) attends to keys and values of b sentences with r / b rows each -> (r, t, d_model).
 
         `mask` broadcasts to (b, h, t, s). If `causal` is true, a causal mask for the last t of s positions replaces it.
         """
         k, v = keys_values
-        q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - x.size(1))  # (r, h, t, d_k)
+        q = self._rotated(
+            self._split(self.query(x), self.num_heads), k.size(2) - x.size(1)
+        )  # (r, h, t, d_k)
         if self.num_kv_heads != self.num_heads:
             share = self.num_heads // self.num_kv_heads
             k = k.repeat_interleave(share, dim=1)

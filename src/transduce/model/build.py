@@ -72,7 +72,11 @@ def initialise(model: nn.Module, seed: int, method: str = "transduce") -> None:
         for name, module in stack.named_modules():
             if isinstance(module, MultiHeadAttention) and method != "xavier":
                 _scale_projections(module, method, to_source=name.endswith("source_attention"))
-            if branches and isinstance(module, (MultiHeadAttention, FeedForward)) and method == "transduce":
+            if (
+                branches
+                and isinstance(module, (MultiHeadAttention, FeedForward))
+                and method == "transduce"
+            ):
                 module.out.weight.mul_(1 / math.sqrt(branches))
             if method == "fairseq":
                 _draw_like_torch(module, generator)
@@ -92,7 +96,11 @@ def _draw_like_torch(module: nn.Module, generator: torch.Generator) -> None:
     """Draw what fairseq leaves to nn.Linear: feed-forward layers, and the biases of query, key and value."""
     drawn: list[tuple[nn.Linear, torch.Tensor]] = []
     if isinstance(module, MultiHeadAttention):
-        drawn = [(layer, layer.bias) for layer in (module.query, module.key, module.value) if layer.bias is not None]
+        drawn = [
+            (layer, layer.bias)
+            for layer in (module.query, module.key, module.value)
+            if layer.bias is not None
+        ]
     elif isinstance(module, FeedForward):
         layers = [layer for layer in module.children() if isinstance(layer, nn.Linear)]
         drawn = [(layer, weight) for layer in layers for weight in layer.parameters()]
@@ -112,7 +120,8 @@ def load_weights(model: nn.Module, file: Path) -> None:
     for name in sorted(own.keys() | weights.keys()):
         if name not in own or name not in weights or own[name].shape != weights[name].shape:
             raise UserError(
-                f"{file} does not fit the model's configuration: '{name}' differs.", Hint("Use another copy.")
+                f"{file} does not fit the model's configuration: '{name}' differs.",
+                Hint("Use another copy."),
             )
     model.load_state_dict(weights)
 

@@ -39,7 +39,9 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        self.register_buffer("table", torch.empty(0, d_model), persistent=False)  # grows when it is used
+        self.register_buffer(
+            "table", torch.empty(0, d_model), persistent=False
+        )  # grows when it is used
         self.table: Tensor
 
     def forward(self, start: int, length: int) -> Tensor:
@@ -64,7 +66,9 @@ class RotaryPositions(SinusoidalPositions):
         cosines = table[:, 1::2]
         even = x[..., 0::2]
         odd = x[..., 1::2]
-        return torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1).flatten(-2)
+        return torch.stack(
+            (even * cosines - odd * sines, even * sines + odd * cosines), dim=-1
+        ).flatten(-2)
 
 
 class NoPositions(nn.Module):

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from transduce.model.recording import attention_record
 
-SLOW_KEYS = 12  # with one query and at least this many keys, torch's kernel is slower than plain products
+SLOW_KEYS = (
+    12  # with one query and at least this many keys, torch's kernel is slower than plain products
+)
 
 
 def prefers_fused_attention(q: Tensor, k: Tensor, dropout: float) -> bool:

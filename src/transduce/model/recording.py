@@ -49,7 +49,10 @@ routing_record: ContextVar[list[Routing] | None] = ContextVar("routing", default
 def recording(*, attention: bool = True) -> Iterator[Record]:
     """Record expert routing and, unless `attention` is false, attention weights."""
     record = Record([], [])
-    before = attention_record.set(record.attention if attention else None), routing_record.set(record.routing)
+    before = (
+        attention_record.set(record.attention if attention else None),
+        routing_record.set(record.routing),
+    )
     try:
         yield record
     finally:

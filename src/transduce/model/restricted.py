@@ -43,9 +43,15 @@ def attend_nearby(
     query = torch.arange(blocks * window, device=q.device).view(1, blocks, window, 1)
     key = F.pad(torch.arange(n, device=q.device), (window, rest + after * window), value=-1)
     key = key.unfold(0, (2 + after) * window, window)[None, :, None, :]  # (1, blocks, 1, keys)
-    near = ((query - key) < window) & ((query >= key) if causal else (key - query < window)) & (key >= 0)
+    near = (
+        ((query - key) < window)
+        & ((query >= key) if causal else (key - query < window))
+        & (key >= 0)
+    )
     if mask is not None:
-        keys = F.pad(mask[:, 0, 0], (window, rest + after * window)).unfold(1, (2 + after) * window, window)
+        keys = F.pad(mask[:, 0, 0], (window, rest + after * window)).unfold(
+            1, (2 + after) * window, window
+        )
         near = (near & keys[:, :, None, :]).repeat_interleave(h, dim=0)
     near = near | ~near.any(dim=-1, keepdim=True)  # without any key, the softmax would be NaN
     q = F.pad(q, (0, 0, 0, rest)).flatten(0, 1).unflatten(1, (blocks, window))
@@ -54,7 +60,12 @@ def attend_nearby(
 
 
 def window_mask(
-    t: int, s: int, window: int, causal: bool = True, device: torch.device | None = None, valid: Tensor | None = None
+    t: int,
+    s: int,
+    window: int,
+    causal: bool = True,
+    device: torch.device | None = None,
+    valid: Tensor | None = None,
 ) -> Tensor:
     """A mask (t, s) that lets the last t of s positions attend to keys less than `window` positions away.
 
@@ -88,8 +99,12 @@ class RestrictedAttention(MultiHeadAttention):
             return super().attend(q, k, v, mask, False)
         if self.fused and t == s > 2 * self.window and attention_record.get() is None:
             dropout = self.dropout if self.training else 0.0
-            return attend_nearby(q, k, v, self.window, mask, causal=causal, dropout=dropout, scale=self.scale)
-        return super().attend(q, k, v, window_mask(t, s, self.window, causal, q.device, mask), False)
+            return attend_nearby(
+                q, k, v, self.window, mask, causal=causal, dropout=dropout, scale=self.scale
+            )
+        return super().attend(
+            q, k, v, window_mask(t, s, self.window, causal, q.device, mask), False
+        )
 
 
 def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
@@ -102,4 +117,8 @@ def make_attention(config: ModelConfig, *, to_self: bool) -> MultiHeadAttention:
         other: MultiHeadAttention = make_part(config.attention, config, restricted=restricted)
         return other
     rotary = to_self and config.positions == "rotary"
-    return RestrictedAttention(config, rotary=rotary) if restricted else MultiHeadAttention(config, rotary=rotary)
+    return (
+        RestrictedAttention(config, rotary=rotary)
+        if restricted
+        else MultiHeadAttention(config, rotary=rotary)
+    )

@@ -16,13 +16,17 @@ from torch import Tensor, nn
 from transduce.config.schema import BOS, EOS, PAD
 
 Ids = Sequence[int] | np.ndarray  # token ids of one sentence, without BOS and EOS
-State = Any  # nested tuples and lists of tensors whose first dimension is the row; None: no tokens yet
+State = (
+    Any  # nested tuples and lists of tensors whose first dimension is the row; None: no tokens yet
+)
 
 
 class Memory(NamedTuple):
     """The encoded source, as keys and values for the decoder's attention."""
 
-    keys_values: list[tuple[Tensor, Tensor]]  # per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v)
+    keys_values: list[
+        tuple[Tensor, Tensor]
+    ]  # per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v)
     mask: Tensor  # (b, 1, 1, s), False at padding
 
 
@@ -98,4 +102,6 @@ def source_tensor(sources: Sequence[Ids]) -> Tensor:
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """Make a batch from the source and target ids of sentence pairs."""
     num_tokens = sum(map(len, targets)) + len(targets)
-    return Batch(source_tensor(sources), pad(targets, before=[BOS]), pad(targets, after=[EOS]), num_tokens)
+    return Batch(
+        source_tensor(sources), pad(targets, before=[BOS]), pad(targets, after=[EOS]), num_tokens
+    )

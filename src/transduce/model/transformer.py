@@ -40,7 +40,9 @@ class Residual(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
-    def with_state(self, x: Tensor, sublayer: Callable[[Tensor], tuple[Tensor, KeyValues]]) -> tuple[Tensor, KeyValues]:
+    def with_state(
+        self, x: Tensor, sublayer: Callable[[Tensor], tuple[Tensor, KeyValues]]
+    ) -> tuple[Tensor, KeyValues]:
         """The same for a sublayer that returns its output and a new state, which is returned, too."""
         y, state = sublayer(self.norm(x) if self.pre else x)
         x = x + self.dropout(y)
@@ -54,7 +56,11 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = F.silu if config.activation == "swiglu" else getattr(F, config.activation)
         self.inner = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.activation == "swiglu" else None
+        self.gate = (
+            nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+            if config.activation == "swiglu"
+            else None
+        )
         self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -121,18 +127,26 @@ class Transformer(Seq2Seq):
         self.max_positions = config.max_positions if config.positions == "learned" else None
         self.embedding = Embedding(config.vocab_size, config.d_model)
         self.source_embedding = (
-            Embedding(config.source_vocab_size, config.d_model) if config.source_vocab_size else None
+            Embedding(config.source_vocab_size, config.d_model)
+            if config.source_vocab_size
+            else None
         )
         self.source_positions = make_positions(config)
         self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(config, layer) for layer in range(config.num_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.num_decoder_layers))
+        self.encoder = nn.ModuleList(
+            EncoderLayer(config, layer) for layer in range(config.num_encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(config, layer) for layer in range(config.num_decoder_layers)
+        )
         # With pre-norm the last sum is not normalised yet; the paper's post-norm needs no final norm.
         pre = config.norm == "pre"
         self.encoder_norm = make_norm(config) if pre else nn.Identity()
         self.decoder_norm = make_norm(config) if pre else nn.Identity()
-        self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.output_bias = (
+            nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        )
         # In training, heads that predict further tokens can follow the last layer.
         self.ahead: nn.Module | None = make_part("heads ahead", config) if config.more else None
 
@@ -157,7 +171,9 @@ class Transformer(Seq2Seq):
         x, _ = self.decoder_output(tgt, self.encode(src))
         return self.logits(self.ahead(x) if self.ahead and self.training else x)
 
-    def decoder_output(self, tgt: Tensor, memory: Memory, state: State = None) -> tuple[Tensor, State]:
+    def decoder_output(
+        self, tgt: Tensor, memory: Memory, state: State = None
+    ) -> tuple[Tensor, State]:
         """tgt (r, t) -> output of the last decoder layer (r, t, d_model), and the new state."""
         past = state or [None] * len(self.decoder)
         start = 0 if state is None else state[0][0].size(2)

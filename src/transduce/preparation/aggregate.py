@@ -27,7 +27,9 @@ from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import LANGUAGE_TAG
 
-SAMPLE_FACTOR = 8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
+SAMPLE_FACTOR = (
+    8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
+)
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus
@@ -62,7 +64,9 @@ def aggregate(data: DataConfig, corpora: Corpora, replayed: Sequence[Pair] = ())
 
 def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer:
     """Learn the vocabulary from the training pairs."""
-    kept = sum(int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts)
+    kept = sum(
+        int(np.count_nonzero(staged.parts <= Part.DROPPED)) for parts in corpora for staged in parts
+    )
     every = max(1, kept // (SAMPLE_FACTOR * MAX_LEARNING_SENTENCES))
     sources = [(parts, 0) for parts in corpora]
     columns = [(parts, 1) for parts in corpora]
@@ -71,7 +75,10 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         columns = []
     targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
     if any(are_trees(corpus.files) for corpus in data.corpora):
-        targets = [*targets, ALL_MARKS]  # trees to translate may be longer than these and need more marks
+        targets = [
+            *targets,
+            ALL_MARKS,
+        ]  # trees to translate may be longer than these and need more marks
     return Tokenizer.train(
         StagedTexts(sources, every),
         targets,
@@ -102,7 +109,9 @@ def extend_vocabulary(
     missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
     extra = size - old - missing if size else len(new) * old // len(known)
     if extra < 0:
-        raise UserError(f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags.")
+        raise UserError(
+            f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags."
+        )
     return tokenizer.extended(StagedTexts(list(chain.from_iterable(new.values()))), extra, tags)
 
 
@@ -128,15 +137,24 @@ def kept_files(parts: Sequence[StagedPairs]) -> list[str]:
     for staged in parts:
         files = staged.file_numbers()
         for block in slices(len(staged)):
-            numbers, first = np.unique(files[block][staged.parts[block] <= Part.DROPPED], return_index=True)
-            names |= dict.fromkeys(staged.files[number] for number in numbers[np.argsort(first)].tolist())
+            numbers, first = np.unique(
+                files[block][staged.parts[block] <= Part.DROPPED], return_index=True
+            )
+            names |= dict.fromkeys(
+                staged.files[number] for number in numbers[np.argsort(first)].tolist()
+            )
     return list(names)
 
 
 def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning) -> None:
     """Mark pairs that repeat an earlier pair of the corpus, and count the pairs that each rule left out."""
-    rules = {DUPLICATE: data.deduplicate and len(parts) > 1, NEAR_DUPLICATE: NEAR_DUPLICATE in rules_of(data).others}
-    seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}  # a single part has no duplicates
+    rules = {
+        DUPLICATE: data.deduplicate and len(parts) > 1,
+        NEAR_DUPLICATE: NEAR_DUPLICATE in rules_of(data).others,
+    }
+    seen = {
+        rule: SeenHashes() for rule, applies in rules.items() if applies
+    }  # a single part has no duplicates
     for staged in parts:
         cleaning.read += staged.read
         pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}
@@ -161,12 +179,17 @@ def _mark_repeated(staged: StagedPairs, rule: str, seen: SeenHashes) -> Numbers:
 def _count(staged: StagedPairs, pairs: Mapping[str, Numbers], cleaning: Cleaning) -> None:
     """Count the pairs that each rule left out. `pairs` contains the indices of the pairs left out after staging."""
     counts = {rule: left_out.number for rule, left_out in staged.left_out.items()}
-    first = {rule: [(place, 0, origin) for place, origin in out.first] for rule, out in staged.left_out.items()}
+    first = {
+        rule: [(place, 0, origin) for place, origin in out.first]
+        for rule, out in staged.left_out.items()
+    }
     for rule, numbers in pairs.items():
         if len(numbers):
             counts[rule] = counts.get(rule, 0) + len(numbers)
             some = numbers[:LINES_KEPT].tolist()
-            first.setdefault(rule, []).extend((pair, 1, o) for pair, o in zip(some, staged.origins(some), strict=True))
+            first.setdefault(rule, []).extend(
+                (pair, 1, o) for pair, o in zip(some, staged.origins(some), strict=True)
+            )
     for entries in first.values():
         entries.sort(key=lambda entry: entry[:2])
     for rule, entries in sorted(first.items(), key=lambda item: item[1][0][:2]):
@@ -197,7 +220,8 @@ def _hold_out(
         if not held_out:
             names = " and ".join(data.valid)
             raise UserError(
-                f"No pair of {names} has one line of text on each side.", Hint.about("Name other files.", "data.valid")
+                f"No pair of {names} has one line of text on each side.",
+                Hint.about("Name other files.", "data.valid"),
             )
     return held_out, dropped
 
@@ -225,11 +249,15 @@ def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
         pair
         for corpus, parts in zip(data.corpora, corpora, strict=True)
         for part in parts
-        for pair in directed(part.pairs(Part.HELD_OUT), Direction(corpus.source, corpus.target), data)
+        for pair in directed(
+            part.pairs(Part.HELD_OUT), Direction(corpus.source, corpus.target), data
+        )
     ]
 
 
-def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = False) -> Iterator[Pair]:
+def read_directed(
+    files: Sequence[str], data: DataConfig, *, untrained: bool = False
+) -> Iterator[Pair]:
     """Read validation or test files. In a multilingual model, each pair gets the directions that the model has.
 
     If `untrained` is true, it gets both directions.
@@ -239,14 +267,20 @@ def read_directed(files: Sequence[str], data: DataConfig, *, untrained: bool = F
         return
     for corpus in bilingual_corpora(files):
         if untrained:
-            data = dataclasses.replace(data, directions=tuple(map(str, (corpus.languages, corpus.languages.reverse))))
+            data = dataclasses.replace(
+                data, directions=tuple(map(str, (corpus.languages, corpus.languages.reverse)))
+            )
         yield from directed(read_pairs(corpus.files, corpus.languages), corpus.languages, data)
 
 
 def masked_pairs(pairs: Iterable[Pair], data: DataConfig, cleaning: Cleaning) -> Iterator[Pair]:
     """Apply `with_shared_tokens` if data.placeholders is "masked". Leaves out pairs for which it returns None."""
     for pair in pairs:
-        texts = with_shared_tokens(pair.source, pair.target) if data.placeholders == "masked" else pair[:2]
+        texts = (
+            with_shared_tokens(pair.source, pair.target)
+            if data.placeholders == "masked"
+            else pair[:2]
+        )
         if texts is None:
             cleaning.count(PLACEHOLDERS_DIFFER, pair.origin)
         else:

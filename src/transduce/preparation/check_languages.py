@@ -21,8 +21,12 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))
     for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
-        texts = [islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS) for column in range(len(its))]
-        shares = [share_of_wrong_texts(each, code, codes) for each, code in zip(texts, its, strict=True)]
+        texts = [
+            islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS) for column in range(len(its))
+        ]
+        shares = [
+            share_of_wrong_texts(each, code, codes) for each, code in zip(texts, its, strict=True)
+        ]
         for code, share in zip(its, shares, strict=True):
             message = (
                 f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "

@@ -25,13 +25,25 @@ from transduce.text.multilingual import without_labels
 from transduce.text.pair_batch import PairBatch
 from transduce.text.pairs import Origin, Pair, are_documents, are_trees, expand_folders, read_pairs
 from transduce.text.plain import STANDARD_INPUT, read_pieces
-from transduce.text.rules import ALL, DUPLICATE, IN_TEST_SET, NEAR_DUPLICATE, OTHERS, Checker, Flags, Rules, first_rule
+from transduce.text.rules import (
+    ALL,
+    DUPLICATE,
+    IN_TEST_SET,
+    NEAR_DUPLICATE,
+    OTHERS,
+    Checker,
+    Flags,
+    Rules,
+    first_rule,
+)
 from transduce.text.tree_symbols import CLOSE, OPEN, are_of_trees
 from transduce.tokens.store import Encoded
 from transduce.tokens.tokenizer import Tokenizer
 
 
-def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Collection[str] = ()) -> DataConfig:
+def checked(
+    data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Collection[str] = ()
+) -> DataConfig:
     """The same options; in a multilingual model, each corpus gets its languages.
 
     `replayed` are the directions of the corpus data.replay. Raises UserError if `data` has no corpora, or has corpora
@@ -39,18 +51,27 @@ def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Coll
     """
     if not data.corpora:
         raise UserError(
-            "There is nothing to train on.", Hint.about("Name two text files or a bilingual file.", "data.corpora")
+            "There is nothing to train on.",
+            Hint.about("Name two text files or a bilingual file.", "data.corpora"),
         )
     if data.directions:
         named = (languages_in(data, corpus)._asdict() for corpus in data.corpora)
-        corpora = tuple(dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True))
+        corpora = tuple(
+            dataclasses.replace(each, **its) for each, its in zip(data.corpora, named, strict=True)
+        )
         data = dataclasses.replace(data, corpora=corpora)
         _check_multilingual(data, replayed)
-    known = {code for code in (data.source, data.target) if code not in (DataConfig().source, DataConfig().target)}
+    known = {
+        code
+        for code in (data.source, data.target)
+        if code not in (DataConfig().source, DataConfig().target)
+    }
     for corpus in data.corpora:
         languages = languages_in(data, corpus)
         both = zip(languages, (data.source, data.target), strict=True)
-        if not data.directions and any(model in known and not nearest_code(code, [model]) for code, model in both):
+        if not data.directions and any(
+            model in known and not nearest_code(code, [model]) for code, model in both
+        ):
             raise UserError(
                 f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}.",
                 Hint.about(
@@ -61,12 +82,15 @@ def checked(data: DataConfig, tokenizer: Tokenizer | None = None, replayed: Coll
             )
         if is_prepared(corpus.files):
             raise UserError(
-                f"{corpus.files[0]} is prepared already.", Hint("Give it to `transduce train`, as the only corpus.")
+                f"{corpus.files[0]} is prepared already.",
+                Hint("Give it to `transduce train`, as the only corpus."),
             )
     _check_trees(data, tokenizer)
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
-            next(read_pieces(file))  # raises UserError; a large corpus before this file would take minutes to read
+            next(
+                read_pieces(file)
+            )  # raises UserError; a large corpus before this file would take minutes to read
     return data
 
 
@@ -79,35 +103,46 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         other = "the corpus of the model" if tokenizer else trees[0]
         what = f"{odd[0]} holds {'no trees' if of_trees else 'trees'}, unlike {other}"
         raise UserError(
-            f"{what}.", Hint("Train and validate a parser on trees only, and any other model without trees.")
+            f"{what}.",
+            Hint("Train and validate a parser on trees only, and any other model without trees."),
         )
     if of_trees and not data.symbols:
         options = "a recipe for parsers, such as craft-parsing, or with data.symbols=true data.joint=false"
         raise UserError(f"{files[0]} holds trees.", Hint(f"Train with {options}."))
     if data.symbols and data.augment != "none":
-        raise UserError("data.symbols does not support data.augment.", Hint("Leave data.augment out."))
+        raise UserError(
+            "data.symbols does not support data.augment.", Hint("Leave data.augment out.")
+        )
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 
 
 def text_files(data: DataConfig) -> list[str]:
     """The files of the corpora and of the validation set."""
-    return [*chain.from_iterable(corpus.files for corpus in data.corpora), *without_labels(data.valid)]
+    return [
+        *chain.from_iterable(corpus.files for corpus in data.corpora),
+        *without_labels(data.valid),
+    ]
 
 
 def check_rereadable(files: Iterable[str], purpose: str) -> None:
     """Raise UserError for standard input and pipes, which can be read only once."""
     for file in files:
-        if file in STANDARD_INPUT or (Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())):
+        if file in STANDARD_INPUT or (
+            Path(file).exists() and not (Path(file).is_file() or Path(file).is_dir())
+        ):
             name = "Standard input" if file in STANDARD_INPUT else file
-            raise UserError(f"{name} can't be {purpose}.", Hint("Save the input to a file, and name the file."))
+            raise UserError(
+                f"{name} can't be {purpose}.", Hint("Save the input to a file, and name the file.")
+            )
 
 
 def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
     """Raise UserError if the corpora of a multilingual model don't fit its directions."""
     if data.symbols or not data.joint:
         raise UserError(
-            "A multilingual model has one vocabulary for all texts.", Hint("Leave out data.joint and data.symbols.")
+            "A multilingual model has one vocabulary for all texts.",
+            Hint("Leave out data.joint and data.symbols."),
         )
     known = {*replayed}
     for corpus in data.corpora:
@@ -123,7 +158,8 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
                 f"{files} has the languages '{corpus.source}' and '{corpus.target}', but "
                 f"the directions of the model are {data.languages}.",
                 Hint.about(
-                    "Correct the source and the target of this corpus, or leave the corpus out.", "data.corpora"
+                    "Correct the source and the target of this corpus, or leave the corpus out.",
+                    "data.corpora",
                 ),
             )
         known |= {str(languages), str(languages.reverse)}
@@ -138,7 +174,10 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
 def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> None:
     """Raise UserError if data.vocab_size is smaller than `size`, the size of the existing vocabulary."""
     if settings.get("data.vocab_size", size) < size:
-        raise UserError(f"{folder} has a vocabulary of {size:,} tokens already.", Hint("Leave data.vocab_size out."))
+        raise UserError(
+            f"{folder} has a vocabulary of {size:,} tokens already.",
+            Hint("Leave data.vocab_size out."),
+        )
 
 
 def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
@@ -185,10 +224,14 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
         return dataclasses.replace(data, placeholders=learnt or ("masked" if documents else "kept"))
     if data.placeholders != (learnt or data.placeholders):
         raise UserError(
-            f"The vocabulary was learnt with data.placeholders={learnt}.", Hint("Leave data.placeholders out.")
+            f"The vocabulary was learnt with data.placeholders={learnt}.",
+            Hint("Leave data.placeholders out."),
         )
     if data.placeholders == "masked" and data.symbols:
-        raise UserError("data.symbols is for trees, which have no placeholders.", Hint("Leave data.placeholders out."))
+        raise UserError(
+            "data.symbols is for trees, which have no placeholders.",
+            Hint("Leave data.placeholders out."),
+        )
     return data
 
 
@@ -205,7 +248,9 @@ def reads_test(rules: Collection[str]) -> bool:
     return ALL in rules or IN_TEST_SET in rules
 
 
-def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None) -> StagedPairs:
+def read_part(
+    pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None
+) -> StagedPairs:
     """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
     For the second and later parts, `checker` must be made from the first pairs of the corpus.
@@ -214,7 +259,9 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
     stream = iter(pairs)
     seen = SeenHashes()
     read = 0
-    with StagingWriter(folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)) as writer:
+    with StagingWriter(
+        folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)
+    ) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
             untagged = _without_tags(batch)
@@ -225,18 +272,28 @@ def read_part(pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Ch
 
 
 def encode_part(
-    staged: StagedPairs, files: Sequence[str], tokenizer: Tokenizer, max_length: int, cleaning: Cleaning
+    staged: StagedPairs,
+    files: Sequence[str],
+    tokenizer: Tokenizer,
+    max_length: int,
+    cleaning: Cleaning,
 ) -> Iterator[Encoded]:
     """Encode the training pairs, except pairs with a side of more than `max_length` tokens.
 
     For each pair, the result contains the index of its file in `files`.
     """
-    numbers = np.array([files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32)
+    numbers = np.array(
+        [files.index(name) if name in files else 0 for name in staged.files], dtype=np.int32
+    )
     symbols = {*tokenizer.target_symbols().values()}
     known = symbols if are_of_trees(symbols) else set()  # empty: the targets are no trees
     for block in staged.blocks():
         for row, target in enumerate(block.targets if known else ()):
-            if new := [symbol for symbol in target.split(" ") if symbol not in known and not symbol.startswith(CLOSE)]:
+            if new := [
+                symbol
+                for symbol in target.split(" ")
+                if symbol not in known and not symbol.startswith(CLOSE)
+            ]:
                 why = f"the label '{new[0].removeprefix(OPEN)}' is not in the parser's vocabulary. Train a new parser"
                 place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"
                 raise UserError(f"{place}: {why}, or rename the label.")
@@ -257,7 +314,12 @@ def _without_tags(batch: PairBatch) -> PairBatch:
 
 
 def _stage(
-    chunk: Sequence[Pair], batch: PairBatch, flags: Flags, data: DataConfig, seen: SeenHashes, writer: StagingWriter
+    chunk: Sequence[Pair],
+    batch: PairBatch,
+    flags: Flags,
+    data: DataConfig,
+    seen: SeenHashes,
+    writer: StagingWriter,
 ) -> None:
     """Write the clean pairs of a chunk, and record the pairs that break a rule."""
     rows = np.flatnonzero(flags == 0)
@@ -282,10 +344,15 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     if data.placeholders != "masked":
         return pairs, parts
     tags = [SYNTHETIC_TAG if pair.source.startswith(SYNTHETIC_TAG) else "" for pair in pairs]
-    masked = [with_shared_tokens(pair.source[len(tag) :], pair.target) for tag, pair in zip(tags, pairs, strict=True)]
+    masked = [
+        with_shared_tokens(pair.source[len(tag) :], pair.target)
+        for tag, pair in zip(tags, pairs, strict=True)
+    ]
     texts = [text and (tag + text[0], text[1]) for tag, text in zip(tags, masked, strict=True)]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
-    return [Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)], parts
+    return [
+        Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)
+    ], parts
 
 
 def directed(pairs: Iterable[Pair], languages: Direction, data: DataConfig) -> Iterator[Pair]:

@@ -11,7 +11,13 @@ from itertools import chain
 from pathlib import Path
 
 from transduce.config.schema import DataConfig
-from transduce.preparation.aggregate import aggregate, extend_vocabulary, kept_files, learn_vocabulary, leave_out
+from transduce.preparation.aggregate import (
+    aggregate,
+    extend_vocabulary,
+    kept_files,
+    learn_vocabulary,
+    leave_out,
+)
 from transduce.preparation.passes import (
     check_tags,
     checked,
@@ -23,7 +29,14 @@ from transduce.preparation.passes import (
     rules_of,
     with_placeholders,
 )
-from transduce.preparation.prepared import Decisions, Prepared, open_prepared, store_path, write_facts, write_valid
+from transduce.preparation.prepared import (
+    Decisions,
+    Prepared,
+    open_prepared,
+    store_path,
+    write_facts,
+    write_valid,
+)
 from transduce.preparation.replay import Replay
 from transduce.preparation.staging import StagedPairs
 from transduce.system.errors import Hint, UserError
@@ -81,13 +94,18 @@ def prepare(
         if rewrite:
             dropped += _rewrite(data, corpora, whole.held_out, whole.cleaning, rewrite, aside)
         if tokenizer and replay:
-            tokenizer = extend_vocabulary(data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages)
+            tokenizer = extend_vocabulary(
+                data, corpora, tokenizer, vocab_size(whole.pairs), replay.languages
+            )
         tokenizer = tokenizer or learn_vocabulary(data, corpora, vocab_size(whole.pairs))
         tokenizer.save(aside)
         tokenizer = Tokenizer.load(aside, threads)
         files = [kept_files(parts) for parts in corpora]
         for number, parts in enumerate(corpora):
-            encoded = (encode_part(part, files[number], tokenizer, data.max_length, whole.cleaning) for part in parts)
+            encoded = (
+                encode_part(part, files[number], tokenizer, data.max_length, whole.cleaning)
+                for part in parts
+            )
             write_store(store_path(aside, number), chain.from_iterable(encoded))
         shutil.rmtree(aside / STAGED)
         held_out = whole.held_out
@@ -96,7 +114,9 @@ def prepare(
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
         decisions = Decisions(files, len(held_out), dropped, whole.cleaning)
-        write_facts(aside, data, decisions, time.monotonic() - began, replay.extend if replay else None)
+        write_facts(
+            aside, data, decisions, time.monotonic() - began, replay.extend if replay else None
+        )
     return open_prepared(folder, hashes=False)
 
 
@@ -113,7 +133,9 @@ def _rewrite(
     Returns how many were left out because they share a sentence with a pair that was held out.
     """
     # Placeholder tokens, which the pairs have now, would look like damage.
-    rules = tuple(rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS)
+    rules = tuple(
+        rule for rule in rules_of(data).others if data.placeholders == "kept" or rule != CHARACTERS
+    )
     clean_again = dataclasses.replace(data, placeholders="kept", holdout=0, rules=rules)
     texts = (normalised(text) for pair in held_out for text in (pair.source, pair.target))
     known = set() if data.valid else set(texts)

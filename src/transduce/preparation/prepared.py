@@ -32,7 +32,14 @@ from transduce.tokens.tokenizer import Tokenizer
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
-    *("data.tokenizer", "data.joint", "data.symbols", "data.placeholders", "data.max_length", "data.max_ratio"),
+    *(
+        "data.tokenizer",
+        "data.joint",
+        "data.symbols",
+        "data.placeholders",
+        "data.max_length",
+        "data.max_ratio",
+    ),
     *("data.deduplicate", "data.rules", "data.holdout", "data.directions", "data.temperature"),
 )
 
@@ -45,7 +52,9 @@ class Facts:
     target: str  # language code
     options: dict[str, Any]  # the options that PREPARED names
     corpora: list[list[str]]  # the files of every corpus
-    files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
+    files: list[
+        list[str]
+    ]  # the files of every corpus, in the order in which its store numbers them
     weights: list[float]
     pairs: int  # pairs to train on
     held_out: int  # pairs
@@ -54,7 +63,9 @@ class Facts:
     source_tokens: int  # with EOS
     target_tokens: int  # with EOS
     seconds: float
-    languages: list[list[str]] = field(default_factory=list)  # of every corpus: the codes of a pair's two texts
+    languages: list[list[str]] = field(
+        default_factory=list
+    )  # of every corpus: the codes of a pair's two texts
 
     @property
     def pair_languages(self) -> list[list[str]]:
@@ -65,7 +76,9 @@ class Facts:
     @property
     def directions(self) -> list[str]:
         """The directions that a model learns from the corpus."""
-        return self.options.get("data.directions") or [str(Direction(self.source, self.target).as_codes)]
+        return self.options.get("data.directions") or [
+            str(Direction(self.source, self.target).as_codes)
+        ]
 
 
 @dataclass(frozen=True)
@@ -96,7 +109,9 @@ class Prepared:
 class Decisions(NamedTuple):
     """The files of all corpora, and the numbers of pairs that are not used for training."""
 
-    files: list[list[str]]  # the files of every corpus, in the order in which its store numbers them
+    files: list[
+        list[str]
+    ]  # the files of every corpus, in the order in which its store numbers them
     held_out: int  # pairs
     dropped: int  # pairs linked to a held-out pair by shared sentences
     cleaning: Cleaning
@@ -125,15 +140,22 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     facts = read_facts(folder)
     stores = [TokenStore(store_path(folder, number)) for number in range(len(facts.corpora))]
     tokenizer = Tokenizer.load(folder)
-    sides = [(s.source.ids, tokenizer.source) for s in stores] + [(s.target.ids, tokenizer.target) for s in stores]
+    sides = [(s.source.ids, tokenizer.source) for s in stores] + [
+        (s.target.ids, tokenizer.target) for s in stores
+    ]
     if hashes and any(ids.size and ids.max() >= vocabulary.size for ids, vocabulary in sides):
-        raise UserError(f"{folder} has token ids that are not in its vocabulary.", Hint("Prepare the corpus again."))
+        raise UserError(
+            f"{folder} has token ids that are not in its vocabulary.",
+            Hint("Prepare the corpus again."),
+        )
     if facts.options.get("data.directions"):
         return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
     return Prepared(folder, facts, tokenizer, Mixture(stores, facts.weights), range(len(stores)))
 
 
-def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokenizer) -> tuple[Mixture, list[int]]:
+def _multilingual(
+    stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokenizer
+) -> tuple[Mixture, list[int]]:
     """The pairs of all directions, with the weights of data.temperature, and the number of the corpus of each store."""
     views = list[StoreView]()
     numbers = list[int]()
@@ -148,10 +170,17 @@ def _multilingual(stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokeniz
     pairs: dict[str, float] = {}
     for view, number, name in zip(views, numbers, directions, strict=True):
         pairs[name] = pairs.get(name, 0) + facts.weights[number] * view.pairs
-    shares = {name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()}
-    scale = sum(pairs.values()) / (sum(shares.values()) or 1)  # an epoch has as many pairs as without the temperature
+    shares = {
+        name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()
+    }
+    scale = sum(pairs.values()) / (
+        sum(shares.values()) or 1
+    )  # an epoch has as many pairs as without the temperature
     factors = {name: scale * share / (pairs[name] or 1) for name, share in shares.items()}
-    weights = [facts.weights[number] * factors[name] for number, name in zip(numbers, directions, strict=True)]
+    weights = [
+        facts.weights[number] * factors[name]
+        for number, name in zip(numbers, directions, strict=True)
+    ]
     return Mixture(views, weights), numbers
 
 
@@ -161,7 +190,9 @@ def read_valid(folder: Path) -> list[Pair]:
     try:
         records = list(map(json.loads, read_lines(file)))
         return usable(
-            Pair(record["source"], record["target"], Origin(file, line), record.get("direction", ""))
+            Pair(
+                record["source"], record["target"], Origin(file, line), record.get("direction", "")
+            )
             for line, record in enumerate(records, 1)
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -173,7 +204,9 @@ def read_facts(folder: Path) -> Facts:
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise UserError(f"{folder / FACTS_FILE} is damaged.", Hint("Prepare the corpus again.")) from None
+        raise UserError(
+            f"{folder / FACTS_FILE} is damaged.", Hint("Prepare the corpus again.")
+        ) from None
 
 
 def store_path(folder: Path, corpus: int) -> Path:
@@ -185,18 +218,25 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
     _write_lines(
         folder / VALID_FILE,
         (
-            {"source": pair.source, "target": pair.target} | ({"direction": pair.direction} if pair.direction else {})
+            {"source": pair.source, "target": pair.target}
+            | ({"direction": pair.direction} if pair.direction else {})
             for pair in held_out
         ),
     )
 
 
 def write_facts(
-    folder: Path, data: DataConfig, decisions: Decisions, seconds: float, extend: Callable[[Facts], Facts] | None = None
+    folder: Path,
+    data: DataConfig,
+    decisions: Decisions,
+    seconds: float,
+    extend: Callable[[Facts], Facts] | None = None,
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions
-    stores = [TokenStore(path) for path in folder.glob("corpus-*")]  # a replayed corpus has stores, too
+    stores = [
+        TokenStore(path) for path in folder.glob("corpus-*")
+    ]  # a replayed corpus has stores, too
     facts = Facts(
         source=data.source,
         target=data.target,
@@ -222,7 +262,11 @@ def write_facts(
     )
     _write_lines(
         folder / LEFT_OUT_FILE,
-        ({"rule": rule, **origin._asdict()} for rule, origins in cleaning.lines.items() for origin in origins),
+        (
+            {"rule": rule, **origin._asdict()}
+            for rule, origins in cleaning.lines.items()
+            for origin in origins
+        ),
     )
 
 
@@ -231,7 +275,8 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     files = ", ".join(file for corpus in data.corpora for file in corpus.files)
     if not cleaning.read:
         return UserError(
-            f"The corpus is empty: there are no lines in {files}.", Hint("Check that this is the right corpus.")
+            f"The corpus is empty: there are no lines in {files}.",
+            Hint("Check that this is the right corpus."),
         )
     return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 

@@ -34,27 +34,44 @@ class Replay(NamedTuple):
         facts = prepared.facts
         named = [(_paths(each.files), {each.source, each.target}) for each in data.corpora]
         old = zip(facts.corpora, facts.pair_languages, strict=True)
-        corpora = [i for i, (files, languages) in enumerate(old) if (_paths(files), {*languages}) not in named]
+        corpora = [
+            i
+            for i, (files, languages) in enumerate(old)
+            if (_paths(files), {*languages}) not in named
+        ]
         for files in (each for i, each in enumerate(facts.corpora) if i not in corpora):
             log(f"{' + '.join(files)} is taken from the new corpus, not from {data.replay}.")
         if synthetic := [i for i in corpora if _is_synthetic(prepared, i)]:
-            log(f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only.")
+            log(
+                f"The back-translated pairs of {data.replay} are not repeated: they are for one direction only."
+            )
             corpora = [i for i in corpora if i not in synthetic]
-        repeats = max(1.0, min((facts.weights[i] for i in corpora), default=1.0)) if synthetic else 1.0
-        valid = [pair._replace(direction=pair.direction or facts.directions[0]) for pair in prepared.valid()]
+        repeats = (
+            max(1.0, min((facts.weights[i] for i in corpora), default=1.0)) if synthetic else 1.0
+        )
+        valid = [
+            pair._replace(direction=pair.direction or facts.directions[0])
+            for pair in prepared.valid()
+        ]
         return cls(corpora, prepared, valid, repeats)
 
     @property
     def languages(self) -> set[str]:
         """The languages that the model knows."""
-        return {code for direction in self.prepared.facts.directions for code in Direction.parse(direction)}
+        return {
+            code
+            for direction in self.prepared.facts.directions
+            for code in Direction.parse(direction)
+        }
 
     def with_valid(self, pairs: Sequence[Pair]) -> list[Pair]:
         """The validation pairs, and those of `pairs` that have other directions."""
         known = {pair.direction for pair in self.valid}
         new = [pair for pair in pairs if pair.direction not in known]
         if ignored := len(pairs) - len(new):
-            log(f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}.")
+            log(
+                f"{ignored} validation pairs are not used: old directions keep those of {self.prepared.folder}."
+            )
         return [*self.valid, *new]
 
     def write_stores(self, folder: Path, first: int, tokenizer: Tokenizer) -> None:
@@ -94,7 +111,9 @@ def _encoded_again(store: TokenStore, old: Tokenizer, new: Tokenizer) -> Iterato
         sources = old.source.decode(_rows(store.source, places))
         targets = old.target.decode(_rows(store.target, places))
         files, lines = np.array([store.origin(place) for place in places.tolist()]).T
-        yield Encoded(new.source.encode(sources), new.target.encode(targets), files.astype(np.int32), lines)
+        yield Encoded(
+            new.source.encode(sources), new.target.encode(targets), files.astype(np.int32), lines
+        )
 
 
 def _rows(column: Column, places: NDArray[np.int64]) -> list[list[int]]:

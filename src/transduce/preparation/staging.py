@@ -40,7 +40,9 @@ class LeftOut(NamedTuple):
     """The pairs that one cleaning rule left out before staging."""
 
     number: int
-    first: list[tuple[int, Origin]]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
+    first: list[
+        tuple[int, Origin]
+    ]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
 
 
 class Block(NamedTuple):
@@ -161,7 +163,9 @@ class StagingWriter:
         self._left_out: dict[str, LeftOut] = {}
         folder.mkdir(parents=True)
         with ExitStack() as files:
-            self._columns = {name: files.enter_context((folder / name).open("wb")) for name in COLUMNS}
+            self._columns = {
+                name: files.enter_context((folder / name).open("wb")) for name in COLUMNS
+            }
             self._open_files = files.pop_all()
 
     def __enter__(self) -> Self:
@@ -175,7 +179,9 @@ class StagingWriter:
         for start in range(0, len(pairs), STAGED_BLOCK_PAIRS):
             block = slice(start, start + STAGED_BLOCK_PAIRS)
             some = pairs[block]
-            files = [self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in some]
+            files = [
+                self._numbers.setdefault(pair.origin.file, len(self._numbers)) for pair in some
+            ]
             columns: dict[str, Any] = {
                 "texts": "".join([f"{pair.source}\n{pair.target}\n" for pair in some]).encode(),
                 "files": array("i", files),
@@ -200,13 +206,19 @@ class StagingWriter:
 
     def finish(self, read: int = 0) -> StagedPairs:
         """Write INDEX, after the other files are closed. `read` is the number of pairs before cleaning."""
-        index = {"files": list(self._numbers), "pair_ends": self._pair_ends, "byte_ends": self._byte_ends}
+        index = {
+            "files": list(self._numbers),
+            "pair_ends": self._pair_ends,
+            "byte_ends": self._byte_ends,
+        }
         index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
         return StagedPairs.open(self._folder)
 
 
-Column = tuple[Sequence[StagedPairs], int]  # the sources (0) or the targets (1) of the parts of a corpus
+Column = tuple[
+    Sequence[StagedPairs], int
+]  # the sources (0) or the targets (1) of the parts of a corpus
 
 
 class StagedTexts(Collection[str]):

@@ -19,7 +19,9 @@ def cache_folder() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
     except RuntimeError as error:
-        raise UserError(f"there is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME")) from None
+        raise UserError(
+            f"there is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME")
+        ) from None
 
 
 def remembered_digest(path: Path) -> str:
@@ -36,7 +38,14 @@ def remembered_digest(path: Path) -> str:
         known = json.loads(memory.read_bytes())
         if known.get(name, [])[:-1] == before:
             return str(known[name][-1])
-    except (OSError, ValueError, AttributeError, TypeError, LookupError, RecursionError):  # no file, or damaged
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+        TypeError,
+        LookupError,
+        RecursionError,
+    ):  # no file, or damaged
         known = {}
     found = digest(path)
     # A file may change twice within the resolution of its times, so a file that changed just now is not remembered.

@@ -3,4 +3,6 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 
-command_line: ContextVar[Sequence[str] | None] = ContextVar("command_line", default=None)  # None: called from Python
+command_line: ContextVar[Sequence[str] | None] = ContextVar(
+    "command_line", default=None
+)  # None: called from Python

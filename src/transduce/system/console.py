@@ -26,7 +26,9 @@ class _Messages(Console):
             del self._buffer[:]
 
 
-_console = _Messages(stderr=True, highlight=False, emoji=False)  # no emoji for ":Books:" in opus:Books:en-de
+_console = _Messages(
+    stderr=True, highlight=False, emoji=False
+)  # no emoji for ":Books:" in opus:Books:en-de
 
 
 def silence(wanted: bool) -> None:
@@ -68,11 +70,21 @@ class Display:
     def __init__(self) -> None:
         self._shown = -math.inf  # time of the last update, on the monotonic clock
         self._bar: Progress | None = None
-        if sys.stderr and sys.stderr.isatty() and not _console.is_dumb_terminal and not _console.quiet:
+        if (
+            sys.stderr
+            and sys.stderr.isatty()
+            and not _console.is_dumb_terminal
+            and not _console.quiet
+        ):
             text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
             # Only `show` draws the bar, so rich needs no thread for it.
             bar = Progress(
-                BarColumn(12), text, console=_console, auto_refresh=False, transient=True, redirect_stdout=False
+                BarColumn(12),
+                text,
+                console=_console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
             )
             self._bar = bar
             self._task = bar.add_task("", total=None)
@@ -84,7 +96,9 @@ class Display:
             return
         self._shown = now
         if self._bar:
-            self._bar.update(self._task, completed=done, total=total or None, description=text, refresh=True)
+            self._bar.update(
+                self._task, completed=done, total=total or None, description=text, refresh=True
+            )
         else:
             log(text)
 
@@ -102,10 +116,14 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in aligned columns on standard output, without wrapping long cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table, without a line break at its end."""
     lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines
+    )

@@ -37,7 +37,9 @@ class Hint:
     def choose(cls, wanted: str, known: Sequence[str]) -> Self:
         """The value among `known` that looks like `wanted`, or else all of them."""
         nearest = difflib.get_close_matches(wanted, known, 1)
-        return cls(f"Did you mean {nearest[0]}?" if nearest else f"Choose one of {', '.join(known)}.")
+        return cls(
+            f"Did you mean {nearest[0]}?" if nearest else f"Choose one of {', '.join(known)}."
+        )
 
 
 class UserError(Exception):

@@ -27,7 +27,9 @@ from transduce.system.write_errors import is_full, write_error
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
-MAX_STEM = 48  # characters of a name in the names of its temporary versions: file systems allow 255 bytes
+MAX_STEM = (
+    48  # characters of a name in the names of its temporary versions: file systems allow 255 bytes
+)
 ASIDE = ".aside-"
 
 
@@ -98,7 +100,9 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     with _lock(aside, path) if path.parent.is_dir() else nullcontext():
         try:
             with aside.open("wb") as file:
-                with suppress(OSError):  # there is no such file yet, or the file system has no permissions
+                with suppress(
+                    OSError
+                ):  # there is no such file yet, or the file system has no permissions
                     shutil.copymode(path, aside)
                 try:
                     yield file
@@ -151,7 +155,10 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         manifest = json.loads(path.read_bytes())
         version = manifest["format"]
         if version == MANIFEST_FORMAT:
-            return {name: Entry(int(file["size"]), str(file["sha256"])) for name, file in manifest["files"].items()}
+            return {
+                name: Entry(int(file["size"]), str(file["sha256"]))
+                for name, file in manifest["files"].items()
+            }
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedError(
             f"{folder} is incomplete: {path} is missing.", Hint("Create it again or use a copy.")
@@ -160,10 +167,12 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
         raise UserError(f"{path} can't be read: {error.strerror or error}.") from None
     except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
         raise DamagedError(
-            f"{path} is damaged.", Hint(f"Create {folder} again, or use another copy of this folder.")
+            f"{path} is damaged.",
+            Hint(f"Create {folder} again, or use another copy of this folder."),
         ) from None
     raise UserError(
-        f"{path} has format {version}; this version reads {MANIFEST_FORMAT}.", Hint("Install a newer transduce.")
+        f"{path} has format {version}; this version reads {MANIFEST_FORMAT}.",
+        Hint("Install a newer transduce."),
     )
 
 
@@ -197,11 +206,19 @@ def verify(
             raise DamagedError(
                 f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}"
             )
-        if hashes and not (remembered and remembered(path) == entry.sha256) and digest(path) != entry.sha256:
-            raise DamagedError(f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}")
+        if (
+            hashes
+            and not (remembered and remembered(path) == entry.sha256)
+            and digest(path) != entry.sha256
+        ):
+            raise DamagedError(
+                f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}"
+            )
 
 
-def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = False) -> list[Path]:
+def remove_leftovers(
+    parent: Path | str, name: str = "", *, sole_writer: bool = False
+) -> list[Path]:
     """Remove the temporary files and folders that killed processes left in `parent`, and return their paths.
 
     Skips what another process is writing. If the file system has no locks, nothing is removed, unless `sole_writer`
@@ -210,7 +227,10 @@ def remove_leftovers(parent: Path | str, name: str = "", *, sole_writer: bool = 
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name[:MAX_STEM]) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
-        with suppress(OSError, UserError), _lock(path, path) as is_held:  # another process may remove it or write to it
+        with (
+            suppress(OSError, UserError),
+            _lock(path, path) as is_held,
+        ):  # another process may remove it or write to it
             if is_held or sole_writer:
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -225,7 +245,9 @@ def check_utf8(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError(f"The name {str(path)!a} is not UTF-8.", Hint("Use another name.")) from None
+        raise UserError(
+            f"The name {str(path)!a} is not UTF-8.", Hint("Use another name.")
+        ) from None
 
 
 def make_folder(path: Path) -> Path:
@@ -250,7 +272,9 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
             yield aside
         except BaseException as error:
             written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
-            full = write_error(path, max(needed, written), error) if is_full(error) else None  # how much is free now
+            full = (
+                write_error(path, max(needed, written), error) if is_full(error) else None
+            )  # how much is free now
             shutil.rmtree(aside, ignore_errors=True)
             if full:
                 raise full from error
@@ -263,12 +287,17 @@ def _aside(parent: Path, name: str) -> Path:
 
 def _lock(aside: Path, path: Path) -> AbstractContextManager[bool]:
     """Lock a temporary version of `path`, so that `remove_leftovers` knows that a process is writing it."""
-    return file_lock(aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later.")
+    return file_lock(
+        aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."
+    )
 
 
 def _check_absent(path: Path) -> None:
     if os.path.lexists(path):
-        raise UserError(f"{path} exists already and is never overwritten.", Hint("Choose another name, or remove it."))
+        raise UserError(
+            f"{path} exists already and is never overwritten.",
+            Hint("Choose another name, or remove it."),
+        )
 
 
 def _write_manifest(folder: Path) -> None:
@@ -280,7 +309,9 @@ def _write_manifest(folder: Path) -> None:
         (folder / name).chmod(0o666 & ~umask)  # safetensors makes files that other users can't read
         _sync(folder / name)
         files[name] = Entry((folder / name).stat().st_size, digest(folder / name))._asdict()
-    (folder / MANIFEST).write_text(json.dumps({"format": MANIFEST_FORMAT, "files": files}, indent=1) + "\n")
+    (folder / MANIFEST).write_text(
+        json.dumps({"format": MANIFEST_FORMAT, "files": files}, indent=1) + "\n"
+    )
     for written in (folder / MANIFEST, folder, *filter(Path.is_dir, folder.rglob("*"))):
         _sync(written)
 

@@ -40,7 +40,9 @@ class Journal:
     def truncate(self, size: int) -> None:
         """Remove everything after the first `size` bytes of the journal."""
         self._file.seek(0, os.SEEK_END)
-        self._file.truncate(min(size, self._file.tell()))  # a power failure may have cut the file off
+        self._file.truncate(
+            min(size, self._file.tell())
+        )  # a power failure may have cut the file off
         self._file.seek(0, os.SEEK_END)
         if self._tensorboard:
             self._rewrite_tensorboard(self._tensorboard)
@@ -67,7 +69,8 @@ class Journal:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise UserError(
-                "The package tensorboard is not installed.", Hint("Install it: pip install tensorboard.")
+                "The package tensorboard is not installed.",
+                Hint("Install it: pip install tensorboard."),
             ) from None
         self._writer = SummaryWriter(str(folder))
         self._file.seek(0)
@@ -102,5 +105,6 @@ def _parse(line: bytes, place: str) -> Event:
         return {"event": (event := json.loads(line))["event"], **event}
     except (ValueError, TypeError, LookupError, RecursionError):
         raise UserError(
-            f"{place}: this line is damaged.", Hint("Remove the line, or use another copy of the file.")
+            f"{place}: this line is damaged.",
+            Hint("Remove the line, or use another copy of the file."),
         ) from None

@@ -18,7 +18,9 @@ PROCESSORS = Path("/proc/cpuinfo")
 
 def cores(group: Path = CGROUP) -> int:
     """The number of logical CPUs that this process may use, within the CPU quota of its container."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     with contextlib.suppress(OSError, ValueError):  # there is no quota: no file, or "max"
         quota, period = map(int, (group / "cpu.max").read_text(encoding="ascii").split())
         return max(1, min(allowed, math.ceil(quota / period)))
@@ -31,8 +33,13 @@ def free_memory(group: Path = CGROUP) -> float:
     with contextlib.suppress(OSError, ValueError):
         free = int(entry(Path("/proc/meminfo"), "MemAvailable:").removesuffix("kB")) * 1024
     with contextlib.suppress(OSError, ValueError):
-        limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in ("max", "current"))
-        cached = int(entry(group / "memory.stat", "inactive_file "))  # Linux frees cached files when needed
+        limit, used = (
+            int((group / f"memory.{name}").read_text(encoding="ascii"))
+            for name in ("max", "current")
+        )
+        cached = int(
+            entry(group / "memory.stat", "inactive_file ")
+        )  # Linux frees cached files when needed
         free = min(free, limit - used + cached)
     return free
 
@@ -90,4 +97,6 @@ def processor() -> str:
 def entry(file: Path, name: str) -> str:
     """The text after `name` in the first line that starts with `name`, or "" if there is no such line."""
     with file.open(encoding="utf-8") as lines:
-        return next((line.removeprefix(name) for line in lines if line.startswith(name)), "").strip()
+        return next(
+            (line.removeprefix(name) for line in lines if line.startswith(name)), ""
+        ).strip()

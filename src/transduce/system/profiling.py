@@ -22,7 +22,9 @@ Result = TypeVar("Result")
 class Profile:
     """The seconds spent in each phase, and counters such as the number of tokens."""
 
-    def __init__(self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, phases: Sequence[str], synchronize: Callable[[], None] = lambda: None
+    ) -> None:
         """`synchronize` waits until the device has finished its work."""
         self.seconds = dict.fromkeys(phases, 0.0)
         self.counts: Counter[str] = Counter()
@@ -61,14 +63,19 @@ class Profile:
         """A table with one line for each phase that took time, one for unaccounted time and one for the total."""
         rows = {name: seconds for name, seconds in self.seconds.items() if seconds}
         rows |= {"unaccounted": self.unaccounted, "total": self.total}
-        return [f"{name:<12} {seconds:>9.2f} s {seconds / self.total:>7.1%}" for name, seconds in rows.items()]
+        return [
+            f"{name:<12} {seconds:>9.2f} s {seconds / self.total:>7.1%}"
+            for name, seconds in rows.items()
+        ]
 
 
 _active: ContextVar[Profile | None] = ContextVar("profile", default=None)  # a new thread has none
 
 
 @contextmanager
-def profiling(phases: Sequence[str], synchronize: Callable[[], None] = lambda: None) -> Iterator[Profile]:
+def profiling(
+    phases: Sequence[str], synchronize: Callable[[], None] = lambda: None
+) -> Iterator[Profile]:
     """Measure the time of the phases named in `phases` during the block, in this thread only."""
     profile = Profile(phases, synchronize)
     token = _active.set(profile)
@@ -97,7 +104,9 @@ def phase(name: str, *, whole: bool = False) -> Iterator[None]:
         profile.open.pop()
 
 
-def map_in_threads(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def map_in_threads(
+    pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+) -> list[Result]:
     """Call `function` with each item in a pool of threads.
 
     The active profile divides the time that passes among its phases, in proportion to the time that the threads spend.

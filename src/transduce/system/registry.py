@@ -52,6 +52,11 @@ def plugins(registry: str) -> Mapping[str, Any]:
     """
     try:
         points = distribution("transduce").entry_points.select(group="transduce", name=registry)
-        return MappingProxyType({name: value for point in points for name, value in point.load().items()})
-    except (PackageNotFoundError, ModuleNotFoundError):  # removed, or run from a copy without the lab
+        return MappingProxyType(
+            {name: value for point in points for name, value in point.load().items()}
+        )
+    except (
+        PackageNotFoundError,
+        ModuleNotFoundError,
+    ):  # removed, or run from a copy without the lab
         return MappingProxyType({})

@@ -18,7 +18,9 @@ def revision() -> str:
     command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     if (root / ".git").exists():
         with suppress(OSError, subprocess.CalledProcessError):
-            commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            commit = subprocess.run(
+                command, capture_output=True, text=True, check=True
+            ).stdout.strip()
             return f"{released} ({commit})"
     return released
 

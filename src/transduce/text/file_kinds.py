@@ -5,9 +5,23 @@ import re
 SAMPLE_BYTES, MIN_ZEROS = 1024, 16
 OFFICE = "Save the text as .txt, or as .html to keep the formatting."
 TOOLS = "Export it from your translation tool as .xlf or .tmx."
-UNREADABLE = dict.fromkeys((".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE)
-UNREADABLE |= dict.fromkeys((".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS)
-PROGRAM_FILES = (".json", ".xml", ".yml", ".yaml", ".strings", ".stringsdict", ".properties", ".resx", ".tbx")
+UNREADABLE = dict.fromkeys(
+    (".doc", ".docx", ".odt", ".pdf", ".rtf", ".epub", ".ppt", ".pptx", ".odp"), OFFICE
+)
+UNREADABLE |= dict.fromkeys(
+    (".sdlxliff", ".mqxliff", ".mqxlz", ".mxliff", ".txlf", ".ttx", ".txml", ".wsxz"), TOOLS
+)
+PROGRAM_FILES = (
+    ".json",
+    ".xml",
+    ".yml",
+    ".yaml",
+    ".strings",
+    ".stringsdict",
+    ".properties",
+    ".resx",
+    ".tbx",
+)
 QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
 LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
     b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
@@ -23,7 +37,14 @@ LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 tex
 
 def kind_of(block: bytes) -> str:
     """What a file that is not UTF-8 looks like by its first bytes, and what to do; "" if it is unknown."""
-    return next((description for beginning, description in LOOKS_LIKE.items() if block.startswith(beginning)), "")
+    return next(
+        (
+            description
+            for beginning, description in LOOKS_LIKE.items()
+            if block.startswith(beginning)
+        ),
+        "",
+    )
 
 
 def utf_16(block: bytes) -> str:

@@ -45,7 +45,9 @@ class Document(Protocol):
     def write(self, translations: Sequence[str]) -> bytes: ...
 
 
-TextPair = tuple[str, str, int]  # a source text, its translation, and the line number of the source text
+TextPair = tuple[
+    str, str, int
+]  # a source text, its translation, and the line number of the source text
 
 
 class Format(NamedTuple):
@@ -88,9 +90,13 @@ SPREADSHEET_SUFFIXES = (".csv", ".ods", ".xls", ".xlsx")
 _TSV = "transduce.text.tsv:read_tsv"
 _DOCUMENTS = "transduce.wings.documents"
 _XLIFF = Format(f"{_DOCUMENTS}.xliff:read_xliff_pairs", document=f"{_DOCUMENTS}.xliff:read_xliff")
-_PAGE = Format(parallel=f"{_DOCUMENTS}.parallel_documents:read_page_pairs", document=f"{_DOCUMENTS}.html:read_html")
+_PAGE = Format(
+    parallel=f"{_DOCUMENTS}.parallel_documents:read_page_pairs",
+    document=f"{_DOCUMENTS}.html:read_html",
+)
 _SUBTITLES = Format(
-    parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs", document=f"{_DOCUMENTS}.subtitles:read_subtitles"
+    parallel=f"{_DOCUMENTS}.parallel_documents:read_subtitle_pairs",
+    document=f"{_DOCUMENTS}.subtitles:read_subtitles",
 )
 FILE_FORMATS = {
     ".tsv": Format(_TSV),
@@ -130,7 +136,9 @@ def document_suffixes() -> list[str]:
     return [suffix for suffix, form in file_formats().items() if form.document]
 
 
-def read_document(content: bytes, name: str, source: str, target: str, *, redo: bool = False) -> Document:
+def read_document(
+    content: bytes, name: str, source: str, target: str, *, redo: bool = False
+) -> Document:
     """Read a document in the format that the suffix of `name` indicates.
 
     `source` and `target` are language codes. If `redo` is true, also reads texts that already have translations. Raises

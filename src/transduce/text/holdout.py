@@ -15,9 +15,13 @@ from transduce.text.hashes import Bits64, alike, hash_texts
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
-MIN_HELD_OUT = 10  # the scores of fewer pairs are chance: all pairs of such a small corpus are trained on
+MIN_HELD_OUT = (
+    10  # the scores of fewer pairs are chance: all pairs of such a small corpus are trained on
+)
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
-Sentences = Callable[[], Iterable[Bits64]]  # each call yields the hashes of both sides, in blocks (pairs, 2)
+Sentences = Callable[
+    [], Iterable[Bits64]
+]  # each call yields the hashes of both sides, in blocks (pairs, 2)
 
 
 class Part(IntEnum):
@@ -27,12 +31,16 @@ class Part(IntEnum):
     HELD_OUT = 1
     DROPPED = 2  # linked to a held-out pair by shared sentences
     REPEATED = 3  # left out before the hold-out: it repeats an earlier pair
-    PLACEHOLDERS_DIFFER = 4  # left out before the hold-out: source and target have different placeholders
+    PLACEHOLDERS_DIFFER = (
+        4  # left out before the hold-out: source and target have different placeholders
+    )
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:
     """Hash sources and targets, ignoring case and extra white space. Returns an array of shape (pairs, 2)."""
-    return hash_texts(normalised(text) for pair in pairs for text in (pair.source, pair.target)).reshape(-1, 2)
+    return hash_texts(
+        normalised(text) for pair in pairs for text in (pair.source, pair.target)
+    ).reshape(-1, 2)
 
 
 def normalised(text: str) -> str:
@@ -40,7 +48,9 @@ def normalised(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = ()) -> NDArray[np.int8]:
+def hold_out(
+    sentences: Sentences, count: int, seed: int, ends: Sequence[int] = ()
+) -> NDArray[np.int8]:
     """Return TRAIN, HELD_OUT or DROPPED for every pair.
 
     Holds out a random pair of each of the `count` smallest connected components, and drops their other pairs. If these
@@ -66,7 +76,9 @@ def hold_out(sentences: Sentences, count: int, seed: int, ends: Sequence[int] = 
     corpora = [slice(start, end) for start, end in pairwise((0, *(ends or [pairs]))) if start < end]
     for corpus in corpora:
         own = sizes if len(corpora) == 1 else _own_sizes(components, sizes, parts, corpus)
-        if np.count_nonzero(own) > 1:  # else a small corpus of several has no other pairs to train on
+        if (
+            np.count_nonzero(own) > 1
+        ):  # else a small corpus of several has no other pairs to train on
             own_pairs = corpus.stop - corpus.start
             budget = min(pairs // LEAVING_DIVISOR // len(corpora), own_pairs // LEAVING_DIVISOR)
             chosen = np.sort(_choose(own, -(-count // len(corpora)), budget, generator))
@@ -93,7 +105,9 @@ def _hold_out_components(
     """Hold out a random pair of the corpus of each chosen component, and drop the components' other pairs."""
     is_chosen = np.zeros(int(components.max()) + 1, dtype=bool)
     is_chosen[chosen] = True
-    leaving = np.concatenate([part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(len(parts))])
+    leaving = np.concatenate(
+        [part.start + np.flatnonzero(is_chosen[components[part]]) for part in slices(len(parts))]
+    )
     parts[leaving] = Part.DROPPED
     own = leaving[(leaving >= corpus.start) & (leaving < corpus.stop)]
     own = own[np.argsort(components[own], kind="stable")]  # sorted by component
@@ -149,7 +163,9 @@ def slices(length: int) -> Iterator[slice]:
     return (slice(start, start + SLICE_ITEMS) for start in range(0, length, SLICE_ITEMS))
 
 
-def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def _choose(
+    sizes: NDArray[np.int32], count: int, budget: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
     """Choose the `count` smallest components, or fewer if they have more than `budget` pairs, but at least one."""
     chosen: list[NDArray[np.int64]] = []
     distinct = set[int]().union(*(np.unique(sizes[part]).tolist() for part in slices(len(sizes))))
@@ -165,7 +181,9 @@ def _choose(sizes: NDArray[np.int32], count: int, budget: int, generator: np.ran
     return np.concatenate(chosen)
 
 
-def _components_of_size(sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _components_of_size(
+    sizes: NDArray[np.int32], size: int, drawn: NDArray[np.int64]
+) -> Iterator[NDArray[np.int64]]:
     """Of the components with `size` pairs, yield those at the sorted positions `drawn`."""
     before = 0
     for part in slices(len(sizes)):

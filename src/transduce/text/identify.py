@@ -12,9 +12,16 @@ from transduce.system.errors import Hint, UserError
 from transduce.text.languages import main_language, script_of
 
 SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
-CODES = re.compile(r"\b\w*\d\w*", re.ASCII)  # serial numbers and the like, whose letters belong to no language
+CODES = re.compile(
+    r"\b\w*\d\w*", re.ASCII
+)  # serial numbers and the like, whose letters belong to no language
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
-SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = 20, 20, 500, 0.9  # of `share_of_wrong_texts`
+SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = (
+    20,
+    20,
+    500,
+    0.9,
+)  # of `share_of_wrong_texts`
 
 
 class Identifier:
@@ -51,7 +58,9 @@ class Identifier:
         for place, text in enumerate(texts):
             best, score = self._model.classify(text[:SAMPLE_CHARACTERS])
             if best != label:
-                gaps[place] = score - dict(self._model.rank(text[:SAMPLE_CHARACTERS])).get(label, -np.inf)
+                gaps[place] = score - dict(self._model.rank(text[:SAMPLE_CHARACTERS])).get(
+                    label, -np.inf
+                )
         return gaps
 
 
@@ -72,7 +81,9 @@ def _has_usual_script(code: str) -> bool:
     return not (usual and script) or (script == "latn") == ("Latn" in usual)
 
 
-def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[str]) -> float | None:
+def share_in_other_languages(
+    texts: Sequence[str], code: str, codes: Collection[str]
+) -> float | None:
     """The share of the texts, without blank ones, that look more like another language of `codes` than like `code`.
 
     Languages that py3langid does not know are left out. Returns None if it is not installed, does not know `code` or
@@ -85,7 +96,9 @@ def share_in_other_languages(texts: Sequence[str], code: str, codes: Collection[
     texts = [text for text in texts if text.strip()]
     if code not in labels or len(labels) < 2 or not texts:
         return None
-    return float(np.mean([label != labels[code] for label in identifier().among(texts, labels.values())]))
+    return float(
+        np.mean([label != labels[code] for label in identifier().among(texts, labels.values())])
+    )
 
 
 def share_of_wrong_texts(texts: Iterable[str], code: str, codes: Collection[str]) -> float:
@@ -94,7 +107,9 @@ def share_of_wrong_texts(texts: Iterable[str], code: str, codes: Collection[str]
     Reads at most IDENTIFIED_TEXTS long texts. Returns 0 if there are few, or if nothing can be identified.
     """
     long = list(islice((text for text in texts if len(text) > SHORT_TEXT), IDENTIFIED_TEXTS))
-    share = share_in_other_languages(long, code, codes) if len(long) >= MIN_IDENTIFIED_TEXTS else None
+    share = (
+        share_in_other_languages(long, code, codes) if len(long) >= MIN_IDENTIFIED_TEXTS else None
+    )
     return share if share is not None and share > MAX_OTHER_SHARE else 0.0
 
 

@@ -11,9 +11,19 @@ from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 PAIR_KEYS = (("source", "target"), ("src", "tgt"))
-LONE_SURROGATE, HALF = re.compile("[\ud800-\udfff]"), re.compile("[\ud800-\udc7f\udd00-\udfff]")  # not UNDECODED
+LONE_SURROGATE, HALF = (
+    re.compile("[\ud800-\udfff]"),
+    re.compile("[\ud800-\udc7f\udd00-\udfff]"),
+)  # not UNDECODED
 NO_BYTE = "\udc81"  # an undecoded byte that is undefined in Windows-1252, too
-JSON_TYPES = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
+JSON_TYPES = {
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
@@ -34,12 +44,20 @@ def read_jsonl(file: CorpusFile) -> Iterator[TextPair]:
         if not file.lenient:
             if half := LONE_SURROGATE.search("".join(texts)):
                 raise UserError(
-                    f"{place}: \\u{ord(half[0]):04x} is only half of a surrogate pair.", Hint("Write both halves.")
+                    f"{place}: \\u{ord(half[0]):04x} is only half of a surrogate pair.",
+                    Hint("Write both halves."),
                 )
         else:  # undecoded bytes are lone surrogates, too: without them, any lone surrogate comes from the JSON
-            plain = _pair_object(_parse(readable(line), place), place) if UNDECODED.search(line) else record
+            plain = (
+                _pair_object(_parse(readable(line), place), place)
+                if UNDECODED.search(line)
+                else record
+            )
             if LONE_SURROGATE.search(plain[source] + plain[target]):
-                texts = LONE_SURROGATE.sub(NO_BYTE, record[source]), LONE_SURROGATE.sub(NO_BYTE, record[target])
+                texts = (
+                    LONE_SURROGATE.sub(NO_BYTE, record[source]),
+                    LONE_SURROGATE.sub(NO_BYTE, record[target]),
+                )
         yield *texts, number
 
 
@@ -57,7 +75,11 @@ def _parse(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        reason = (
+            f"{error.msg} at column {error.colno}"
+            if isinstance(error, json.JSONDecodeError)
+            else str(error)
+        )
         raise UserError(f"{place}: not valid JSON: {reason}.") from None
 
 
@@ -71,10 +93,16 @@ def _pair_object(record: Any, place: str) -> dict[str, Any]:
 
 
 def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
-    respelt = ((languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_"))  # pt_BR and pt-BR
+    respelt = (
+        (languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_")
+    )  # pt_BR and pt-BR
     for keys in (languages, *respelt, *PAIR_KEYS):
         if all(isinstance(record.get(key), str) for key in keys):
             return keys
-    expected = " or ".join(f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *PAIR_KEYS)))
-    present = ", ".join(f'"{key}" ({JSON_TYPES.get(type(value), "null")})' for key, value in record.items())
+    expected = " or ".join(
+        f'"{source}" and "{target}"' for source, target in dict.fromkeys((languages, *PAIR_KEYS))
+    )
+    present = ", ".join(
+        f'"{key}" ({JSON_TYPES.get(type(value), "null")})' for key, value in record.items()
+    )
     raise UserError(f"{place}: expected strings under {expected}, found {present or 'no keys'}.")

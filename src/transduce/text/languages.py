@@ -26,12 +26,21 @@ ISO_639_3 = (
 )
 # The code may be followed by a script and a region: pt, pt-BR, es-419, zh_Hans, sr-Latn-RS.
 _CODES = "|".join([*ISO_639_1.split(), *ISO_639_3.split()])
-LANGUAGE_CODE = re.compile(f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?")
+LANGUAGE_CODE = re.compile(
+    f"(?:{_CODES})(?:[-_][A-Za-z]{{4}})?(?:[-_](?:[A-Za-z]{{2,3}}|[0-9]{{3}}))?"
+)
 SCRIPTS = (  # of ISO 15924, those in common use
     "adlm arab armn beng cyrl deva ethi geor grek gujr guru hang hani hans hant hebr hira hrkt jpan kana khmr knda "
     "kore laoo latn mlym mong mtei mymr nkoo olck orya sinh syrc taml telu tfng thaa thai tibt"
 )
-CHINESE_SCRIPTS = {"cn": "hans", "sg": "hans", "my": "hans", "tw": "hant", "hk": "hant", "mo": "hant"}  # by region
+CHINESE_SCRIPTS = {
+    "cn": "hans",
+    "sg": "hans",
+    "my": "hans",
+    "tw": "hant",
+    "hk": "hant",
+    "mo": "hant",
+}  # by region
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 
@@ -92,7 +101,11 @@ def nearest_code(code: str, among: Iterable[str]) -> str | None:
         return tags == wanted, script_of(other) in usual, len({*tags} & {*wanted})
 
     same = [each for each in among if main_language(each) == main_language(code)]
-    return max((each for each in same if not script or script_of(each) in ("", script)), key=likeness, default=None)
+    return max(
+        (each for each in same if not script or script_of(each) in ("", script)),
+        key=likeness,
+        default=None,
+    )
 
 
 @lru_cache(maxsize=1000)
@@ -130,7 +143,9 @@ def language_name(code: str) -> str:
         return code
     try:
         first, *others = _subtags(code)
-        first = first if first == "no" else main_language(code)  # else a usual region would be in the name
+        first = (
+            first if first == "no" else main_language(code)
+        )  # else a usual region would be in the name
         return Locale.parse("-".join([first, *others]), sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):
         return code

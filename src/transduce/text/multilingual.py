@@ -47,13 +47,19 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
             )
         if code in aligned.setdefault(name, {}):
             raise UserError(
-                f"{aligned[name][code]} and {file} are files of the same text and language.", Hint("Name only one.")
+                f"{aligned[name][code]} and {file} are files of the same text and language.",
+                Hint("Name only one."),
             )
         aligned[name][code] = file
     for texts in aligned.values():
         if len(texts) == 1:
-            raise UserError(f"{next(iter(texts.values()))}: there is no file of the same text in another language.")
-        corpora += [BilingualCorpus((texts[a], texts[b]), Direction(a, b)) for a, b in combinations(texts, 2)]
+            raise UserError(
+                f"{next(iter(texts.values()))}: there is no file of the same text in another language."
+            )
+        corpora += [
+            BilingualCorpus((texts[a], texts[b]), Direction(a, b))
+            for a, b in combinations(texts, 2)
+        ]
     return corpora
 
 
@@ -66,7 +72,9 @@ def is_multilingual(files: Sequence[str]) -> bool:
     """Whether file names need `bilingual_corpora`: they have labels, or name more than two texts of known languages."""
     if any(map(LABEL.fullmatch, files)):
         return True
-    return len(files) > 2 and all(_split_name(file)[1] and not format_of(file).is_bilingual for file in files)
+    return len(files) > 2 and all(
+        _split_name(file)[1] and not format_of(file).is_bilingual for file in files
+    )
 
 
 def directions_in(
@@ -81,10 +89,18 @@ def directions_in(
     wanted = [list(map(_code, codes)) or [*languages] for codes in (sources, targets)]
     for code in (*wanted[0], *wanted[1]):
         if code not in languages:
-            raise UserError(f"No corpus has the language '{code}'. The corpora have {', '.join(languages)}.")
-    chosen = [direction for direction in both if direction.source in wanted[0] and direction.target in wanted[1]]
+            raise UserError(
+                f"No corpus has the language '{code}'. The corpora have {', '.join(languages)}."
+            )
+    chosen = [
+        direction
+        for direction in both
+        if direction.source in wanted[0] and direction.target in wanted[1]
+    ]
     if not chosen:
-        raise UserError(f"No corpus has a pair from {', '.join(wanted[0])} to {', '.join(wanted[1])}.")
+        raise UserError(
+            f"No corpus has a pair from {', '.join(wanted[0])} to {', '.join(wanted[1])}."
+        )
     return list(dict.fromkeys(chosen))
 
 
@@ -98,7 +114,9 @@ def _split_name(file: str) -> tuple[str, str]:
     first, *parts = Path(file).name.split(".")
     for i in reversed(range(len(parts))):
         if LANGUAGE_CODE.fullmatch(parts[i]):
-            return str(Path(file).with_name(".".join([first, *parts[:i], "", *parts[i + 1 :]]))), _code(parts[i])
+            return str(
+                Path(file).with_name(".".join([first, *parts[:i], "", *parts[i + 1 :]]))
+            ), _code(parts[i])
     return file, ""
 
 
@@ -119,6 +137,8 @@ def _labelled(codes: list[str], file: str) -> list[BilingualCorpus]:
     for code in codes[1:]:
         own = tuple(each for each in files if code in map(_code, _parts(each, file)))
         if not own and len(codes) > 2:
-            raise UserError(f"{file} has no bilingual files in a folder {code}, and no files {code}.po or the like.")
+            raise UserError(
+                f"{file} has no bilingual files in a folder {code}, and no files {code}.po or the like."
+            )
         corpora.append(BilingualCorpus(own or (file,), Direction(codes[0], code)))
     return corpora

@@ -34,7 +34,9 @@ class TextColumn:
     @cached_property
     def lengths(self) -> Ints:
         """The number of characters of each text, without surrounding white space."""
-        return np.fromiter(map(len, map(str.strip, self.texts)), dtype=np.int64, count=len(self.texts))
+        return np.fromiter(
+            map(len, map(str.strip, self.texts)), dtype=np.int64, count=len(self.texts)
+        )
 
     @cached_property
     def with_line_breaks(self) -> Ints:
@@ -45,7 +47,9 @@ class TextColumn:
 
     def rows_with(self, pattern: re.Pattern[str]) -> Ints:
         """The indices of the texts in which `pattern` occurs. The pattern must not match line feeds."""
-        starts = np.fromiter((match.start() for match in pattern.finditer(self.joined)), dtype=np.int64)
+        starts = np.fromiter(
+            (match.start() for match in pattern.finditer(self.joined)), dtype=np.int64
+        )
         return np.unique(np.searchsorted(self.begins, starts, side="right") - 1)
 
     @cached_property
@@ -85,7 +89,9 @@ class PairBatch:
 
     def near_hashes(self, rows: Iterable[int]) -> Bits64:
         """Hash the letters of the pairs at the indices `rows`, or the full texts if one side has no letters."""
-        texts, letters = zip(*((column.texts, column.letters) for column in self.columns), strict=True)
+        texts, letters = zip(
+            *((column.texts, column.letters) for column in self.columns), strict=True
+        )
         pairs = []
         for row in rows:
             sources, targets = letters if letters[0][row] and letters[1][row] else texts
@@ -96,7 +102,9 @@ class PairBatch:
 @cache
 def _characters(categories: str) -> re.Pattern[str]:
     """A pattern for runs of characters up to U+FFFF in these Unicode categories, except line feeds."""
-    wanted = [code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)]
+    wanted = [
+        code != 10 and unicodedata.category(chr(code))[0] in categories for code in range(0x10000)
+    ]
     ranges = []
     for is_wanted, codes in groupby(range(0x10000), key=wanted.__getitem__):
         if is_wanted:

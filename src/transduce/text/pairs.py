@@ -19,9 +19,17 @@ from transduce.text.formats import (
     format_of,
 )
 from transduce.text.languages import Direction, languages_of, main_language
-from transduce.text.plain import STANDARD_INPUT, display_name, read_lines, suffixes, without_byte_order_mark
+from transduce.text.plain import (
+    STANDARD_INPUT,
+    display_name,
+    read_lines,
+    suffixes,
+    without_byte_order_mark,
+)
 
-MAX_MISSING_LINES = 20  # lines by which one of two files may be shorter than the other, if `lenient`
+MAX_MISSING_LINES = (
+    20  # lines by which one of two files may be shorter than the other, if `lenient`
+)
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
 DOCTORS_LISTS = (".left-out.jsonl", ".mended.jsonl")  # written beside a repaired corpus
@@ -68,12 +76,18 @@ def single_lines(pairs: Iterable[Pair]) -> Iterator[Pair]:
     for pair in pairs:
         if "\n" in pair.source or "\n" in pair.target:
             file, line = pair.origin
-            raise UserError(f"{file}:{line}: the text contains a line break.", Hint("Give one sentence per text."))
+            raise UserError(
+                f"{file}:{line}: the text contains a line break.",
+                Hint("Give one sentence per text."),
+            )
         yield pair
 
 
 def read_pairs(
-    files: Sequence[str], languages: tuple[str, str] = ("source", "target"), *, lenient: bool = False
+    files: Sequence[str],
+    languages: tuple[str, str] = ("source", "target"),
+    *,
+    lenient: bool = False,
 ) -> Iterator[Pair]:
     """Read pairs from two line-aligned text files, from two parallel documents or from bilingual files.
 
@@ -91,7 +105,10 @@ def read_pairs(
     if len(files) == 2 and formats[0].parallel and formats[0].parallel == formats[1].parallel:
         return _pairs(files[0], formats[0].read_parallel(*files), join_lines=True)
     if len(files) == 2 and set(files) <= {*STANDARD_INPUT}:
-        raise UserError("Source and target can't both come from standard input.", Hint("Name a file for one of them."))
+        raise UserError(
+            "Source and target can't both come from standard input.",
+            Hint("Name a file for one of them."),
+        )
     if len(files) == 1:
         return _read_bilingual(files[0], languages, lenient)
     if files and all(form.is_bilingual for form in formats):
@@ -99,14 +116,20 @@ def read_pairs(
     if len(files) != 2:
         raise UserError(
             f"{len(files)} files can't be read as a corpus.",
-            Hint(f"Give two text files, or only bilingual files ({', '.join(bilingual_suffixes())})."),
+            Hint(
+                f"Give two text files, or only bilingual files ({', '.join(bilingual_suffixes())})."
+            ),
         )
     for file, form in zip(files, formats, strict=True):
         if form.is_bilingual:
-            raise UserError(f"{file} has the suffix of a bilingual file.", Hint("Give only this file, or rename it."))
+            raise UserError(
+                f"{file} has the suffix of a bilingual file.",
+                Hint("Give only this file, or rename it."),
+            )
         if form.parallel:
             raise UserError(
-                f"{file} is a document.", Hint("Give its translation in the same format, or two text files.")
+                f"{file} is a document.",
+                Hint("Give its translation in the same format, or two text files."),
             )
     return _pairs(files[0], _read_aligned(files[0], files[1], lenient))
 
@@ -132,7 +155,8 @@ def are_line_aligned(files: Sequence[str]) -> bool:
     """Whether a corpus consists of two line-aligned text files."""
     formats = [format_of(file) for file in files]
     return len(files) == 2 and not any(
-        Path(file).is_dir() or form.parallel or form.is_bilingual for file, form in zip(files, formats, strict=True)
+        Path(file).is_dir() or form.parallel or form.is_bilingual
+        for file, form in zip(files, formats, strict=True)
     )
 
 
@@ -152,10 +176,18 @@ def expand_folders(files: Sequence[str]) -> list[str]:
             raise UserError(f"{file} is a folder.", Hint("Name a file in it."))
         known = bilingual_suffixes()
         paths = [path for path in Path(file).rglob("*") if not path.name.endswith(DOCTORS_LISTS)]
-        bilingual = [path for path in paths if suffixes(path.name)[0] in known and not path.is_dir()]
-        visible = [path for path in bilingual if not any(part.startswith(".") for part in path.relative_to(file).parts)]
+        bilingual = [
+            path for path in paths if suffixes(path.name)[0] in known and not path.is_dir()
+        ]
+        visible = [
+            path
+            for path in bilingual
+            if not any(part.startswith(".") for part in path.relative_to(file).parts)
+        ]
         if not visible:
-            raise UserError(f"{file} has no bilingual files ({', '.join(known)}).", Hint("Name another folder."))
+            raise UserError(
+                f"{file} has no bilingual files ({', '.join(known)}).", Hint("Name another folder.")
+            )
         expanded += sorted(map(str, visible))
     for file in expanded:
         if UNDECODED.search(file):
@@ -176,7 +208,9 @@ def are_trees(files: Sequence[str]) -> bool:
 def _pairs(file: str, texts: Iterator[TextPair], *, join_lines: bool = False) -> Iterator[Pair]:
     name = display_name(file)
     as_read = _as_line if join_lines else str
-    return (Pair(as_read(source), as_read(target), Origin(name, line)) for source, target, line in texts)
+    return (
+        Pair(as_read(source), as_read(target), Origin(name, line)) for source, target, line in texts
+    )
 
 
 def _as_line(text: str) -> str:
@@ -185,16 +219,24 @@ def _as_line(text: str) -> str:
     if not others:
         return text
     *between, last = others
-    parts = first.rstrip(LINE_BLANKS), *(part.strip(LINE_BLANKS) for part in between), last.lstrip(LINE_BLANKS)
+    parts = (
+        first.rstrip(LINE_BLANKS),
+        *(part.strip(LINE_BLANKS) for part in between),
+        last.lstrip(LINE_BLANKS),
+    )
     return " ".join(filter(None, parts))
 
 
 def _read_bilingual(file: str, languages: tuple[str, str], lenient: bool) -> Iterator[Pair]:
     form = FILE_FORMATS[".tsv"] if file in STANDARD_INPUT else format_of(file)
     if form.pairs:
-        return _pairs(file, form.read_pairs(CorpusFile(file, languages, lenient)), join_lines=form.is_document)
+        return _pairs(
+            file, form.read_pairs(CorpusFile(file, languages, lenient)), join_lines=form.is_document
+        )
     if form.parallel:
-        raise UserError(f"{file} holds one language.", Hint("Give two files, the source and its translation."))
+        raise UserError(
+            f"{file} holds one language.", Hint("Give two files, the source and its translation.")
+        )
     if not Path(file).is_file():
         next(iter(read_lines(file)), None)  # raises the error for a missing file
     if suffixes(file)[0] in SPREADSHEET_SUFFIXES:

@@ -25,7 +25,9 @@ from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
 COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
-PIPE_MEMORY_BYTES = 1 << 24  # held in memory of a pipe that is read twice; further bytes go to a temporary file
+PIPE_MEMORY_BYTES = (
+    1 << 24
+)  # held in memory of a pipe that is read twice; further bytes go to a temporary file
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
@@ -45,8 +47,13 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     number = 1  # of the block's first line
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
-        if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):  # but train.ts may be Tsonga
-            raise UserError(f"{display_name(file)} is a file of Qt Linguist.", Hint("Convert it to .xlf: `lconvert`."))
+        if (
+            number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0])
+        ):  # but train.ts may be Tsonga
+            raise UserError(
+                f"{display_name(file)} is a file of Qt Linguist.",
+                Hint("Convert it to .xlf: `lconvert`."),
+            )
         if not lines[-1]:
             lines.pop()  # the block ends in a line feed
         number += len(lines)
@@ -96,7 +103,9 @@ def read_pieces(file: str) -> Iterator[bytes]:
     try:
         with Path(file).open("rb") as raw:
             if compression:
-                yield from _decompress(file, _read(raw, COMPRESSED_BLOCK_BYTES), DECOMPRESSORS[compression])
+                yield from _decompress(
+                    file, _read(raw, COMPRESSED_BLOCK_BYTES), DECOMPRESSORS[compression]
+                )
             else:
                 yield from _read(raw, BLOCK_BYTES)
     except OSError as error:
@@ -118,11 +127,14 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
             try:
                 yield stream.decompress(piece)
             except Exception as error:  # the four libraries have no exception class in common
-                raise UserError(f"{file} is damaged, or not compressed as its suffix says: {error}.") from error
+                raise UserError(
+                    f"{file} is damaged, or not compressed as its suffix says: {error}."
+                ) from error
             piece = stream.unused_data
     if not stream.eof:
         raise UserError(
-            f"{file} is cut short: its compressed data ends too early.", Hint("Download or compress it again.")
+            f"{file} is cut short: its compressed data ends too early.",
+            Hint("Download or compress it again."),
         )
 
 
@@ -170,7 +182,8 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     """Decode a block that begins at line `first_line` of the file. Raises UserError for invalid UTF-8."""
     if first_line == 1 and (codec := utf_16(block)):
         raise UserError(
-            f"{display_name(file)} looks like {codec}.", Hint(f"Convert the file with `iconv -f {codec} -t UTF-8`.")
+            f"{display_name(file)} looks like {codec}.",
+            Hint(f"Convert the file with `iconv -f {codec} -t UTF-8`."),
         )
     try:
         return block.decode("utf-8")
@@ -183,7 +196,9 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
         raise UserError(f"{reason}; the file looks like {kind}.")
     if lenient:
         return block.decode("utf-8", "surrogateescape")
-    raise UserError(f"{reason}.", Hint("Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`."))
+    raise UserError(
+        f"{reason}.", Hint("Convert the file, for instance with `iconv -f WINDOWS-1252 -t UTF-8`.")
+    )
 
 
 def display_name(file: str) -> str:
@@ -199,7 +214,9 @@ def _refuse(file: str, error: OSError) -> NoReturn:
         case IsADirectoryError():
             raise UserError(f"{file} is a folder.", Hint("Name a file in it.")) from None
         case PermissionError():
-            raise UserError(f"{file} cannot be read: permission denied.", Hint("Run `chmod +r` on the file.")) from None
+            raise UserError(
+                f"{file} cannot be read: permission denied.", Hint("Run `chmod +r` on the file.")
+            ) from None
         case _:
             raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
 
@@ -227,26 +244,33 @@ def check_output(output: Path, inputs: Iterable[str], option: str = "output") ->
         output.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UserError(f"{output} is a symbolic link to itself.", Hint.about("Remove it.", option)) from None
+            raise UserError(
+                f"{output} is a symbolic link to itself.", Hint.about("Remove it.", option)
+            ) from None
     if output.is_dir():
         raise UserError(f"{output} is a folder.", Hint.about("Name a file in it.", option))
     if compression := suffixes(str(output))[1]:
         raise UserError(
-            f"{output} would not be compressed.", Hint.about(f"Leave {compression} out of its name.", option)
+            f"{output} would not be compressed.",
+            Hint.about(f"Leave {compression} out of its name.", option),
         )
     if not output.parent.is_dir():
         raise UserError(
-            f"{output} can't be written: there is no folder {output.parent}.", Hint.about("Make it first.", option)
+            f"{output} can't be written: there is no folder {output.parent}.",
+            Hint.about("Make it first.", option),
         )
     if output.exists() and not os.access(output, os.W_OK):
         raise UserError(f"{output} is write-protected.", Hint.about("Name another file.", option))
     if (output.is_file() or not output.exists()) and not os.access(output.parent, os.W_OK):
         raise UserError(
-            f"{output} can't be written: {output.parent} is read-only.", Hint.about("Choose another place.", option)
+            f"{output} can't be written: {output.parent} is read-only.",
+            Hint.about("Choose another place.", option),
         )
     for file in (Path("/dev/stdin" if name in STANDARD_INPUT else name) for name in inputs):
         if output.is_file() and file.exists() and output.samefile(file):
-            raise UserError(f"{output} is also the input.", Hint.about("Name another file.", option))
+            raise UserError(
+                f"{output} is also the input.", Hint.about("Name another file.", option)
+            )
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
@@ -263,7 +287,9 @@ def write_lines(output: Path, lines: Iterable[str]) -> None:
 def write_parts(output: Path, parts: Iterable[bytes]) -> None:
     """Write bytes to a file, a pipe or a device. Raises UserError if it can't be written."""
     if not output.exists() or output.is_file():
-        with write_file(output.resolve()) as file:  # a symbolic link is kept, and its target is replaced
+        with write_file(
+            output.resolve()
+        ) as file:  # a symbolic link is kept, and its target is replaced
             file.writelines(parts)
         return
     try:

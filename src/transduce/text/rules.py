@@ -46,14 +46,31 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
     NEAR_DUPLICATE: "a repetition of an earlier pair if case, punctuation and digits are ignored",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
-ALWAYS = (EMPTY, LINE_BREAK, ENCODING, RATIO, DUPLICATE)  # always on, or with an option of their own
+ALWAYS = (
+    EMPTY,
+    LINE_BREAK,
+    ENCODING,
+    RATIO,
+    DUPLICATE,
+)  # always on, or with an option of their own
 # Rules that mostly report good pairs of a clean corpus (docs/guides/doctor.md): the doctor's --fix keeps these pairs.
-SUSPICIONS = COPIED, UNUSUAL_LENGTH, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER, NEAR_DUPLICATE
-OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)  # the rules that data.rules may name
+SUSPICIONS = (
+    COPIED,
+    UNUSUAL_LENGTH,
+    UNRELATED,
+    NUMBERS_DISAGREE,
+    PLACEHOLDERS_DIFFER,
+    NEAR_DUPLICATE,
+)
+OTHERS = tuple(
+    rule for rule in MEANINGS if rule not in ALWAYS
+)  # the rules that data.rules may name
 ALL = "all"  # in data.rules: all rules that it may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 
-RATIO_SLACK = 10  # characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio
+RATIO_SLACK = (
+    10  # characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio
+)
 
 
 class Rules(NamedTuple):
@@ -74,7 +91,9 @@ class Rules(NamedTuple):
 class MoreRules(Protocol):
     """Checks the rules that data.rules may name, apart from those about repetitions."""
 
-    def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
+    def check(
+        self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None
+    ) -> None:
         """Add the rules that each pair breaks to `broken`."""
 
 
@@ -93,7 +112,9 @@ class Checker:
         if self.asked - {NEAR_DUPLICATE}:
             self._more = option("data.rules")(rules, pairs)
 
-    def check(self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None) -> Flags:
+    def check(
+        self, batch: PairBatch, shifts: Sequence[tuple[int, int, int | None]] | None = None
+    ) -> Flags:
         """The BITS of the rules that each pair breaks. If `shifts` is None, `find_shifts` computes it."""
         broken = np.zeros(len(batch), dtype=np.uint32)
         lengths = [column.lengths for column in batch.columns]

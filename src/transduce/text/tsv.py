@@ -25,11 +25,14 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if not tab and line.strip() and not (file.lenient and number > 1):
             raise UserError(
                 f"{name}:{number}: expected 2 columns, found 1.",
-                Hint("Separate source and target with a TAB; if your corpus is two line-aligned files, give both."),
+                Hint(
+                    "Separate source and target with a TAB; if your corpus is two line-aligned files, give both."
+                ),
             )
         if number == 1 and _is_numbered(line):
             raise UserError(
-                f"{name}:1: columns 1 and 3 are sentence numbers.", Hint(f"Keep the two texts: `cut -f 2,4 {name}`.")
+                f"{name}:1: columns 1 and 3 are sentence numbers.",
+                Hint(f"Keep the two texts: `cut -f 2,4 {name}`."),
             )
         yield source, rest.partition("\t")[0], number
 

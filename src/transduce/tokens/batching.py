@@ -13,7 +13,13 @@ Indices = NDArray[np.int64]
 
 
 def micro_batches(
-    source_lengths: ArrayLike, target_lengths: ArrayLike, *, budget: int, seed: int, epoch: int, block: int = 0
+    source_lengths: ArrayLike,
+    target_lengths: ArrayLike,
+    *,
+    budget: int,
+    seed: int,
+    epoch: int,
+    block: int = 0,
 ) -> list[Indices]:
     """Return batches of sentence indices, with at most `budget` cells on each side of a batch.
 
@@ -25,7 +31,9 @@ def micro_batches(
         raise ValueError(f"there are {len(source)} source lengths and {len(target)} target lengths")
     longest = max(source.max(initial=0), target.max(initial=0))
     if longest > budget:
-        raise ValueError(f"a sentence of {longest} tokens (with EOS) does not fit a budget of {budget} tokens")
+        raise ValueError(
+            f"a sentence of {longest} tokens (with EOS) does not fit a budget of {budget} tokens"
+        )
     random = np.random.default_rng((seed, epoch, block))
     order = random.permutation(len(source))
     order = order[_by_length(source[order], target[order], random)]
@@ -57,7 +65,9 @@ def _by_length(source: Indices, target: Indices, random: "np.random.Generator") 
     # A large batch holds all sentences of some lengths; changing the order of the lengths moves its boundaries.
     falling = random.integers(2)
     direction = random.choice((-1, 1))
-    return np.lexsort((np.where(longer % 2 == falling, -difference, difference), direction * longer))
+    return np.lexsort(
+        (np.where(longer % 2 == falling, -difference, difference), direction * longer)
+    )
 
 
 def _cut(order: Indices, longer: Indices, budget: int) -> list[Indices]:

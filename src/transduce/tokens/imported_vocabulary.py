@@ -34,7 +34,9 @@ class ImportedVocabulary(Vocabulary):
 
     def encode(self, texts: Sequence[str]) -> Rows:
         """The ids of texts, with UNK for unknown pieces."""
-        rows = self.processor.encode([*map(_readable, texts)], out_type=str, num_threads=self.threads)
+        rows = self.processor.encode(
+            [*map(_readable, texts)], out_type=str, num_threads=self.threads
+        )
         return pack([[self._ids.get(piece, UNK) for piece in row] for row in rows])
 
     def encode_behind(self, text: str) -> list[int]:
@@ -49,7 +51,9 @@ class ImportedVocabulary(Vocabulary):
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """Each id's span in the text that the pieces form."""
-        surfaces: list[str | int] = ["" if token <= UNK else self._surface(self.listed[token]) for token in ids]
+        surfaces: list[str | int] = [
+            "" if token <= UNK else self._surface(self.listed[token]) for token in ids
+        ]
         first = next((place for place, surface in enumerate(surfaces) if surface != ""), 0)
         piece = surfaces[first] if surfaces else 0
         if isinstance(piece, str):
@@ -58,11 +62,17 @@ class ImportedVocabulary(Vocabulary):
 
     def _surface(self, piece: str) -> str | int:
         """A piece as a part of a text: a string or a byte."""
-        return int(piece[3:-1], 16) if self.processor.is_byte(self.processor.piece_to_id(piece)) else piece
+        return (
+            int(piece[3:-1], 16)
+            if self.processor.is_byte(self.processor.piece_to_id(piece))
+            else piece
+        )
 
     def spans_in(self, text: str, ids: Sequence[int]) -> list[Span]:  # noqa: ARG002
         """The span in `text` of each of the `ids` that encode `text`. Normalisation may leave gaps."""
-        spans: list[Span] = self.processor.encode(_readable(text), out_type="offset_mapping")["offsets"]
+        spans: list[Span] = self.processor.encode(_readable(text), out_type="offset_mapping")[
+            "offsets"
+        ]
         return spans
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -119,4 +129,8 @@ def language_of(piece: str) -> str:
 def without_code(text: str, pieces: Container[str]) -> tuple[list[str], str]:
     """The language code before a text, as a list of at most one piece, and the remaining text."""
     end = text.find(LANGUAGE_CODE_END) + len(LANGUAGE_CODE_END)
-    return ([text[:end]], text[end:]) if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces else ([], text)
+    return (
+        ([text[:end]], text[end:])
+        if text.startswith(LANGUAGE_CODE_START) and text[:end] in pieces
+        else ([], text)
+    )

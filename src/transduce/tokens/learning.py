@@ -16,13 +16,19 @@ from transduce.tokens.vocabulary import SPACE
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
 CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
-MAX_LINE_CHARACTERS = 4000  # longer lines are split, since SentencePiece skips them or fails on them
+MAX_LINE_CHARACTERS = (
+    4000  # longer lines are split, since SentencePiece skips them or fails on them
+)
 BYTES = 256
 TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 
 
 def learn_model(
-    sides: Sequence[Collection[str]], vocab_size: int, kind: str, placeholder_tokens: str, tags: Sequence[str] = ()
+    sides: Sequence[Collection[str]],
+    vocab_size: int,
+    kind: str,
+    placeholder_tokens: str,
+    tags: Sequence[str] = (),
 ) -> bytes:
     """Learn a SentencePiece model from the texts in `sides`, and return the serialised model.
 
@@ -34,7 +40,9 @@ def learn_model(
         raise UserError(
             f"data.vocab_size must be above {special}, not {vocab_size}: the vocabulary needs {BYTES} byte pieces."
         )
-    alphabet = _alphabet(_sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens)
+    alphabet = _alphabet(
+        _sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens
+    )
     if not alphabet:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     others = re.compile(f"[^ {re.escape(alphabet)}]")
@@ -44,7 +52,9 @@ def learn_model(
     return _train(sentences, kind, vocab_size, hard_vocab_limit=False, **more)
 
 
-def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, tags: Sequence[str]) -> bytes:
+def extend_model(
+    model: bytes, texts: Collection[str], extra: int, kind: str, tags: Sequence[str]
+) -> bytes:
     """Add `tags` and at most `extra` pieces, learnt from texts in new languages, behind the pieces of `model`.
 
     Characters come first. BPE merges the new pieces after those of `model`.
@@ -53,9 +63,13 @@ def extend_model(model: bytes, texts: Collection[str], extra: int, kind: str, ta
     size = old.get_piece_size()
     known = {old.id_to_piece(token) for token in range(size)}
     special = UNK + 1 + BYTES + len(SPACE)
-    new = sentencepiece.SentencePieceProcessor(model_proto=learn_model([texts], 2 * extra + special + 1, kind, ""))
+    new = sentencepiece.SentencePieceProcessor(
+        model_proto=learn_model([texts], 2 * extra + special + 1, kind, "")
+    )
     scores = {new.id_to_piece(token): new.get_score(token) for token in range(new.get_piece_size())}
-    pieces = [piece for piece in scores if piece not in known and not {*PLACEHOLDER_TOKENS} & {*piece}]
+    pieces = [
+        piece for piece in scores if piece not in known and not {*PLACEHOLDER_TOKENS} & {*piece}
+    ]
     pieces = sorted(pieces, key=lambda piece: (len(piece) > 1, -scores[piece]))[:extra]
     if kind == "bpe":
         lowest = min(map(old.get_score, range(size)))
@@ -78,7 +92,9 @@ def learn_symbols(texts: Collection[str]) -> bytes:
         raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
     pieces = [SPACE + symbol for symbol in symbols]
     size = UNK + 1 + len(pieces) + BYTES
-    return _train(iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces)
+    return _train(
+        iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces
+    )
 
 
 def _train(sentences: Iterator[str], kind: str, vocab_size: int, **options: Any) -> bytes:

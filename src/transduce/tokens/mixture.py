@@ -27,10 +27,14 @@ class Mixture:
     """The pairs of several token stores, numbered consecutively from 0. A store may be there in both directions."""
 
     def __init__(self, stores: Sequence[TokenStore | StoreView], weights: Sequence[float]) -> None:
-        self.stores = [store if isinstance(store, StoreView) else StoreView(store) for store in stores]
+        self.stores = [
+            store if isinstance(store, StoreView) else StoreView(store) for store in stores
+        ]
         self.weights = list(weights)
         self.starts = np.cumsum([0, *(store.pairs for store in self.stores)])
-        self._tags = np.array([view.tag for view in self.stores if view.tag is not None])  # of all stores, or of none
+        self._tags = np.array(
+            [view.tag for view in self.stores if view.tag is not None]
+        )  # of all stores, or of none
         self._has_tags = len(self._tags) > 0
 
     def __len__(self) -> int:
@@ -55,7 +59,10 @@ class Mixture:
         rows = self._sources(pairs)
         if not self._has_tags:
             return rows
-        return [np.concatenate(([tag], row)) for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)]
+        return [
+            np.concatenate(([tag], row))
+            for row, tag in zip(rows, self._tags[self._stores_of(pairs)], strict=True)
+        ]
 
     def targets(self, pairs: Indices) -> list[np.ndarray]:
         """The target sentences of `pairs`, as token ids."""
@@ -90,13 +97,17 @@ class Mixture:
         for store, first in zip(self.stores, self.starts.tolist(), strict=False):
             for start in range(0, store.pairs, SLICE_PAIRS):
                 some = slice(start, start + SLICE_PAIRS)
-                longer = np.maximum(store.source.lengths[some] + self._has_tags, store.target.lengths[some])
+                longer = np.maximum(
+                    store.source.lengths[some] + self._has_tags, store.target.lengths[some]
+                )
                 if longer.max() > tokens:
                     pair = first + start + int(longer.argmax())
                     tokens = int(longer.max())
         return pair, tokens
 
-    def plan(self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int) -> list[list[Indices]]:
+    def plan(
+        self, epoch: int, block: int, *, budget: int, accumulate: int, seed: int
+    ) -> list[list[Indices]]:
         """The updates of one block, each a list of up to `accumulate` micro-batches of pair indices.
 
         Each side of a micro-batch has at most `budget` cells. If the weight of a store is 2.5, an epoch contains all
@@ -105,7 +116,9 @@ class Mixture:
         if not self.pairs_per_epoch:
             return []
         chosen = self._draw(seed, epoch, block)
-        batches = micro_batches(*self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block)
+        batches = micro_batches(
+            *self.lengths(chosen), budget=budget, seed=seed, epoch=epoch, block=block
+        )
         if not batches:
             return []
         ends = np.cumsum([len(batch) for batch in batches])
@@ -133,10 +146,14 @@ class Mixture:
         copies, part = divmod(self.weights[store], 1)
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
-        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)  # the last run may be shortened
+        extra = np.diff(
+            np.cumsum(sizes[order]).clip(max=wanted), prepend=0
+        )  # the last run may be shortened
         order = order[extra > 0]
         extra = extra[extra > 0]
-        return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate([*[sizes] * int(copies), extra])
+        return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate(
+            [*[sizes] * int(copies), extra]
+        )
 
     def _gather(self, columns: Sequence[Column], pairs: Indices) -> list[np.ndarray]:
         """Read the sentences of `pairs` as token ids. `columns` holds one side of each store."""
@@ -154,7 +171,9 @@ class SampledMixture(Mixture):
     def __init__(self, data: Mixture, change: Change) -> None:
         super().__init__(data.stores, data.weights)
         self._change = change
-        self._limit = self.longest()[1] - self._has_tags  # a longer sentence is not used, so that every batch fits
+        self._limit = (
+            self.longest()[1] - self._has_tags
+        )  # a longer sentence is not used, so that every batch fits
 
     def _sources(self, pairs: Indices) -> list[np.ndarray]:
         return self._columns[0].rows(np.searchsorted(self._pairs, pairs))
@@ -171,7 +190,10 @@ class SampledMixture(Mixture):
         random = np.random.default_rng((seed, epoch, block, 2))  # a random stream used nowhere else
         self._pairs = np.unique(chosen)
         slices = np.split(self._pairs, range(SAMPLED_PAIRS, len(self._pairs), SAMPLED_PAIRS))
-        self._columns = [_column(side) for side in zip(*(self._changed(some, random) for some in slices), strict=True)]
+        self._columns = [
+            _column(side)
+            for side in zip(*(self._changed(some, random) for some in slices), strict=True)
+        ]
         return chosen
 
     def _changed(self, pairs: Indices, random: np.random.Generator) -> list[Rows]:
@@ -194,4 +216,8 @@ def choose(first: NDArray[np.bool_], one: Rows, other: Rows) -> Rows:
 
 def _column(parts: Sequence[Rows]) -> Column:
     lengths = np.concatenate([part.lengths for part in parts])
-    return Column(np.concatenate([part.ids for part in parts]), lengths, (np.cumsum(lengths) - lengths)[::STRIDE])
+    return Column(
+        np.concatenate([part.ids for part in parts]),
+        lengths,
+        (np.cumsum(lengths) - lengths)[::STRIDE],
+    )

@@ -41,7 +41,9 @@ class PackedWriter:
         wide = self._path.with_suffix(".wide")
         self._file = wide.open("wb")
         for start in range(0, len(narrow), CONVERTED_NUMBERS):
-            self._file.write(narrow[start : start + CONVERTED_NUMBERS].astype(self._dtype).tobytes())
+            self._file.write(
+                narrow[start : start + CONVERTED_NUMBERS].astype(self._dtype).tobytes()
+            )
         wide.replace(self._path)
 
 

@@ -45,7 +45,12 @@ class Encoded(NamedTuple):
         """The pairs for which `chosen` (pairs,) is true."""
         if chosen.all():
             return self
-        return Encoded(self.source.where(chosen), self.target.where(chosen), self.files[chosen], self.lines[chosen])
+        return Encoded(
+            self.source.where(chosen),
+            self.target.where(chosen),
+            self.files[chosen],
+            self.lines[chosen],
+        )
 
 
 def write_store(folder: Path | str, blocks: Iterable[Encoded]) -> None:
@@ -67,7 +72,9 @@ class Column(NamedTuple):
 
     ids: NDArray[Any]  # (tokens,), unsigned and read-only
     lengths: NDArray[Any]  # (sentences,), without EOS; unsigned, 16 or 32 bits
-    starts: NDArray[np.int64]  # where every STRIDE-th sentence begins (sentences / STRIDE, rounded up)
+    starts: NDArray[
+        np.int64
+    ]  # where every STRIDE-th sentence begins (sentences / STRIDE, rounded up)
 
     def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
         """The token ids of the sentences at the indices `places`."""
@@ -76,7 +83,9 @@ class Column(NamedTuple):
         between = np.where(np.arange(STRIDE - 1) < behind[:, None], self.lengths[near], 0)
         starts = self.starts[known] + between.sum(1, dtype=np.int64)
         ends = starts + self.lengths[places]
-        return [self.ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return [
+            self.ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
 
 
 class TokenStore:
@@ -166,9 +175,13 @@ class _OriginWriter:
         steps = np.diff(lines, prepend=self._last_line)
         same_file = np.diff(files, prepend=self._last_file) == 0
         pairs = np.arange(self._count, self._count + len(files))
-        jumps = ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % MAX_STEPS == 0)
+        jumps = (
+            ~same_file | (steps < 1) | (steps > np.iinfo(np.uint8).max) | (pairs % MAX_STEPS == 0)
+        )
         self._steps.write(np.where(jumps, 0, steps).astype(np.uint8).tobytes())
-        self._jumps.write(np.stack((pairs[jumps], files[jumps], lines[jumps]), axis=1).astype("i8").tobytes())
+        self._jumps.write(
+            np.stack((pairs[jumps], files[jumps], lines[jumps]), axis=1).astype("i8").tobytes()
+        )
         self._count = self._count + len(files)
         self._last_file = int(files[-1])
         self._last_line = int(lines[-1])
@@ -184,12 +197,18 @@ def _read_header(folder: Path) -> dict[str, str]:
             types = {name: header[name] for name in NUMBER_TYPES}
             is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        raise UserError(f"{path} is missing or damaged.", Hint(f"Prepare {folder} again.")) from None
+        raise UserError(
+            f"{path} is missing or damaged.", Hint(f"Prepare {folder} again.")
+        ) from None
     if version != STORE_FORMAT:
         raise UserError(
             f"{path} has format {version}, but this version reads format {STORE_FORMAT}.",
-            Hint(f"Prepare {folder} again with this version, or install the version that wrote it."),
+            Hint(
+                f"Prepare {folder} again with this version, or install the version that wrote it."
+            ),
         )
     if not is_known:
-        raise UserError(f"{path} is damaged: it names unknown number types.", Hint(f"Prepare {folder} again."))
+        raise UserError(
+            f"{path} is damaged: it names unknown number types.", Hint(f"Prepare {folder} again.")
+        )
     return types

@@ -30,7 +30,9 @@ class Tokenizer:
         self.target = target
         self.source = source or target
         # Two imported SentencePiece models may share one list of pieces.
-        self.joint = source is None or (target.listed is not None and source.listed is target.listed)
+        self.joint = source is None or (
+            target.listed is not None and source.listed is target.listed
+        )
 
     @classmethod
     def train(
@@ -57,7 +59,11 @@ class Tokenizer:
             targets_model = learn_symbols(targets)
         elif joint:
             tags = [LANGUAGE_TAG.format(language) for language in languages]
-            return cls(Vocabulary(learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)))
+            return cls(
+                Vocabulary(
+                    learn_model([sources, targets], vocab_size, kind, placeholder_tokens, tags)
+                )
+            )
         else:
             targets_model = learn_model([targets], vocab_size, kind, placeholder_tokens)
         sources_model = learn_model([sources], vocab_size, kind, placeholder_tokens)
@@ -69,9 +75,13 @@ class Tokenizer:
         Raises UserError for separate or imported vocabularies, and if there is no text.
         """
         if not self.joint or self.is_imported:
-            raise UserError("Languages can be added only to a model with one vocabulary that transduce learnt.")
+            raise UserError(
+                "Languages can be added only to a model with one vocabulary that transduce learnt."
+            )
         tags = [LANGUAGE_TAG.format(language) for language in languages]
-        return type(self)(Vocabulary(extend_model(self.target.model, texts, extra, self.target.kind, tags)))
+        return type(self)(
+            Vocabulary(extend_model(self.target.model, texts, extra, self.target.kind, tags))
+        )
 
     @classmethod
     def load(cls, folder: Path | str, threads: int = 1) -> Self:
@@ -80,7 +90,9 @@ class Tokenizer:
         for name in FILES if (folder / MANIFEST).exists() else ():
             verify(folder, hashes=True, only=name)
         lists = _read_pieces(folder / PIECES)
-        separate = not (folder / JOINT).exists() and any((folder / name).exists() for name in (SOURCE, TARGET))
+        separate = not (folder / JOINT).exists() and any(
+            (folder / name).exists() for name in (SOURCE, TARGET)
+        )
         target = _open(folder / (TARGET if separate else JOINT), lists[0], threads)
         if not separate and len(lists) == 1:
             return cls(target)
@@ -89,7 +101,9 @@ class Tokenizer:
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
         source, target = self.models
-        one = self.joint or self.is_imported  # separately learnt vocabularies stay separate, even if equal
+        one = (
+            self.joint or self.is_imported
+        )  # separately learnt vocabularies stay separate, even if equal
         files = {JOINT: target} if one and source == target else {SOURCE: source, TARGET: target}
         if self.is_imported:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]
@@ -164,7 +178,9 @@ def _open(file: Path, listed: list[str] | None, threads: int) -> Vocabulary:
         model = file.read_bytes()
         return ImportedVocabulary(model, listed, threads) if listed else Vocabulary(model, threads)
     except FileNotFoundError:
-        raise UserError(f"{file} is missing.", Hint("Restore it from another copy of this folder.")) from None
+        raise UserError(
+            f"{file} is missing.", Hint("Restore it from another copy of this folder.")
+        ) from None
     except (OSError, ValueError) as error:
         raise UserError(
             f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
@@ -182,9 +198,12 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
             f"{file} can't be read: {error}.", Hint("Restore it from another copy of this folder.")
         ) from None
     if not (
-        isinstance(lists, list) and 1 <= len(lists) <= 2 and all(each and isinstance(each, list) for each in lists)
+        isinstance(lists, list)
+        and 1 <= len(lists) <= 2
+        and all(each and isinstance(each, list) for each in lists)
     ):
         raise UserError(
-            f"{file} is damaged: it must hold one or two lists of pieces.", Hint("Restore it from another copy.")
+            f"{file} is damaged: it must hold one or two lists of pieces.",
+            Hint("Restore it from another copy."),
         )
     return lists

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
 
-LANGUAGE_TAG = ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
+LANGUAGE_TAG = (
+    ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
+)
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
@@ -35,7 +37,9 @@ class Rows(NamedTuple):
         lengths = self.lengths[places]
         starts = np.cumsum(self.lengths) - self.lengths
         begun = np.cumsum(lengths) - lengths
-        return Rows(self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths)
+        return Rows(
+            self.ids[np.repeat(starts[places] - begun, lengths) + np.arange(lengths.sum())], lengths
+        )
 
     def lists(self) -> list[list[int]]:
         """The rows as lists of ids."""
@@ -68,7 +72,11 @@ class WordCache:
         for start in range(0, len(words), WORDS_AT_ONCE):
             with self._lock:
                 parts.append(self._pieces_of(words[start : start + WORDS_AT_ONCE]))
-        rows = Rows(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else [*parts, pack([])][0]
+        rows = (
+            Rows(*map(np.concatenate, zip(*parts, strict=True)))
+            if len(parts) > 1
+            else [*parts, pack([])][0]
+        )
         ends = np.cumsum(spaces + 1)
         lengths = np.diff(np.cumsum(rows.lengths)[ends - 1], prepend=0)
         is_empty = np.fromiter((not text for text in texts), bool, len(texts))
@@ -87,31 +95,52 @@ class WordCache:
             self._size = sum(map(len, new))
         if new:
             cut = self._encode(list(new))
-            self._place.update(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
+            self._place.update(
+                zip(new, range(len(self._place), len(self._place) + len(new)), strict=True)
+            )
             ids, lengths = self._pieces
-            self._pieces = Rows(np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths)))
-        return self._pieces.take(np.fromiter(map(self._place.__getitem__, words), np.int64, len(words)))
+            self._pieces = Rows(
+                np.concatenate((ids, cut.ids)), np.concatenate((lengths, cut.lengths))
+            )
+        return self._pieces.take(
+            np.fromiter(map(self._place.__getitem__, words), np.int64, len(words))
+        )
 
 
 class Vocabulary:
     """A SentencePiece vocabulary for one side or both sides. Raises ValueError for an unusable model."""
 
-    listed: Sequence[str] | None = None  # the pieces by id, if they differ from those of `model` (imported models)
+    listed: Sequence[str] | None = (
+        None  # the pieces by id, if they differ from those of `model` (imported models)
+    )
     tags: Mapping[str, int]  # pieces that no text contains, and their ids
 
     def __init__(self, model: bytes, threads: int = 1) -> None:
         self.model = model
         self.threads = threads
         self.processor = open_model(model)
-        special = [each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)]
-        if [*special, self.processor.unk_id()] != [PAD, BOS, EOS, UNK] or self.processor.piece_to_id("<0xFF>") == UNK:
-            raise ValueError("the file is a SentencePiece model with unexpected special pieces or without byte pieces")
+        special = [
+            each() for each in (self.processor.pad_id, self.processor.bos_id, self.processor.eos_id)
+        ]
+        if [*special, self.processor.unk_id()] != [
+            PAD,
+            BOS,
+            EOS,
+            UNK,
+        ] or self.processor.piece_to_id("<0xFF>") == UNK:
+            raise ValueError(
+                "the file is a SentencePiece model with unexpected special pieces or without byte pieces"
+            )
         self.continuing = open_model(model + NO_PREFIX)
         self.size: int = self.processor.get_piece_size()
         tags = filter(self.processor.is_control, range(UNK + 1, self.size))
         self.tags = {self.processor.id_to_piece(token): token for token in tags}
-        self.literal_space = [self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()]
-        self.has_placeholder_tokens = all(self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS)
+        self.literal_space = [
+            self.processor.piece_to_id(f"<0x{byte:02X}>") for byte in SPACE.encode()
+        ]
+        self.has_placeholder_tokens = all(
+            self.processor.piece_to_id(each) != UNK for each in PLACEHOLDER_TOKENS
+        )
         # No piece crosses a space, so BPE, whose scores are ranks, splits a word in the same way in every text. Unigram
         # adds up the scores of a whole text, so rounding may change how a word is split.
         self._words = WordCache(self._encode_words) if self.kind == "bpe" else None
@@ -122,7 +151,9 @@ class Vocabulary:
         tokens = range(self.processor.get_piece_size())  # special pieces and bytes have the score 0
         if all(self.processor.get_score(token).is_integer() for token in tokens):
             return "bpe"
-        names = (self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token))
+        names = (
+            self.processor.id_to_piece(token) for token in tokens if self.processor.get_score(token)
+        )
         return "char" if all(len(name) == 1 for name in names) else "unigram"
 
     def scores(self) -> list[float | None]:
@@ -140,13 +171,19 @@ class Vocabulary:
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
-        return self._encode_texts(words, empty=self.continuing.encode(b" "))  # the space before an empty word
+        return self._encode_texts(
+            words, empty=self.continuing.encode(b" ")
+        )  # the space before an empty word
 
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
         # Given bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; given a string, it would fail.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
-        encode = self.processor.encode  # a batch would wait for a thread: for milliseconds, on a busy machine
-        rows = encode(lines, num_threads=self.threads) if self.threads > 1 else [*map(encode, lines)]
+        encode = (
+            self.processor.encode
+        )  # a batch would wait for a thread: for milliseconds, on a busy machine
+        rows = (
+            encode(lines, num_threads=self.threads) if self.threads > 1 else [*map(encode, lines)]
+        )
         for i, text in enumerate(texts):
             if SPACE in text:
                 rows[i] = self.encode_behind(f" {text}")
@@ -165,7 +202,10 @@ class Vocabulary:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Decode rows of ids to texts, by the rules of `Tokenizer.decode`."""
-        return [self.processor.decode([int(token) for token in row if token > UNK]).replace("\n", " ") for row in rows]
+        return [
+            self.processor.decode([int(token) for token in row if token > UNK]).replace("\n", " ")
+            for row in rows
+        ]
 
     def spans(self, ids: Sequence[int]) -> list[Span]:
         """The span of each id in the decoded text, or an empty span for PAD, BOS, EOS, UNK and tags.
@@ -191,7 +231,9 @@ class Vocabulary:
         for character in text:
             ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
             ends.append(ends[-1] + 1)
-        ends.append(ends[-1])  # before a first word that is no symbol of a parser, a space was encoded
+        ends.append(
+            ends[-1]
+        )  # before a first word that is no symbol of a parser, a space was encoded
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:

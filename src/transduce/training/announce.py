@@ -39,11 +39,19 @@ def announcement(
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
 
     def why(*names: str) -> str:
-        return f" (chosen for {size})" if all(settings.source(name) == FROM_SIZES for name in names) else ""
+        return (
+            f" (chosen for {size})"
+            if all(settings.source(name) == FROM_SIZES for name in names)
+            else ""
+        )
 
     left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
     left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
-    named = data.symbols or data.directions or (data.source, data.target) != (default.source, default.target)
+    named = (
+        data.symbols
+        or data.directions
+        or (data.source, data.target) != (default.source, default.target)
+    )
     languages = "unknown, and can't be named later: servers, documents and exports need data.source and data.target"
     names = ", ".join(data.directions) or f"{data.source}-{data.target}"
     cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
@@ -52,18 +60,23 @@ def announcement(
     ends += f"the last {train.risk_steps:,} of minimum-risk training, " if risk_steps(train) else ""
     return [
         f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
-        f"{facts.held_out:,} more for validation" + (f"; left out: {', '.join(left_out)}" if left_out else ""),
+        f"{facts.held_out:,} more for validation"
+        + (f"; left out: {', '.join(left_out)}" if left_out else ""),
         *([] if named else [f"Languages   {languages}"]),
         f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),
         f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
         + why("model.d_model", "model.num_encoder_layers"),
         f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
-        f"{trial.padding:.1%} padding; {count(trial.updates_per_epoch, 'update')} per epoch" + why("data.max_tokens"),
+        f"{trial.padding:.1%} padding; {count(trial.updates_per_epoch, 'update')} per epoch"
+        + why("data.max_tokens"),
         f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
         f"{train.warmup:,}, {ends}{train.precision} on {device_name(config, device, ranks)}"
         + ("" if train.minutes else why("train.steps")),
         *time_lines(config, trial),
-        *(f"Warning     {text}" for text in _warnings(prepared, settings, config, trial, from_scratch)),
+        *(
+            f"Warning     {text}"
+            for text in _warnings(prepared, settings, config, trial, from_scratch)
+        ),
     ]
 
 
@@ -120,7 +133,9 @@ def _warnings(
         )
     train = config.train
     updates = updates_in_budget(config, trial)
-    limit = f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
+    limit = (
+        f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
+    )
     updates = min(updates, train.steps)
     if updates <= 2 * train.warmup:
         yield (
@@ -140,7 +155,11 @@ def _warnings(
         yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
-    inert = {} if prepared.facts.held_out else {"train.patience": "validation set", "train.select_by": "validation set"}
+    inert = (
+        {}
+        if prepared.facts.held_out
+        else {"train.patience": "validation set", "train.select_by": "validation set"}
+    )
     for name, missing in inert.items():
         if settings.is_chosen(name) and settings[name]:
             yield f"There is no {missing}, so {name} ({settings[name]}) has no effect."

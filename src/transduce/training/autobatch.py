@@ -41,7 +41,9 @@ class Trial(NamedTuple):
     seconds_per_update: float  # infinite if not measured
 
 
-def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> Trial:
+def try_batches(
+    model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.device, ranks: Ranks = ALONE
+) -> Trial:
     """If train.accumulate is 0, choose it so that micro-batches fit into memory. Then measure the time of an update.
 
     The chosen value is a multiple of the number of ranks, unless the longest sentence would not fit into a micro-batch.
@@ -53,7 +55,9 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
 
     def learn(batches: Sequence[Indices], train: TrainConfig = config.train) -> None:
         model.train()
-        tensors = [make_batch(data.sources(batch), data.targets(batch)).to(device) for batch in batches]
+        tensors = [
+            make_batch(data.sources(batch), data.targets(batch)).to(device) for batch in batches
+        ]
         update(model, optimizer, tensors, step=1, rate=0.0, train=train)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
@@ -62,12 +66,20 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         source, target = data.lengths(batch)
         return len(batch) * int(source.max() + target.max() + 2)
 
-    largest = replace(config.train, risk_steps=config.train.steps) if config.train.risk_steps else config.train
+    largest = (
+        replace(config.train, risk_steps=config.train.steps)
+        if config.train.risk_steps
+        else config.train
+    )
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
     least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
     accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
-    while accumulate > 1 and not config.train.accumulate and longest > -(-config.data.max_tokens // accumulate):
+    while (
+        accumulate > 1
+        and not config.train.accumulate
+        and longest > -(-config.data.max_tokens // accumulate)
+    ):
         accumulate -= 1  # some ranks have no work then
     first = accumulate
     while True:
@@ -80,7 +92,9 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
         if longest > budget:
             raise UserError(
                 f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
-                Hint("Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."),
+                Hint(
+                    "Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."
+                ),
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         batches = [batch for update in plan for batch in update]
@@ -89,7 +103,11 @@ def try_batches(model: Seq2Seq, data: Mixture, config: RunConfig, device: torch.
                 "An epoch has no pairs, since the weights of the corpora are too small.",
                 Hint("Raise them in [[data.corpora]]."),
             )
-        if config.train.accumulate or sharded or _fits(partial(learn, train=largest), max(batches, key=cells), device):
+        if (
+            config.train.accumulate
+            or sharded
+            or _fits(partial(learn, train=largest), max(batches, key=cells), device)
+        ):
             break
         accumulate *= 2
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
@@ -108,7 +126,9 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     names = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
     if not any(getattr(torch.cpu, name, lambda: False)() for name in names):
         return False
-    factors = {dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)}
+    factors = {
+        dtype: torch.ones(1024, 512, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
+    }
     seconds = dict.fromkeys(factors, math.inf)
     for dtype in list(factors) * 8:  # in turns, so that other programs disturb both alike
         begin = time.perf_counter()
@@ -137,7 +157,9 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
     """Whether an update with the batch `worst` fits into memory and leaves some of it free."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)  # else the try before, which did not fit, would count
+        torch.cuda.reset_peak_memory_stats(
+            device
+        )  # else the try before, which did not fit, would count
         try:
             learn([worst])
         except torch.OutOfMemoryError:
@@ -153,14 +175,18 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
         Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn([quarter])
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # in kilobytes, since this is Linux
+    kilobytes = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    )  # in kilobytes, since this is Linux
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
     learn([worst])
     return True
 
 
-def _seconds(learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks) -> float:
+def _seconds(
+    learn: Callable[[Sequence[Indices]], None], plan: Sequence[Sequence[Indices]], ranks: Ranks
+) -> float:
     """The mean seconds per update on this rank, not counting the first update."""
     times: list[float] = []
     for batches in [plan[0], *plan[:: max(1, len(plan) // MAX_TIMED_UPDATES)][:MAX_TIMED_UPDATES]]:

@@ -58,12 +58,19 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("pairs", f"{corpus['pairs']:,} ({corpus['target_tokens']:,} target tokens)"))
     if training := metrics.get("training"):
         size = f"{training['steps']:,} updates, {training['target_tokens']:,} target tokens"
-        rows.append(("training", f"{size}, {duration(training['seconds'])} on {training['device']}"))
+        rows.append(
+            ("training", f"{size}, {duration(training['seconds'])} on {training['device']}")
+        )
         if by := training.get("revision"):
             rows.append(("trained by", f"transduce {by}, torch {training['torch']}"))
     if validation := metrics.get("validation"):
         perplexity = validation["perplexity"]  # None if it was not finite
-        rows.append(("validation", f"perplexity {'not finite' if perplexity is None else shown(perplexity)}"))
+        rows.append(
+            (
+                "validation",
+                f"perplexity {'not finite' if perplexity is None else shown(perplexity)}",
+            )
+        )
     if confidence := metrics.get("confidence"):
         error = f"calibration error {confidence['calibration_error']:.3f}"
         rows.append(("confidence", f"area under the ROC curve {confidence['area']:.2f}, {error}"))
@@ -72,7 +79,9 @@ def figures(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     for direction, its in metrics.get("directions", {}).items():
         results = []
         if (validation := its.get("validation")) and validation["bleu"] is not None:
-            results.append(f"validation BLEU {validation['bleu']:.1f}, chrF {validation['chrf']:.1f} (greedy)")
+            results.append(
+                f"validation BLEU {validation['bleu']:.1f}, chrF {validation['chrf']:.1f} (greedy)"
+            )
         if before := its.get("before"):
             results[-1] += f"; BLEU {before['bleu']:.1f} before languages were added"
         for score in its.get("test", {}).get("scores", []):
@@ -93,5 +102,7 @@ def vocabulary(config: RunConfig) -> str:
     if not model.source_vocab_size:
         return f"{model.vocab_size:,} joint {data.tokenizer} tokens"
     if data.symbols:
-        return f"{model.source_vocab_size:,} {data.tokenizer} tokens and {model.vocab_size:,} symbols"
+        return (
+            f"{model.source_vocab_size:,} {data.tokenizer} tokens and {model.vocab_size:,} symbols"
+        )
     return f"{model.source_vocab_size:,} + {model.vocab_size:,} separate {data.tokenizer} tokens"

@@ -44,7 +44,11 @@ class TrainState:
 
 
 def save_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, ranks: Ranks = ALONE
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: TrainState,
+    ranks: Ranks = ALONE,
 ) -> Path:
     """Write a checkpoint to `folder`/step-00001234 unless it exists, and return its path (collective call)."""
     path = folder / f"step-{state.step:08d}"
@@ -57,7 +61,9 @@ def save_checkpoint(
         with write_folder(path, needed) as staging:
             save_file(weights, staging / WEIGHTS)
             save_file(moments, staging / OPTIMIZER)
-            (staging / STATE).write_text(json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8")
+            (staging / STATE).write_text(
+                json.dumps(dataclasses.asdict(state), indent=1), encoding="utf-8"
+            )
     ranks.agree(None)
     return path
 
@@ -76,7 +82,10 @@ def moving_average(path: Path) -> dict[str, Tensor]:
     """The moving average of the weights in a checkpoint of a training run with train.ema."""
     verify(path, hashes=True)
     averages = load_file(path / OPTIMIZER)
-    return {name: averages.get(f"{name}/{AVERAGE}", weight) for name, weight in load_file(path / WEIGHTS).items()}
+    return {
+        name: averages.get(f"{name}/{AVERAGE}", weight)
+        for name, weight in load_file(path / WEIGHTS).items()
+    }
 
 
 def regular(folder: Path, save_every: int) -> list[Path]:
@@ -113,12 +122,20 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
     }
 
 
-def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def _restore_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
     numbers = {name: number for number, (name, _) in enumerate(model.named_parameters())}
-    parameters = [weight for group in optimizer.param_groups for weight in group["params"]]  # may be sharded
+    parameters = [
+        weight for group in optimizer.param_groups for weight in group["params"]
+    ]  # may be sharded
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)
         own = parameters[numbers[weight]]
-        state.setdefault(numbers[weight], {})[key] = shard_like(value, own) if value.shape == own.shape else value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        state.setdefault(numbers[weight], {})[key] = (
+            shard_like(value, own) if value.shape == own.shape else value
+        )
+    optimizer.load_state_dict(
+        {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
+    )

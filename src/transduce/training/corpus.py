@@ -19,7 +19,9 @@ from transduce.text.languages import nearest_code, target_of
 from transduce.tokens.tokenizer import Tokenizer
 
 
-def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int) -> Prepared:
+def prepare_corpus(
+    settings: Settings, out: Path, tokenizer: Tokenizer | None, threads: int
+) -> Prepared:
     """Open the corpus in data.corpora if it is prepared already, else prepare the corpus in `out`.
 
     `tokenizer` is that of the model to continue from, if any.
@@ -27,7 +29,9 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
     data = settings.config().data
     own = out / model_folder.DATA
     is_given = len(data.corpora) == 1 and is_prepared(data.corpora[0].files)
-    if own.exists() and not (is_given and own.samefile(data.corpora[0].files[0])):  # of a first start that was killed
+    if own.exists() and not (
+        is_given and own.samefile(data.corpora[0].files[0])
+    ):  # of a first start that was killed
         shutil.rmtree(own.rename(out / f".{model_folder.DATA}{ASIDE}old"))
     if is_given:
         prepared = open_prepared(Path(data.corpora[0].files[0]))
@@ -38,7 +42,9 @@ def prepare_corpus(settings: Settings, out: Path, tokenizer: Tokenizer | None, t
     return prepare(
         data,
         own,
-        vocab_size=lambda pairs: size or (0 if tokenizer else size_table.sizes_for(pairs).vocab_size),
+        vocab_size=lambda pairs: (
+            size or (0 if tokenizer else size_table.sizes_for(pairs).vocab_size)
+        ),
         tokenizer=tokenizer,
         threads=threads,
     )
@@ -51,17 +57,29 @@ def check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer 
     _check_options(prepared, settings, has_origin=tokenizer is not None)
     check_vocabulary(settings, prepared.tokenizer.source.size, folder)
     if data.corpora[0].weight != 1 or data.corpora[0].synthetic:
-        raise UserError(f"{folder} is prepared already.", Hint("Leave out the weight of this corpus, and synthetic."))
+        raise UserError(
+            f"{folder} is prepared already.",
+            Hint("Leave out the weight of this corpus, and synthetic."),
+        )
     if data.valid:
         raise UserError(
-            f"{folder} has its own validation text.", Hint.about("Leave out the validation files.", "data.valid")
+            f"{folder} has its own validation text.",
+            Hint.about("Leave out the validation files.", "data.valid"),
         )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
         raise UserError(
-            f"{folder} has another vocabulary than the model to continue from.", Hint("Name text files instead.")
+            f"{folder} has another vocabulary than the model to continue from.",
+            Hint("Name text files instead."),
         )
-    if tokenizer and tokenizer.tag_of(prepared.facts.target) and not prepared.facts.options["data.directions"]:
-        raise UserError(f"The model reads language tags, but {folder} has none.", Hint("Name text files instead."))
+    if (
+        tokenizer
+        and tokenizer.tag_of(prepared.facts.target)
+        and not prepared.facts.options["data.directions"]
+    ):
+        raise UserError(
+            f"The model reads language tags, but {folder} has none.",
+            Hint("Name text files instead."),
+        )
 
 
 def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) -> None:
@@ -71,12 +89,16 @@ def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) 
     options = options_of(prepared)
     for name, (was, now) in differences(configure(options), config).items():
         if name in options and settings.is_chosen(name) and now != "auto":
-            raise UserError(f"{folder} was prepared with {name} = {was}.", Hint(f"Leave {name} out, or prepare again."))
+            raise UserError(
+                f"{folder} was prepared with {name} = {was}.",
+                Hint(f"Leave {name} out, or prepare again."),
+            )
         is_new = name in ("data.source", "data.target") and nearest_code(was, [now]) is None
         is_named = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
         if has_origin and is_new and is_named and not config.data.directions:
             raise UserError(
-                f"{folder} has {name} = {was}, the model {now}.", Hint("To add a language, name text files.")
+                f"{folder} has {name} = {was}, the model {now}.",
+                Hint("To add a language, name text files."),
             )
 
 

@@ -28,7 +28,9 @@ from transduce.system.machine import cores
 from transduce.system.revision import code_hash
 from transduce.training.rendezvous import environment_number, meet
 
-AGREE_TIMEOUT = datetime.timedelta(days=365)  # rank 0 may prepare a corpus for days; heartbeats detect its death
+AGREE_TIMEOUT = datetime.timedelta(
+    days=365
+)  # rank 0 may prepare a corpus for days; heartbeats detect its death
 
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
 Module = TypeVar("Module", bound=nn.Module)
@@ -69,7 +71,8 @@ class Ranks(NamedTuple):
         gpus = torch.cuda.device_count()
         if self.local_world > gpus:
             raise UserError(
-                f"torchrun started {self.local_world} processes for {gpus} GPUs.", Hint("Start one for each GPU.")
+                f"torchrun started {self.local_world} processes for {gpus} GPUs.",
+                Hint("Start one for each GPU."),
             )
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
@@ -132,7 +135,8 @@ def init_distributed() -> Iterator[Ranks]:
         code = f"code {code_hash()}, torch {torch.__version__}"
         if ranks.agree(code) != code:
             raise UserError(
-                f"Rank {rank} has other versions than rank 0 ({code}).", Hint("Install the same on all machines.")
+                f"Rank {rank} has other versions than rank 0 ({code}).",
+                Hint("Install the same on all machines."),
             )
         yield ranks
         ranks.agree(None)  # all ranks wait until rank 0 is done
@@ -163,10 +167,14 @@ def is_first() -> bool:
 def check_single_process(command: str) -> None:
     """Raise UserError if torchrun started several processes for a single-process command."""
     if environment_number("WORLD_SIZE", 1) > 1:
-        raise UserError("torchrun is for `transduce train` only.", Hint(f"Start {command} without torchrun."))
+        raise UserError(
+            "torchrun is for `transduce train` only.", Hint(f"Start {command} without torchrun.")
+        )
 
 
-def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device) -> nn.Module:
+def wrap(
+    model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: torch.device
+) -> nn.Module:
     """Wrap the model in FSDP2 if `shard` is true, else in DDP. If `sparse` is true, weights may have no gradient."""
     if ranks.world == 1:
         return model
@@ -180,7 +188,9 @@ def wrap(model: nn.Module, ranks: Ranks, *, shard: bool, sparse: bool, device: t
         gradient_as_bucket_view=True,
         find_unused_parameters=sparse,
     )
-    wrapped_model.broadcast_buffers = False  # every rank computes its buffers; the argument above is deprecated
+    wrapped_model.broadcast_buffers = (
+        False  # every rank computes its buffers; the argument above is deprecated
+    )
     return wrapped_model
 
 
@@ -243,7 +253,9 @@ def scatter_weights(model: nn.Module, wrapped_model: nn.Module, ranks: Ranks) ->
 
 
 @contextmanager
-def full_model(wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device) -> Iterator[Module]:
+def full_model(
+    wrapped_model: nn.Module, model: Module, ranks: Ranks, device: torch.device
+) -> Iterator[Module]:
     """Yield the full model. For a sharded model, only rank 0 gets the current weights."""
     if not is_sharded(wrapped_model):
         yield model

@@ -31,7 +31,12 @@ METRICS_EXAMPLES = 8  # translations kept in metrics.json
 
 
 def finish(
-    training: Training, prepared: Prepared, pairs: Sequence[Pair], untrained: Sequence[Pair], out: Path, reason: Reason
+    training: Training,
+    prepared: Prepared,
+    pairs: Sequence[Pair],
+    untrained: Sequence[Pair],
+    out: Path,
+    reason: Reason,
 ) -> dict[str, Any]:
     """Choose the final weights, score them on the test set `pairs`, publish the model and return its metrics.
 
@@ -43,15 +48,25 @@ def finish(
     weights, steps, result, is_moving = choose(training)
     model.load_state_dict(weights)
     model.eval()
-    which = f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to" if len(steps) > 1 else "checkpoint"
+    which = (
+        f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to"
+        if len(steps) > 1
+        else "checkpoint"
+    )
     which = "the moving average at step" if is_moving else which
     log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
     if result and result.perplexity > UNTRAINED_PERPLEXITY:
-        names = "train.minutes and train.steps" if config.train.minutes and reason != "patience" else f"train.{reason}"
+        names = (
+            "train.minutes and train.steps"
+            if config.train.minutes and reason != "patience"
+            else f"train.{reason}"
+        )
         remedy = f"Allow more ({names}), or train on much more text."
         if has_diverged(result.perplexity, config.model.vocab_size):
             remedy = "The training diverged: train again with a lower train.learning_rate."
-        log(f"After {state.step:,} updates the model can hardly translate text like the validation set. {remedy}")
+        log(
+            f"After {state.step:,} updates the model can hardly translate text like the validation set. {remedy}"
+        )
     not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
         "training": {
@@ -63,12 +78,16 @@ def finish(
             "device": device_name(config, training.device, training.ranks),
             "torch": torch.__version__,
         },
-        "corpus": {name: value for name, value in vars(prepared.facts).items() if name not in not_told},
+        "corpus": {
+            name: value for name, value in vars(prepared.facts).items() if name not in not_told
+        },
         "averaged_steps": steps,
         "parameters": count_parameters(config.model),
     }
     if run_card := read_run_card(out):
-        metrics["training"]["revision"] = " and ".join(dict.fromkeys(each.revision for each in run_card.sessions))
+        metrics["training"]["revision"] = " and ".join(
+            dict.fromkeys(each.revision for each in run_card.sessions)
+        )
     if result:
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
@@ -77,20 +96,29 @@ def finish(
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
         found = validations(prepared.tokenizer, valid, config, is_final=True)(model)
-        metrics["directions"] = {name: {"validation": each._asdict()} for name, each in found.items()}
+        metrics["directions"] = {
+            name: {"validation": each._asdict()} for name, each in found.items()
+        }
         chrf = {name: each.chrf or 0.0 for name, each in found.items()}
         if routes := measure_routes(bundle, [*valid, *untrained], chrf):
             metrics["routes"] = routes
         if config.data.replay and run_card and (init := run_card.inputs.get("init")):
             _compare(metrics["directions"], Path(*init))
-    confidence = None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
+    confidence = (
+        None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
+    )
     if confidence:
-        metrics["confidence"] = {"area": confidence.area, "calibration_error": confidence.calibration_error}
+        metrics["confidence"] = {
+            "area": confidence.area,
+            "calibration_error": confidence.calibration_error,
+        }
     metrics |= _tests(bundle, pairs, metrics.get("directions", {}))
     made = {model_folder.CONFIDENCE: confidence, model_folder.RUN: run_card}
     more = {name: content.to_json() for name, content in made.items() if content}
     with publish(out, needed=sum(weight.nbytes for weight in weights.values())) as aside:
-        model_folder.fill(aside, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more)
+        model_folder.fill(
+            aside, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more
+        )
     return model_folder.read_metrics(out)
 
 
@@ -99,7 +127,9 @@ def has_diverged(perplexity: float, vocab_size: int) -> bool:
     return perplexity > 10 * vocab_size
 
 
-def _tests(bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[str, Any]) -> dict[str, Any]:
+def _tests(
+    bundle: model_folder.Bundle, pairs: Sequence[Pair], directions: dict[str, Any]
+) -> dict[str, Any]:
     """Score the test set. The scores of a multilingual model are added to `directions`."""
     scores: dict[str, Any] = {}
     for name, its in by_direction(pairs).items():
@@ -122,7 +152,11 @@ def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
     if not old and (its := metrics.get("validation")):
         old = {str(directions_of(trained)[0]): {**its, "bleu": its.get("bleu_greedy")}}
     for name, its in directions.items():
-        if (before := old.get(name)) and None not in (its["validation"]["bleu"], before["bleu"], before["perplexity"]):
+        if (before := old.get(name)) and None not in (
+            its["validation"]["bleu"],
+            before["bleu"],
+            before["perplexity"],
+        ):
             its["before"] = {score: before[score] for score in ("perplexity", "bleu")}
             log(
                 f"{name}: BLEU {before['bleu']:.1f} → {its['validation']['bleu']:.1f} (greedy), perplexity "
@@ -155,7 +189,11 @@ def choose(training: Training) -> Candidate:
 
     config = training.config.train
     state = training.state
-    regular = [path for path in checkpoint.regular(training.folder, config.save_every) if model_folder.step_of(path)]
+    regular = [
+        path
+        for path in checkpoint.regular(training.folder, config.save_every)
+        if model_folder.step_of(path)
+    ]
     last = regular[-1]
     best = training.folder / f"step-{state.best_step:08d}"
     if state.best is None or not best.exists() or not _is_intact(best):
@@ -165,7 +203,10 @@ def choose(training: Training) -> Candidate:
     candidates = [*map(measured, dict.fromkeys((*last_few, (best,), (last,))))]
     if config.ema:
         candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
-    return min(candidates, key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0)
+    return min(
+        candidates,
+        key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0,
+    )
 
 
 def _is_intact(path: Path) -> bool:
@@ -184,9 +225,13 @@ def test(model: model_folder.Bundle, pairs: Sequence[Pair]) -> dict[str, Any]:
     if pairs[0].direction:
         log(f"{pairs[0].direction}:")
     for score in evaluation.scores:
-        log(f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}")
+        log(
+            f"{score.name:<6} {score.value:5.1f}  [{score.low:.1f}, {score.high:.1f}]  {score.signature}"
+        )
     examples = [
         {"source": pair.source, "translation": translation.text, "reference": pair.target}
-        for pair, translation in zip(pairs[:METRICS_EXAMPLES], evaluation.translations, strict=False)
+        for pair, translation in zip(
+            pairs[:METRICS_EXAMPLES], evaluation.translations, strict=False
+        )
     ]
     return {"files": list(data.test), **as_json(evaluation), "examples": examples}

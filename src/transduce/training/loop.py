@@ -33,7 +33,12 @@ PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
 MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
-REASONS: tuple[Reason, ...] = ("patience", "minutes", "steps", "interrupted")  # if several apply, the last one counts
+REASONS: tuple[Reason, ...] = (
+    "patience",
+    "minutes",
+    "steps",
+    "interrupted",
+)  # if several apply, the last one counts
 
 
 @dataclass
@@ -52,7 +57,9 @@ class Training:
     device: torch.device
     wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
-    validations: dict[int, Validation] = field(default_factory=dict)  # since the start or resumption, by step
+    validations: dict[int, Validation] = field(
+        default_factory=dict
+    )  # since the start or resumption, by step
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -95,7 +102,9 @@ def updates(training: Training) -> Iterator[list[Indices]]:
         plan = training.data.plan(
             state.epoch,
             state.block,
-            budget=-(-config.data.max_tokens // config.train.accumulate),  # tokens of a micro-batch on each side
+            budget=-(
+                -config.data.max_tokens // config.train.accumulate
+            ),  # tokens of a micro-batch on each side
             accumulate=config.train.accumulate,
             seed=config.train.seed,
         )
@@ -137,7 +146,9 @@ def learn(training: Training, batches: Sequence[Indices]) -> Outcome:
         train=config.train,
         ranks=training.ranks,
         slots=slots,
-        total=sum(int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches),  # EOS counted
+        total=sum(
+            int(training.data.lengths(batch)[1].sum()) + len(batch) for batch in batches
+        ),  # EOS counted
     )
 
 
@@ -150,7 +161,9 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
     if not outcome.applied:
         places = [training.origin(index) for batch in batches for index in batch.tolist()]
         journal.write("skipped", step=state.step, loss=outcome.loss, places="; ".join(places))
-        log(f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs.")
+        log(
+            f"Update {state.step:,} skipped: its loss or gradient is not finite. The journal lists the skipped pairs."
+        )
         if state.skipped == MAX_SKIPPED_UPDATES:
             raise DivergedError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not "
@@ -189,7 +202,9 @@ def validate(training: Training) -> None:
             result = training.validate(model.eval()) if training.ranks.first else None
     except Exception:
         if training.ranks.world == 1:
-            save(training)  # otherwise the updates since the last checkpoint, up to an epoch, would be lost
+            save(
+                training
+            )  # otherwise the updates since the last checkpoint, up to an epoch, would be lost
         raise
     figures: list[Any] = training.ranks.agree(list(result) if result else [])
     if not figures:
@@ -220,10 +235,17 @@ def save(training: Training) -> None:
     state = training.state
     config = training.config.train
     state.journal_size = training.journal.size
-    model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model  # DDP shares its weights
+    model = (
+        training.wrapped_model if is_sharded(training.wrapped_model) else training.model
+    )  # DDP shares its weights
     save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
     if training.ranks.first:
-        remove_old(training.folder, config.save_every, max(config.keep_last, config.average), state.best_step)
+        remove_old(
+            training.folder,
+            config.save_every,
+            max(config.keep_last, config.average),
+            state.best_step,
+        )
 
 
 def finished(training: Training, stopped: bool) -> Reason | None:
@@ -236,7 +258,9 @@ def finished(training: Training, stopped: bool) -> Reason | None:
         "steps": state.step >= config.steps,
         "interrupted": stopped,
     }
-    highest = training.ranks.highest(max((REASONS.index(reason) for reason in REASONS if ends[reason]), default=-1))
+    highest = training.ranks.highest(
+        max((REASONS.index(reason) for reason in REASONS if ends[reason]), default=-1)
+    )
     return REASONS[highest] if highest >= 0 else None
 
 
@@ -246,7 +270,9 @@ class Pace:
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
         self._first = state.step, state.seconds
-        self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)  # (seconds before the update, outcome)
+        self._recent: deque[tuple[float, Outcome]] = deque(
+            maxlen=PACE_UPDATES
+        )  # (seconds before the update, outcome)
         self._before = state.seconds
 
     def seconds(self) -> float:
@@ -260,7 +286,10 @@ class Pace:
         self._recent.append((self._before, outcome))
         self._before = state.seconds
         tokens = sum(each.num_tokens for _, each in self._recent)
-        loss, nll = (sum(getattr(each, name) for _, each in self._recent) / tokens for name in ("loss", "nll"))
+        loss, nll = (
+            sum(getattr(each, name) for _, each in self._recent) / tokens
+            for name in ("loss", "nll")
+        )
         step, seconds = self._first
         left = effort(state.step, train)
         left *= (state.seconds - seconds) / max(1, effort(step, train) - left)
@@ -284,12 +313,16 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
         received.append(number)
         if len(received) > 1:
             return
-        log("Stopping after this update. The training will be saved; run the same command to resume.")
+        log(
+            "Stopping after this update. The training will be saved; run the same command to resume."
+        )
         if not insist:
             for each in before:
                 signal.signal(each, signal.SIG_DFL)
 
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set signal handlers
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only the main thread may set signal handlers
         yield lambda: False
         return
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}

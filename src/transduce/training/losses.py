@@ -34,11 +34,17 @@ def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) ->
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         on_cpu = logits.device.type == "cpu"
-        chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)  # rows at a time
-        sums = torch.zeros(3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device)
+        chunk = (
+            max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)
+        )  # rows at a time
+        sums = torch.zeros(
+            3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device
+        )
         for start in range(0, len(logits), chunk):
             x = logits[start : start + chunk].float()
             target = targets[start : start + chunk]
@@ -50,9 +56,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             chosen = x.gather(-1, target[:, None]).squeeze(-1)
             nll = log_total - chosen
             loss = (1 - smoothing) * nll + smoothing * (log_total - x.mean(dim=-1))
-            sums += torch.stack(((loss * real).sum(), (nll * real).sum(), ((chosen == highest) * real).sum()))
+            sums += torch.stack(
+                ((loss * real).sum(), (nll * real).sum(), ((chosen == highest) * real).sum())
+            )
             if gradient is not None:  # softmax minus the target distribution
-                difference = exponentials.mul_((real / total)[:, None]).sub_((real * (smoothing / x.size(-1)))[:, None])
+                difference = exponentials.mul_((real / total)[:, None]).sub_(
+                    (real * (smoothing / x.size(-1)))[:, None]
+                )
                 difference.scatter_add_(-1, target[:, None], (real * (smoothing - 1))[:, None])
                 gradient[start : start + chunk] = difference
         ctx.gradient = gradient

@@ -16,27 +16,48 @@ from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq, pad, target_log_probs
 
-MAX_EXTRA_SAMPLE_TOKENS = 5  # a sample has at most this many tokens more than the longest target of its batch
+MAX_EXTRA_SAMPLE_TOKENS = (
+    5  # a sample has at most this many tokens more than the longest target of its batch
+)
 MAX_NGRAM = 4  # tokens
 
 
-def expected_risk(model: Seq2Seq, batch: Batch, samples: int, sharpness: float) -> tuple[Tensor, Tensor]:
+def expected_risk(
+    model: Seq2Seq, batch: Batch, samples: int, sharpness: float
+) -> tuple[Tensor, Tensor]:
     """The expected risk (b,) of distinct samples, with a gradient, and the logits (b, t, v) of the targets.
 
     The probability of a sample is proportional to its model probability to the power of `sharpness`. Sampling uses the
     random state of torch and no dropout.
     """
     limit = batch.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS
-    with recording(attention=False):  # the load of the experts in samples does not count for the balance loss
-        sampled = sample(model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1))
+    with recording(
+        attention=False
+    ):  # the load of the experts in samples does not count for the balance loss
+        sampled = sample(
+            model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1)
+        )
     references = without_padding(batch.tgt_out)
     risks = [1 - gleu(tokens, references[row // samples]) for row, tokens in enumerate(sampled)]
-    is_repeated = [tokens in sampled[row - row % samples : row] for row, tokens in enumerate(sampled)]
-    risk, repeated = (torch.tensor(each, device=batch.src.device).view(-1, samples) for each in (risks, is_repeated))
-    tgt_in, tgt_out = (side.to(batch.src.device) for side in (pad(sampled, before=[BOS]), pad(sampled, after=[EOS])))
+    is_repeated = [
+        tokens in sampled[row - row % samples : row] for row, tokens in enumerate(sampled)
+    ]
+    risk, repeated = (
+        torch.tensor(each, device=batch.src.device).view(-1, samples)
+        for each in (risks, is_repeated)
+    )
+    tgt_in, tgt_out = (
+        side.to(batch.src.device)
+        for side in (pad(sampled, before=[BOS]), pad(sampled, after=[EOS]))
+    )
     memory = model.encode(batch.src)
     logits, _ = model.decode(tgt_in, memory)
-    log_probs = target_log_probs(logits, tgt_out).masked_fill(tgt_out == PAD, 0.0).sum(dim=1).view(-1, samples)
+    log_probs = (
+        target_log_probs(logits, tgt_out)
+        .masked_fill(tgt_out == PAD, 0.0)
+        .sum(dim=1)
+        .view(-1, samples)
+    )
     weights = (sharpness * log_probs).masked_fill(repeated, -torch.inf).softmax(dim=1)
     return (weights * risk).sum(dim=1), model.decode(batch.tgt_in, memory)[0]
 
@@ -53,7 +74,9 @@ def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: float) -> list
         logits, state = model.decode(tokens[:, -1:], memory, state)
         logits = logits[:, -1].float()
         logits[:, [PAD, BOS, UNK]] = -torch.inf
-        cumulative = logits.softmax(dim=-1).cumsum(dim=-1)  # ten times as fast as torch.multinomial on a CPU
+        cumulative = logits.softmax(dim=-1).cumsum(
+            dim=-1
+        )  # ten times as fast as torch.multinomial on a CPU
         chance = torch.rand(len(logits), 1, device=logits.device) * cumulative[:, -1:]
         drawn = torch.searchsorted(cumulative, chance, right=True).clamp(max=logits.size(-1) - 1)
         tokens = torch.cat((tokens, drawn), dim=1)

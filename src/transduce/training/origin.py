@@ -16,9 +16,21 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.schedule import check_risk
 
-VOCABULARY_OPTIONS = "data.tokenizer", "data.joint", "data.symbols"  # fixed once the vocabulary is learned
+VOCABULARY_OPTIONS = (
+    "data.tokenizer",
+    "data.joint",
+    "data.symbols",
+)  # fixed once the vocabulary is learned
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
-    *("model.", "decode.", "data.source", "data.target", "data.directions", "data.bleu_tokenize", "data.placeholders"),
+    *(
+        "model.",
+        "decode.",
+        "data.source",
+        "data.target",
+        "data.directions",
+        "data.bleu_tokenize",
+        "data.placeholders",
+    ),
     *VOCABULARY_OPTIONS,
 )
 
@@ -28,17 +40,22 @@ def with_origin(
 ) -> tuple[Settings, model_folder.Bundle | None]:
     """The settings with those of the model to continue from, and this model. Raises UserError for conflicts."""
     data = settings.config().data
-    may_validate = bool(data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora))
+    may_validate = bool(
+        data.valid or data.holdout or any(is_prepared(corpus.files) for corpus in data.corpora)
+    )
     check_risk(settings.config().train, init, may_validate)
     if not init:
         if keep_optimizer:
             raise UserError(
-                "An optimizer state needs a model to continue from.", Hint.about("Name this model, too.", "init")
+                "An optimizer state needs a model to continue from.",
+                Hint.about("Name this model, too.", "init"),
             )
         return settings, None
     origin = model_folder.load(init)
     check_origin(origin, settings, keep_optimizer)
-    values = {name: value for name, value in flatten(origin.config).items() if name.startswith(INHERITED)}
+    values = {
+        name: value for name, value in flatten(origin.config).items() if name.startswith(INHERITED)
+    }
     settings = settings.under(MODEL, values)
     risk = settings.get("train.risk_steps")
     if risk and not settings.get("data.replay"):  # minimum-risk training alone
@@ -61,16 +78,24 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
     if keep_optimizer:
         model_folder.check_trainable(origin.folder)
     check_vocabulary(settings, origin.tokenizer.source.size, origin.folder)
-    for name, (was, now) in differences(origin.config, configure(flatten(origin.config), settings)).items():
-        is_shape = name.startswith("model.") and name not in ("model.dropout", "model.attention_dropout")
+    for name, (was, now) in differences(
+        origin.config, configure(flatten(origin.config), settings)
+    ).items():
+        is_shape = name.startswith("model.") and name not in (
+            "model.dropout",
+            "model.attention_dropout",
+        )
         if is_shape or name in VOCABULARY_OPTIONS:
             raise UserError(
-                f"{origin.folder} has {name} = {was}, which can't change to {now}.", Hint(f"Leave {name} out.")
+                f"{origin.folder} has {name} = {was}, which can't change to {now}.",
+                Hint(f"Leave {name} out."),
             )
 
 
 @torch.no_grad()
-def extended(origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq) -> dict[str, torch.Tensor]:
+def extended(
+    origin: model_folder.Bundle, tokenizer: Tokenizer, model: Seq2Seq
+) -> dict[str, torch.Tensor]:
     """The weights of `origin`, with a row for each token that its vocabulary lacks, as in the new `model`.
 
     The row is the mean of the rows of the tokens that spell the new token. For a tag, these are all older tags.

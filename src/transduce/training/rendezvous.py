@@ -28,7 +28,9 @@ STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the stored address may be that 
 NOTICE_SECONDS = 20.0  # of waiting before a message names the missing rank
 ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 HEARTBEAT_SECONDS = 10.0
-SILENCE_SECONDS = 120.0  # without heartbeats; a machine that loses power or network closes no connection
+SILENCE_SECONDS = (
+    120.0  # without heartbeats; a machine that loses power or network closes no connection
+)
 CAUSE_SECONDS = 5.0  # before an error is reported: a dead rank may be its cause, which another thread then reports
 MESSAGE_BYTES = 1024
 FINISHED = "finished"
@@ -53,7 +55,9 @@ def meet(rank: int, world: int) -> "FailureDetector":
         store = _store(rank)
         names = _roll_call(store, rank, world)
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=ALL_REDUCE_TIMEOUT)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=world, timeout=ALL_REDUCE_TIMEOUT
+        )
         return FailureDetector(names, rank)
     except (RuntimeError, ValueError) as error:
         raise UserError(
@@ -81,7 +85,9 @@ def _store(rank: int) -> Any:
     while True:
         address, number = meeting.get("transduce/rank 0").decode().split()
         try:
-            store = TCPStore(address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False)
+            store = TCPStore(
+                address, int(number), None, False, STALE_TIMEOUT, wait_for_workers=False
+            )
         except RuntimeError:
             if time.monotonic() > until:
                 raise
@@ -106,7 +112,9 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
     """Wait for all ranks and return their names. Raises UserError if a rank is missing or exists twice."""
     name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
     if store.add(f"transduce/count/{rank}", 1) > 1:
-        raise UserError(f"Two processes have the same rank: {name}.", Hint("Give each process its own RANK."))
+        raise UserError(
+            f"Two processes have the same rank: {name}.", Hint("Give each process its own RANK.")
+        )
     store.set(f"transduce/name/{rank}", name)
     seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
     for other in range(world):
@@ -120,7 +128,8 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
                 store.wait(keys, datetime.timedelta(seconds=max(1.0, seconds - NOTICE_SECONDS)))
             except RuntimeError:
                 raise UserError(
-                    f"{missing} for {seconds:.0f} seconds.", Hint("Start all ranks together, and check the network.")
+                    f"{missing} for {seconds:.0f} seconds.",
+                    Hint("Start all ranks together, and check the network."),
                 ) from None
     return [store.get(f"transduce/name/{other}").decode() for other in range(world)]
 
@@ -133,10 +142,14 @@ class FailureDetector:
         self._names = names
         self._rank = rank
         self._peers = list(range(1, len(names))) if rank == 0 else [0]
-        self._group = dist.new_group(backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS))
+        self._group = dist.new_group(
+            backend="gloo", timeout=datetime.timedelta(seconds=SILENCE_SECONDS)
+        )
         self._ending = threading.Event()
         self._sending = threading.Lock()
-        self._listeners = [threading.Thread(target=self._listen, args=(peer,), daemon=True) for peer in self._peers]
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(peer,), daemon=True) for peer in self._peers
+        ]
         for thread in [*self._listeners, threading.Thread(target=self._beat, daemon=True)]:
             thread.start()
 
@@ -146,7 +159,9 @@ class FailureDetector:
             time.sleep(CAUSE_SECONDS)
         self._ending.set()
         self._send(f"{self._names[self._rank]} ended: {_sentence(error)}" if error else FINISHED)
-        for listener in self._listeners:  # a thread that wakes while Python shuts down aborts the process
+        for (
+            listener
+        ) in self._listeners:  # a thread that wakes while Python shuts down aborts the process
             listener.join(CAUSE_SECONDS)
 
     def _beat(self) -> None:
@@ -154,7 +169,9 @@ class FailureDetector:
             self._send("")
 
     def _send(self, text: str) -> None:
-        message = torch.tensor(list(text.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES, b"\0")), dtype=torch.uint8)
+        message = torch.tensor(
+            list(text.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES, b"\0")), dtype=torch.uint8
+        )
         for peer in self._peers:
             with self._sending, suppress(RuntimeError):  # the listener reports a dead peer
                 dist.send(message, peer, group=self._group)

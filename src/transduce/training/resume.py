@@ -37,13 +37,27 @@ TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.direct
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 # If these options are at their defaults, the values that the first start chose remain.
 LEFT_OPEN = (
-    *("train.accumulate", "train.save_every", "train.validate_every", "train.threads", "train.precision"),
+    *(
+        "train.accumulate",
+        "train.save_every",
+        "train.validate_every",
+        "train.threads",
+        "train.precision",
+    ),
     "data.placeholders",
 )
 # Options (or prefixes) that a training run can't change, exceptions, and options that don't affect what it learns.
 FIXED = ("model.", "data.", "train.seed", "train.accumulate", "train.sample_", "train.select_by")
 NOT_FIXED = ("model.dropout", "model.attention_dropout", "data.test")
-HARMLESS = ("train.steps", "train.minutes", "train.patience", "train.keep_last", "train.shard", "data.test", "decode.")
+HARMLESS = (
+    "train.steps",
+    "train.minutes",
+    "train.patience",
+    "train.keep_last",
+    "train.shard",
+    "data.test",
+    "decode.",
+)
 
 
 class Continued(NamedTuple):
@@ -62,7 +76,11 @@ def continued(settings: Settings, out: Path) -> Continued:
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
     text = configure({name: settings[name] for name in TEXT if name in settings}).data
-    config = Settings.of_config(old).updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open)).config()
+    config = (
+        Settings.of_config(old)
+        .updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open))
+        .config()
+    )
     if old.sources is None:  # unknown, since their file is damaged
         config = dataclasses.replace(config, sources=None)
     check_same_text(old.data, text, out)
@@ -84,7 +102,13 @@ def is_harmless(name: str, config: RunConfig) -> bool:
 
 
 def resume(
-    going: Continued, out: Path, journal: Journal, device: torch.device, ranks: Ranks = ALONE, *, hashes: bool = True
+    going: Continued,
+    out: Path,
+    journal: Journal,
+    device: torch.device,
+    ranks: Ranks = ALONE,
+    *,
+    hashes: bool = True,
 ) -> tuple[Training, Prepared]:
     """Restore the newest intact checkpoint, and mark the model as unfinished if options changed.
 
@@ -105,7 +129,9 @@ def resume(
         forget_average(optimizer)
     scatter_weights(model, wrapped_model, ranks)
     if state.step > config.train.steps:
-        raise UserError(f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}.")
+        raise UserError(
+            f"{out} has made {state.step:,} updates, so train.steps can't be {config.train.steps:,}."
+        )
     valid = prepared.valid()
     check_risk(config.train, out, bool(valid))
     if going.changes and ranks.first:  # only here, since everything above may fail
@@ -149,13 +175,17 @@ def resume(
 
 def _log_changes(going: Continued) -> None:
     for name, (was, now) in going.changes.items():
-        effect = "." if is_harmless(name, going.config) else "; this affects what the training learns."
+        effect = (
+            "." if is_harmless(name, going.config) else "; this affects what the training learns."
+        )
         log(f"Changed: {name} is {now}, was {was}{effect}")
 
 
 def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     """Raise UserError if `text` names other files or languages than the earlier configuration `was`."""
-    moved = not (out / model_folder.DATA).is_dir() and any(is_prepared(corpus.files) for corpus in text.corpora)
+    moved = not (out / model_folder.DATA).is_dir() and any(
+        is_prepared(corpus.files) for corpus in text.corpora
+    )
     other = [
         name
         for name in TEXT
@@ -177,7 +207,10 @@ def _text(data: DataConfig, name: str) -> Any:
     """The value of the option `name`, with absolute paths for comparison."""
     value = value_of(RunConfig(data=data), name)
     if name == "data.corpora":
-        return [(*map(_place, map(os.path.abspath, each.files)), *dataclasses.astuple(each)[1:]) for each in value]
+        return [
+            (*map(_place, map(os.path.abspath, each.files)), *dataclasses.astuple(each)[1:])
+            for each in value
+        ]
     return [*map(os.path.abspath, value)] if name == "data.valid" else value
 
 
@@ -195,7 +228,9 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
     own = out / model_folder.DATA
     if own.is_dir():
         return open_prepared(own, hashes=hashes)
-    files = next((corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files)
+    files = next(
+        (corpus.files for corpus in text.corpora if is_prepared(corpus.files)), was.corpora[0].files
+    )
     if not is_prepared(files):
         raise UserError(
             f"The prepared corpus of {out} is neither in {own} nor in {files[0]}.",
@@ -204,14 +239,22 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
     prepared = open_prepared(Path(files[0]), hashes=hashes)
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(
-            f"The vocabulary of {prepared.folder} differs from that of {out}.", Hint(f"Name the corpus of {out}.")
+            f"The vocabulary of {prepared.folder} differs from that of {out}.",
+            Hint(f"Name the corpus of {out}."),
         )
-    if (card := read_run_card(out)) and fingerprint(files[0]) not in card.inputs.get("data.corpora", {}).values():
-        raise UserError(f"{files[0]} is not the corpus with which the training of {out} began.", _alternative(out))
+    if (card := read_run_card(out)) and fingerprint(files[0]) not in card.inputs.get(
+        "data.corpora", {}
+    ).values():
+        raise UserError(
+            f"{files[0]} is not the corpus with which the training of {out} began.",
+            _alternative(out),
+        )
     return prepared
 
 
-def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE) -> TrainState:
+def load_newest(
+    folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks = ALONE
+) -> TrainState:
     """Load the newest intact checkpoint on all ranks, and rename damaged checkpoints."""
     if not ranks.first:
         path = folder / ranks.agree("")
@@ -223,7 +266,9 @@ def load_newest(folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, 
         except DamagedError as error:
             log(f"{error} The previous checkpoint is used.")
             damaged = path.with_name(f"damaged-{path.name}")
-            shutil.rmtree(damaged, ignore_errors=True)  # from an earlier start that reached the same step
+            shutil.rmtree(
+                damaged, ignore_errors=True
+            )  # from an earlier start that reached the same step
             path.rename(damaged)
         else:
             ranks.agree(path.name)
@@ -237,7 +282,8 @@ def check_shared(folder: Path, ranks: Ranks) -> None:
     own = digest(folder / MANIFEST) if (folder / MANIFEST).exists() else ""
     if ranks.agree(own) != own:
         raise UserError(
-            f"{folder} is not the folder that rank 0 uses.", Hint("Choose a folder that all machines share.")
+            f"{folder} is not the folder that rank 0 uses.",
+            Hint("Choose a folder that all machines share."),
         )
 
 

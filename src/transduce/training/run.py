@@ -28,7 +28,12 @@ from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
 from transduce.training.resume import TEXT, Continued, continued, resume
-from transduce.training.run_card import add_session, current_session, warn_of_changed_test, warn_of_changed_text
+from transduce.training.run_card import (
+    add_session,
+    current_session,
+    warn_of_changed_test,
+    warn_of_changed_text,
+)
 from transduce.training.start import Fit, leftovers, start, with_known_languages
 
 REASON_LINES: dict[Reason, str] = {
@@ -79,7 +84,10 @@ def train(
         device = device or ranks.device()
         if not ranks.first:
             return follow(settings, out, device, ranks, stop)
-        with file_lock(out / LOCK, f"Another process trains in {out}; wait until it ends, or choose another folder."):
+        with file_lock(
+            out / LOCK,
+            f"Another process trains in {out}; wait until it ends, or choose another folder.",
+        ):
             return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop, fit)
 
 
@@ -88,7 +96,8 @@ def _alone() -> Iterator[None]:
     """Restore torch's threads and random numbers after a training; raises UserError if another one would use them."""
     if not _training.acquire(blocking=False):
         raise UserError(
-            "This process trains another model already.", Hint("Train in another process, or wait until it ends.")
+            "This process trains another model already.",
+            Hint("Train in another process, or wait until it ends."),
         )
     threads = torch.get_num_threads()
     try:
@@ -138,10 +147,14 @@ def lead(
     with Journal(out / model_folder.JOURNAL, tensorboard=tensorboard) as journal:
         with phase("start", whole=True):
             training, prepared = resume(going, out, journal, device, ranks, hashes=is_begun)
-            session = current_session(going.config, device, ranks, going.changes, training.state.step)
+            session = current_session(
+                going.config, device, ranks, going.changes, training.state.step
+            )
             add_session(out, session, going.config.data)
         reason = run_loop(training, stop)
-        journal.write("stop", step=training.state.step, reason=reason, seconds=training.state.seconds)
+        journal.write(
+            "stop", step=training.state.step, reason=reason, seconds=training.state.seconds
+        )
         log(f"{REASON_LINES[reason]} (step {training.state.step:,}).")
         if reason == "interrupted":
             return Result(out, reason, {})
@@ -151,7 +164,9 @@ def lead(
     return Result(out, reason, metrics)
 
 
-def reopen(settings: Settings, out: Path, *, has_origin: bool) -> tuple[Continued, Mapping[str, Any]]:
+def reopen(
+    settings: Settings, out: Path, *, has_origin: bool
+) -> tuple[Continued, Mapping[str, Any]]:
     """The training to resume in `out`, and the metrics of its model if it is finished.
 
     `has_origin` says that the user named a model to continue from.
@@ -161,7 +176,8 @@ def reopen(settings: Settings, out: Path, *, has_origin: bool) -> tuple[Continue
         raise UserError(
             f"{out} is a model without checkpoints.",
             Hint.about(
-                f"To continue from it, choose another output folder and give {out} as the model to start from.", "init"
+                f"To continue from it, choose another output folder and give {out} as the model to start from.",
+                "init",
             ),
         )
     for folder in (out, out / model_folder.CHECKPOINTS):
@@ -170,14 +186,18 @@ def reopen(settings: Settings, out: Path, *, has_origin: bool) -> tuple[Continue
     going = continued(settings, out)
     was, now = going.changes.get("train.minutes", (0, 0))
     if now > was > 0:
-        log(f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too.")
+        log(
+            f"The training still ends at {going.config.train.steps:,} updates. For more, raise train.steps, too."
+        )
     if has_origin:
         log(f"{out} has its own checkpoints, so the model to continue from is ignored.")
     return going, metrics
 
 
 @phase("start", whole=True)
-def read_again(going: Continued, settings: Settings, out: Path, ranks: Ranks) -> tuple[list[Pair], list[Pair]]:
+def read_again(
+    going: Continued, settings: Settings, out: Path, ranks: Ranks
+) -> tuple[list[Pair], list[Pair]]:
     """Read the test set and the routes of a training that resumes. Warns of a test set that is missing or changed."""
     config = going.config
     check_processes(config, ranks)
@@ -199,24 +219,39 @@ def _check_start(data: DataConfig, out: Path) -> None:
     """Raise UserError if the corpora are missing that an interrupted start of this training had."""
     translated = out / model_folder.BACK_TRANSLATION
     if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
-        raise UserError(f"{out} has no checkpoint yet.", Hint("Repeat the whole command that started this training."))
-    if translated.exists() and not any(Path(file).parent == translated for each in data.corpora for file in each.files):
+        raise UserError(
+            f"{out} has no checkpoint yet.",
+            Hint("Repeat the whole command that started this training."),
+        )
+    if translated.exists() and not any(
+        Path(file).parent == translated for each in data.corpora for file in each.files
+    ):
         cause = f"{translated} was made for this training, which needs the same monolingual text."
-        raise UserError(f"{cause}", Hint.about("Name this text again, or choose another output folder.", "monolingual"))
+        raise UserError(
+            f"{cause}",
+            Hint.about("Name this text again, or choose another output folder.", "monolingual"),
+        )
 
 
 def follow(
-    settings: Settings, out: Path, device: torch.device, ranks: Ranks, stop: Callable[[], bool] | None
+    settings: Settings,
+    out: Path,
+    device: torch.device,
+    ranks: Ranks,
+    stop: Callable[[], bool] | None,
 ) -> Result:
     """Run the training on a rank other than 0, with the configuration of rank 0."""
     if toml := ranks.agree(""):
         if not (out / model_folder.CONFIG).is_file():
             raise UserError(
-                f"{out} is not the folder that rank 0 writes to.", Hint("Choose a folder that all machines share.")
+                f"{out} is not the folder that rank 0 writes to.",
+                Hint("Choose a folder that all machines share."),
             )
         config = configure(read_recipe(toml, "rank 0"))
         text = configure({name: settings[name] for name in TEXT if name in settings}).data
-        training, _ = resume(Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False)
+        training, _ = resume(
+            Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False
+        )
         if run_loop(training, stop) == "interrupted":
             return Result(out, "interrupted", {})
         ranks.agree(None)
@@ -234,7 +269,10 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     message = f"{out} is finished at {done['steps']:,} updates. To train it further, raise {limit}."
     if going.changes:
         raise UserError(
-            f"{message}", Hint("To test it on other text or with other [decode] options, use `transduce evaluate`.")
+            f"{message}",
+            Hint(
+                "To test it on other text or with other [decode] options, use `transduce evaluate`."
+            ),
         )
     log(message)
     return Result(out, done["reason"], metrics)
@@ -270,7 +308,9 @@ def read_test(config: RunConfig) -> list[Pair]:
     if are_trees(config.data.test):
         raise UserError(
             "A parser can't be scored while it trains.",
-            Hint.about("Use `transduce evaluate` later; train without the test files.", "data.test"),
+            Hint.about(
+                "Use `transduce evaluate` later; train without the test files.", "data.test"
+            ),
         )
     pairs = list(single_lines(read_directed(config.data.test, config.data)))
     if not pairs:

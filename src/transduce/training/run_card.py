@@ -47,21 +47,27 @@ class Session(NamedTuple):
 class RunCard(NamedTuple):
     """The content of run.json."""
 
-    inputs: dict[str, dict[str, str | None]]  # option -> name of a file -> SHA-256, see `fingerprint`
+    inputs: dict[
+        str, dict[str, str | None]
+    ]  # option -> name of a file -> SHA-256, see `fingerprint`
     keep_optimizer: bool
     vocab_size: int | None  # the size that was asked for; the vocabulary may be smaller
     sessions: list[Session]
 
     def to_json(self) -> str:
         """The text of run.json."""
-        return to_json({**self._asdict(), "sessions": [session._asdict() for session in self.sessions]})
+        return to_json(
+            {**self._asdict(), "sessions": [session._asdict() for session in self.sessions]}
+        )
 
 
 def read_run_card(folder: Path) -> RunCard | None:
     """The run card in a folder, or None if it is missing or damaged."""
     try:
         content = json.loads((folder / model_folder.RUN).read_bytes())
-        return RunCard(**{**content, "sessions": [Session(**session) for session in content["sessions"]]})
+        return RunCard(
+            **{**content, "sessions": [Session(**session) for session in content["sessions"]]}
+        )
     except FileNotFoundError:  # of an older version
         return None
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
@@ -84,7 +90,9 @@ def warn_of_changed_test(out: Path) -> None:
     """Print which files of the test set are different from those of the first start."""
     files = card.inputs.get("data.test", {}) if (card := read_run_card(out)) else {}
     if changed := [file for file, known in files.items() if _has_changed(file, known)]:
-        log(f"Warning: {' and '.join(changed)} changed. The model will be tested on the present text.")
+        log(
+            f"Warning: {' and '.join(changed)} changed. The model will be tested on the present text."
+        )
 
 
 def _has_changed(file: str, known: str | None) -> bool:
@@ -173,6 +181,8 @@ def fingerprint(name: str) -> str | None:
         return digest(path / MANIFEST)
     if path.is_dir():
         files = map(Path, expand_folders([name]))
-        lines = [f"{remembered_digest(file)}  {file.relative_to(path).as_posix()}\n" for file in files]
+        lines = [
+            f"{remembered_digest(file)}  {file.relative_to(path).as_posix()}\n" for file in files
+        ]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
     return remembered_digest(path) if path.is_file() else None

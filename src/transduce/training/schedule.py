@@ -68,7 +68,10 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
     if risk_steps(train) and not has_valid:
         cause = "Minimum-risk training needs a validation set, to choose the best weights."
         raise UserError(
-            f"{cause}", Hint.about("Name one, or set data.holdout to at most a tenth of the pairs.", "data.valid")
+            f"{cause}",
+            Hint.about(
+                "Name one, or set data.holdout to at most a tenth of the pairs.", "data.valid"
+            ),
         )
 
 

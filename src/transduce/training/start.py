@@ -78,15 +78,28 @@ def start(
 
 def leftovers(out: Path) -> set[str]:
     """The names of what an interrupted start left in `out`. Raises UserError for other files."""
-    names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.is_dir() else set()
+    names = (
+        {path.name for path in out.iterdir() if not path.name.startswith(".")}
+        if out.is_dir()
+        else set()
+    )
     steps = {path.name for path in (out / model_folder.CHECKPOINTS).glob("[!.]*")}
     ours = {model_folder.BACK_TRANSLATION}
     ours |= {model_folder.DATA} if is_prepared([str(out / model_folder.DATA)]) else set()
     if model_folder.CHECKPOINTS in names and steps <= {"step-00000000"}:
-        ours |= {model_folder.CHECKPOINTS, model_folder.SOURCES, model_folder.RUN, JOINT, SOURCE, TARGET, PIECES}
+        ours |= {
+            model_folder.CHECKPOINTS,
+            model_folder.SOURCES,
+            model_folder.RUN,
+            JOINT,
+            SOURCE,
+            TARGET,
+            PIECES,
+        }
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(
-            f"{out} exists and is not a training run of transduce.", Hint.about("Choose another output folder.", "out")
+            f"{out} exists and is not a training run of transduce.",
+            Hint.about("Choose another output folder.", "out"),
         )
     return names
 
@@ -105,11 +118,19 @@ def with_known_languages(settings: Settings, init: Path | None) -> Settings:
         if is_prepared(corpus.files):
             facts = read_facts(Path(corpus.files[0]))
             directions = facts.options["data.directions"]
-            languages = {"data.source": facts.source, "data.target": facts.target, "data.directions": directions}
+            languages = {
+                "data.source": facts.source,
+                "data.target": facts.target,
+                "data.directions": directions,
+            }
             settings = settings.under(CORPUS, languages)
     if init and (init / model_folder.CONFIG).is_file():
         data = model_folder.read_config(init).data
-        languages = {"data.source": data.source, "data.target": data.target, "data.directions": data.directions}
+        languages = {
+            "data.source": data.source,
+            "data.target": data.target,
+            "data.directions": data.directions,
+        }
         settings = settings.under(MODEL, languages)
     return settings
 
@@ -117,7 +138,9 @@ def with_known_languages(settings: Settings, init: Path | None) -> Settings:
 def with_machine(settings: Settings, threads: int, device: torch.device, ranks: Ranks) -> Settings:
     """Add the number of threads and the precision to the settings. `threads` are those of this process."""
     train = settings.config().train
-    values: dict[str, Any] = {"train.threads": train.threads or threads * ranks.local_world}  # of all processes
+    values: dict[str, Any] = {
+        "train.threads": train.threads or threads * ranks.local_world
+    }  # of all processes
     if train.precision == "auto":
         values["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
     return settings.over(MACHINE, values)
@@ -129,7 +152,9 @@ def with_sizes(settings: Settings, prepared: Prepared) -> Settings:
     return settings.under(FROM_SIZES, size_table.model_options(prepared.facts.pairs, activation))
 
 
-def with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_tuning: bool) -> Settings:
+def with_length(
+    settings: Settings, prepared: Prepared, trial: Trial, *, fine_tuning: bool
+) -> Settings:
     """Add all options that depend on the number of updates per epoch to the settings.
 
     Training on texts is planned as a whole, with a cool-down and validations that take little time. Three kinds of
@@ -150,7 +175,9 @@ def with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_tu
         automatic |= {"train.patience": 0}  # else training may end before minimum-risk training
     if is_planned:
         automatic |= size_table.text_options(facts.pairs)
-        interval = size_table.validation_interval(prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps)
+        interval = size_table.validation_interval(
+            prepared.mixture.pairs_per_epoch, facts.held_out, per_epoch, steps
+        )
     longest = max(size_table.MIN_INTERVAL, steps // 5)
     measured = {
         "train.accumulate": trial.accumulate,
@@ -161,7 +188,13 @@ def with_length(settings: Settings, prepared: Prepared, trial: Trial, *, fine_tu
 
 
 def _schedule(
-    settings: Settings, pairs: int, per_epoch: int, trial: Trial, rate_divisor: int, *, cooldown: bool
+    settings: Settings,
+    pairs: int,
+    per_epoch: int,
+    trial: Trial,
+    rate_divisor: int,
+    *,
+    cooldown: bool,
 ) -> dict[str, Any]:
     """The number of updates, the learning rate and the patience, as far as the user leaves them open."""
     config = settings.config()
@@ -175,7 +208,9 @@ def _schedule(
         pairs,
         per_epoch,
         d_model,
-        steps=steps - risk if risk < steps else steps,  # minimum-risk training has a schedule of its own
+        steps=steps - risk
+        if risk < steps
+        else steps,  # minimum-risk training has a schedule of its own
         warmup=warmup,
         rate_divisor=rate_divisor,
         max_updates=updates_in_budget(config, trial),

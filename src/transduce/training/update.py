@@ -66,12 +66,16 @@ def update(
     sums_of = objective(train, is_risk=stage.is_risk)
     sums = torch.zeros(3, device=batches[0].src.device)
     for slot, batch in zip(slots, batches, strict=True):
-        generator = torch if batch.src.is_cuda else torch.default_generator  # torch.manual_seed also stores a traceback
+        generator = (
+            torch if batch.src.is_cuda else torch.default_generator
+        )  # torch.manual_seed also stores a traceback
         generator.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
             batch_sums = sums_of(model, batch)
             with phase("backward"):
-                weight = 0 if slot.is_dummy else ranks.world  # DDP and FSDP take the mean over ranks
+                weight = (
+                    0 if slot.is_dummy else ranks.world
+                )  # DDP and FSDP take the mean over ranks
                 (batch_sums.loss * weight / total).backward()
         if not slot.is_dummy:
             sums += torch.stack(batch_sums).detach()
@@ -105,7 +109,12 @@ def gradient_norm(model: nn.Module) -> Tensor:
 @torch.no_grad()
 def update_average(optimizer: torch.optim.Optimizer, decay: float) -> None:
     """Update the moving average of the weights, which is part of the optimizer state, so that checkpoints have it."""
-    weights = [weight for group in optimizer.param_groups for weight in group["params"] if weight in optimizer.state]
+    weights = [
+        weight
+        for group in optimizer.param_groups
+        for weight in group["params"]
+        if weight in optimizer.state
+    ]
     for weight in weights:
         if AVERAGE not in optimizer.state[weight]:
             optimizer.state[weight][AVERAGE] = weight.detach().clone()

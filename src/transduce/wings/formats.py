@@ -9,7 +9,9 @@ from transduce.decoding.types import Refusal
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
 
-JOINT_VOCABULARY = "tokenizer.model"  # the file in a model folder whose two sides share one SentencePiece model
+JOINT_VOCABULARY = (
+    "tokenizer.model"  # the file in a model folder whose two sides share one SentencePiece model
+)
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited
@@ -52,7 +54,9 @@ def refuse_config(form: Format, config: RunConfig) -> Refusal | None:
         allowed = values[FORMATS.index(form)]
         value = _value(config, name)
         if allowed is not None and value not in allowed:
-            return Refusal(REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value))
+            return Refusal(
+                REASONS_BY_OPTION.get(name, f"it does not support {name} = {{}}").format(value)
+            )
     return None
 
 
@@ -63,7 +67,9 @@ def refuse(form: Format, folder: Path, config: RunConfig) -> Refusal | None:
     if refusal := refuse_config(form, config):
         return refusal
     if form == "argos" and not (vocabulary := folder / JOINT_VOCABULARY).exists():
-        return Refusal(f"it needs one SentencePiece model for both languages, but {vocabulary} is missing")
+        return Refusal(
+            f"it needs one SentencePiece model for both languages, but {vocabulary} is missing"
+        )
     return None
 
 

@@ -27,7 +27,9 @@ class Int8Linear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
         scale = weight.detach().abs().amax(dim=1).clamp(min=1e-8) / MAX_INT8
-        self.weight = (weight.detach() / scale[:, None]).round().to(torch.int8).t().contiguous()  # (d, out)
+        self.weight = (
+            (weight.detach() / scale[:, None]).round().to(torch.int8).t().contiguous()
+        )  # (d, out)
         self.scale = scale
         self.bias = bias if bias is None else bias.detach()
 
@@ -36,7 +38,11 @@ class Int8Linear(nn.Module):
         largest = rows.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-6)
         values = (rows * (MAX_INT8 / largest)).round_().to(torch.int8)
         y = torch._int_mm(values, self.weight).float().mul_(largest.mul_(1 / MAX_INT8))
-        y = y.mul_(self.scale) if self.bias is None else torch.addcmul(self.bias, y, self.scale, out=y)
+        y = (
+            y.mul_(self.scale)
+            if self.bias is None
+            else torch.addcmul(self.bias, y, self.scale, out=y)
+        )
         return y.view(*x.shape[:-1], -1)
 
 
@@ -68,7 +74,9 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
     """Replace the linear layers and the embeddings of a model by 8-bit layers for inference."""
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if isinstance(child, nn.Linear) and child.in_features > 1:  # with 1, torch 2.13 returns garbage
+            if (
+                isinstance(child, nn.Linear) and child.in_features > 1
+            ):  # with 1, torch 2.13 returns garbage
                 setattr(module, name, Int8Linear(child.weight, child.bias))
             elif isinstance(child, Embedding):
                 setattr(module, name, Int8Embedding(child))
@@ -80,7 +88,9 @@ def is_exact() -> bool:
     """Whether 8-bit matrix products are exact: on processors without VNNI, oneDNN's sums overflow 16 bits."""
     largest = torch.full((TRIAL_ROWS, TRIAL_SIDE), MAX_INT8, dtype=torch.int8)
     try:
-        return bool((torch._int_mm(largest, largest.t().contiguous()) == TRIAL_SIDE * MAX_INT8**2).all())
+        return bool(
+            (torch._int_mm(largest, largest.t().contiguous()) == TRIAL_SIDE * MAX_INT8**2).all()
+        )
     except (AttributeError, RuntimeError):  # torch has no 8-bit product on this machine
         return False
 
@@ -96,7 +106,12 @@ def is_faster() -> bool:
     torch.set_num_threads(1)  # only this thread's time is measured
     try:
         for _ in range(TRIALS):
-            seconds.append((_seconds(lambda: product(x.clone())), _seconds(lambda: F.linear(x.clone(), weight))))
+            seconds.append(
+                (
+                    _seconds(lambda: product(x.clone())),
+                    _seconds(lambda: F.linear(x.clone(), weight)),
+                )
+            )
     finally:
         torch.set_num_threads(threads)
     in_8_bits, in_32_bits = map(min, zip(*seconds, strict=True))

@@ -56,24 +56,42 @@ def compare(
     """
     if not 0 <= budget < math.inf:
         raise UserError("--budget must be 0 or more minutes.")
-    given = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    given = gather(
+        None,
+        train=train,
+        valid=valid,
+        test=test,
+        languages=(source, target),
+        assignments=assignments,
+    )
     from transduce.preparation.prepared import is_prepared, read_facts  # torch: too slow for --help
     from transduce_lab.comparing import definition as definitions
     from transduce_lab.comparing import report
 
     definition = definitions.read(table, with_corpus_languages(given, train))
-    files = [file for corpus in definition.options.get("data.corpora", ()) for file in corpus["files"]]
-    for name in ("data.corpora", "data.test") if is_prepared(files) else ("data.corpora", "data.valid", "data.test"):
+    files = [
+        file for corpus in definition.options.get("data.corpora", ()) for file in corpus["files"]
+    ]
+    for name in (
+        ("data.corpora", "data.test")
+        if is_prepared(files)
+        else ("data.corpora", "data.valid", "data.test")
+    ):
         if not definition.options.get(name):
             raise UserError(
-                f"{table}: a table needs training, validation and test files.", Hint.about("Name these files.", name)
+                f"{table}: a table needs training, validation and test files.",
+                Hint.about("Name these files.", name),
             )
     if definition.grid and is_prepared(files) and not read_facts(Path(files[0])).held_out:
-        raise UserError(f"{table}: a grid needs a validation set, and {files[0]} was prepared without one.")
+        raise UserError(
+            f"{table}: a grid needs a validation set, and {files[0]} was prepared without one."
+        )
     _check_folder(out, [row.name for row in definition.rows])
     make_folder(out)
     standings = train_rows(definition, out, budget, "transduce compare")
-    present(report.table(definition, standings, standings.rows(), "table", out), standings.failures, out)
+    present(
+        report.table(definition, standings, standings.rows(), "table", out), standings.failures, out
+    )
 
 
 def present(table: "Table", failures: Sequence[str], out: Path) -> None:
@@ -87,7 +105,9 @@ def present(table: "Table", failures: Sequence[str], out: Path) -> None:
 
 def _check_folder(out: Path, rows: Sequence[str]) -> None:
     """Raise UserError if the folder holds a table that has none of these rows."""
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):  # there is none, or it is damaged
+    with contextlib.suppress(
+        OSError, ValueError, TypeError, LookupError
+    ):  # there is none, or it is damaged
         known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
         if known and known.isdisjoint(rows):
             raise UserError(f"{out} holds another table.", Hint("Choose another folder."))
@@ -112,11 +132,19 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
     student(1)  # a missing package is told before the training
     standings = Standings(definition, out, _text(definition))
     if budget:
-        planned = [(definition.tuning(row, point), 0) for point in definition.points() for row in definition.tuned_rows]
+        planned = [
+            (definition.tuning(row, point), 0)
+            for point in definition.points()
+            for row in definition.tuned_rows
+        ]
         chosen = [each for row in definition.trained if (each := definition.experiment(row, out))]
         planned += runs.all_runs(chosen, range(1, definition.seeds + 1))
         is_open = not chosen and not definition.refusals(out)
-        after = f" Then come {len(definition.trained) * definition.seeds} with the chosen values." if is_open else ""
+        after = (
+            f" Then come {len(definition.trained) * definition.seeds} with the chosen values."
+            if is_open
+            else ""
+        )
         log(runs.count(planned, out) + after)
         try:
             is_finished = runs.carry_out(planned_runs(standings), out, budget, command=command)
@@ -124,7 +152,9 @@ def train_rows(definition: "Definition", out: Path, budget: float, command: str)
             standings.failures.append(str(error))
         standings.failures += definition.refusals(out)
         if not (standings.failures or is_finished):
-            log("Some runs are not finished: the time is over, or another process trains them. Repeat the command.")
+            log(
+                "Some runs are not finished: the time is over, or another process trains them. Repeat the command."
+            )
     return standings
 
 
@@ -138,14 +168,20 @@ def _text(definition: "Definition") -> "EvaluationText":
     from transduce_lab.comparing.outcomes import EvaluationText
     from transduce_lab.parsing.trees import read_trees, simplify
 
-    data = configure({name: value for name, value in definition.options.items() if name.startswith("data.")}).data
+    data = configure(
+        {name: value for name, value in definition.options.items() if name.startswith("data.")}
+    ).data
     if is_multilingual(data.test):
-        raise UserError("The test text has several directions.", Hint("Compare models on the text of one direction."))
+        raise UserError(
+            "The test text has several directions.",
+            Hint("Compare models on the text of one direction."),
+        )
     read = single_lines(read_test_set(data.test, data, ("", ""))) if data.test else ()
     pairs = [pair for pair in read if pair.source.strip() and pair.target.strip()]
     if data.test and not pairs:
         raise UserError(
-            f"The test files {' and '.join(data.test)} contain no lines.", Hint.about("Name other files.", "data.test")
+            f"The test files {' and '.join(data.test)} contain no lines.",
+            Hint.about("Name other files.", "data.test"),
         )
     files = expand_folders(data.test) if are_trees(data.test) else []
     trees = [tree for file in files for tree, _ in read_trees(file) if simplify(tree)]
@@ -156,7 +192,12 @@ def _text(definition: "Definition") -> "EvaluationText":
 
 def show(table: "Table") -> None:
     """Print a table and its notes on standard output."""
-    console = Console(width=None if sys.stdout.isatty() else PIPED_COLUMNS, markup=False, emoji=False, highlight=False)
+    console = Console(
+        width=None if sys.stdout.isatty() else PIPED_COLUMNS,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
     for title, headings, rows in ((table.title, table.headings, table.rows), *table.parts):
         screen = ScreenTable(title=title, title_justify="left", header_style="bold")
         for heading in headings:

@@ -17,7 +17,15 @@ from transduce_lab.comparing.runs import FAILURE, TUNING_SEED, Experiment, resul
 
 TUNING = "tuning"  # the folder of a row's grid
 STAGE_OPTIONS = (  # of the first stage, which also determines the model and the vocabulary of the second stage
-    *("data.corpora", "data.valid", "data.test", "data.source", "data.target", "data.bleu_tokenize", "data.max_tokens"),
+    *(
+        "data.corpora",
+        "data.valid",
+        "data.test",
+        "data.source",
+        "data.target",
+        "data.bleu_tokenize",
+        "data.max_tokens",
+    ),
     *("train.threads", "train.precision", "train.clip_norm", "decode."),
 )
 KEYS: dict[str, type] = {  # object: any type
@@ -40,7 +48,11 @@ REMOVED_KEYS = {  # of earlier versions -> what to write instead
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
 RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
 MAX_NAME_BYTES = 150
-SAME_VOCABULARY = ("data.max_tokens", "data.bleu_tokenize", "data.augment")  # other options data.* may change it
+SAME_VOCABULARY = (
+    "data.max_tokens",
+    "data.bleu_tokenize",
+    "data.augment",
+)  # other options data.* may change it
 
 
 class RowDefinition(NamedTuple):
@@ -100,7 +112,11 @@ class Definition:
         if row.init:
             return self.vocabulary(self.row(row.init))
         options = row.options.items()
-        return {name: value for name, value in options if name.startswith("data.") and name not in SAME_VOCABULARY}
+        return {
+            name: value
+            for name, value in options
+            if name.startswith("data.") and name not in SAME_VOCABULARY
+        }
 
     @property
     def tuned_rows(self) -> list[RowDefinition]:
@@ -109,12 +125,18 @@ class Definition:
 
     def points(self) -> list[dict[str, Any]]:
         """The combinations of the values of the grid; without a grid, none."""
-        return [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values()) if point]
+        return [
+            dict(zip(self.grid, point, strict=True))
+            for point in itertools.product(*self.grid.values())
+            if point
+        ]
 
     def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
         """The experiment that tries a point of the grid for a row."""
         name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
-        name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))  # 1e+3 and 1e-3 need different folders
+        name = NOT_IN_FOLDERS.sub(
+            "-", name.replace("e+", "e")
+        )  # 1e+3 and 1e-3 need different folders
         return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:
@@ -124,7 +146,9 @@ class Definition:
             found = [run for run in results(experiment, folder) if run.seed == TUNING_SEED]
             if not found and not (experiment.folder(folder, TUNING_SEED) / FAILURE).exists():
                 return []
-            costs.append(math.inf if not found or found[0].diverged else found[0].validation_perplexity)
+            costs.append(
+                math.inf if not found or found[0].diverged else found[0].validation_perplexity
+            )
         return costs
 
     def refusals(self, folder: Path) -> list[str]:
@@ -166,7 +190,9 @@ def read(path: Path, own: Mapping[str, Any]) -> Definition:
     table = _read_keys(path)
     rows = table.get("rows")
     if not isinstance(rows, dict) or len(rows) < 2:
-        raise UserError(f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].')
+        raise UserError(
+            f'{path}: a table needs two or more rows, such as "no dropout" = "model.dropout=0", in [rows].'
+        )
     options = read_recipe(*read_text(table["recipe"])) if "recipe" in table else {}
     options |= options_in(table.get("options", {}), f"{path}: [options]")
     if "data.corpora" in options:
@@ -196,11 +222,17 @@ def _read_keys(path: Path) -> dict[str, Any]:
         table["notes"] = [table["notes"]]
     for key, value in table.items():
         if key in REMOVED_KEYS:
-            raise UserError(f"{path}: '{key}' is no longer a key of a table; {REMOVED_KEYS[key]} instead.")
+            raise UserError(
+                f"{path}: '{key}' is no longer a key of a table; {REMOVED_KEYS[key]} instead."
+            )
         if key not in KEYS:
-            raise UserError(f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}.")
+            raise UserError(
+                f"{path}: there is no key '{key}'. The keys are {', '.join(sorted(KEYS))}."
+            )
         if KEYS[key] not in (object, type(value)):  # isinstance would take true for an int
-            raise UserError(f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table.")
+            raise UserError(
+                f"{path}: {key} has the wrong type. docs/guides/compare.md describes the keys of a table."
+            )
     return table
 
 
@@ -213,8 +245,14 @@ def _row(path: Path, name: str, value: Any) -> RowDefinition:
     ensemble = value.get("ensemble") if isinstance(value, dict) and len(value) == 1 else None
     if isinstance(ensemble, list) and ensemble:
         return RowDefinition(name, {}, tuple(map(str, ensemble)))
-    if isinstance(value, dict) and value.keys() == {"init", "options"} and isinstance(value["options"], str):
-        return RowDefinition(name, parse_assignments(value["options"].split()), init=str(value["init"]))
+    if (
+        isinstance(value, dict)
+        and value.keys() == {"init", "options"}
+        and isinstance(value["options"], str)
+    ):
+        return RowDefinition(
+            name, parse_assignments(value["options"].split()), init=str(value["init"])
+        )
     raise UserError(
         f"{path}: the row '{name}' must be options, such as \"model.dropout=0 train.warmup=800\", or "
         '{ ensemble = ["another row"] }, or { init = "another row", options = "train.steps=500" }.'
@@ -226,9 +264,12 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
     for name, values in table.items():
         if not isinstance(values, list) or len({*map(repr, values)}) < max(2, len(values)):
             raise UserError(
-                f"{path}.", Hint('Write the grid as "section.key" = [value, value], with different values.')
+                f"{path}.",
+                Hint('Write the grid as "section.key" = [value, value], with different values.'),
             )
-        texts = [",".join(map(str, value)) if isinstance(value, list) else value for value in values]
+        texts = [
+            ",".join(map(str, value)) if isinstance(value, list) else value for value in values
+        ]
         grid[name] = [parse_assignments([f"{name}={text}"])[name] for text in texts]
     return grid
 
@@ -240,7 +281,9 @@ def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Defini
         raise UserError(f"{file}: {fault}")
     for name in [*_differing(definition), *definition.grid]:
         if name in own:
-            raise UserError(f"The rows of the table differ in {name}.", Hint("Leave out this option."))
+            raise UserError(
+                f"The rows of the table differ in {name}.", Hint("Leave out this option.")
+            )
     for row in definition.trained:
         for point in definition.points() if row in definition.tuned_rows else [{}]:
             configure(definition.tuning(row, point).options)
@@ -296,7 +339,11 @@ def _faults_between_rows(definition: Definition) -> Iterator[str]:
         vocabularies = [definition.vocabulary(definition.row(name)) for name in row.ensemble]
         if any(each != vocabularies[0] for each in vocabularies):
             yield f"the models of the ensemble '{row.name}' have different vocabularies."
-        changes = {name: value for name, value in row.options.items() if definition.options.get(name) != value}
+        changes = {
+            name: value
+            for name, value in row.options.items()
+            if definition.options.get(name) != value
+        }
         other = seen.setdefault(repr((sorted(changes.items()), row.ensemble, row.init)), row.name)
         if other != row.name:
             yield f"the rows '{other}' and '{row.name}' are equal. Leave out one of them."

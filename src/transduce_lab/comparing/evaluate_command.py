@@ -43,10 +43,15 @@ class Job(NamedTuple):
 
 def compare_translations(call: Evaluation) -> None:
     """Compare two files of translations, or two models, and with --slices or --training groups of sentences."""
-    from transduce.evaluation.scores import MIN_TESTED_SENTENCES, compare  # sacrebleu: too slow for --help
+    from transduce.evaluation.scores import (
+        MIN_TESTED_SENTENCES,
+        compare,
+    )  # sacrebleu: too slow for --help
     from transduce_lab.comparing.slices import compare_slices, rare_words
 
-    names, references, metrics, translate = _read_files(call) if call.hypothesis else _load_models(call)
+    names, references, metrics, translate = (
+        _read_files(call) if call.hypothesis else _load_models(call)
+    )
     rare = None
     if call.slices or call.training:
         rare = rare_words(references, read_lines(call.training) if call.training else None)
@@ -54,11 +59,18 @@ def compare_translations(call: Evaluation) -> None:
     scores = compare(one, two, references, **metrics)
     slices = None if rare is None else compare_slices(one, two, references, rare, **metrics)
     if call.json:
-        facts: dict[str, Any] = {"sentences": len(references), "scores": list(map(_as_json, scores))}
+        facts: dict[str, Any] = {
+            "sentences": len(references),
+            "scores": list(map(_as_json, scores)),
+        }
         if perplexities:
-            facts["perplexity"] = dict(zip(("first", "second"), (each._asdict() for each in perplexities), strict=True))
+            facts["perplexity"] = dict(
+                zip(("first", "second"), (each._asdict() for each in perplexities), strict=True)
+            )
         if slices is not None:
-            facts["slices"] = [each._asdict() | {"scores": list(map(_as_json, each.scores))} for each in slices]
+            facts["slices"] = [
+                each._asdict() | {"scores": list(map(_as_json, each.scores))} for each in slices
+            ]
         print(to_json(facts), end="")
         return
     rows = [("metric", *names, "difference", "p", "signature")]
@@ -80,7 +92,10 @@ def _read_files(call: Evaluation) -> Systems:
     [reference] = call.files
     names = [call.hypothesis, call.against]
     references, *outputs = map(read_translations, (reference, *names))
-    metrics = {"tokenize": call.tokenize or AUTO, "language": call.languages[1] or language_of(reference)}
+    metrics = {
+        "tokenize": call.tokenize or AUTO,
+        "language": call.languages[1] or language_of(reference),
+    }
     return Systems(names, references, metrics, lambda: (outputs, []))
 
 
@@ -90,9 +105,12 @@ def _load_models(call: Evaluation) -> Systems:
 
     if Path(call.against).is_file():
         raise UserError(
-            f"{call.against} is a file.", Hint("To compare files, use --hypothesis FILE --against FILE2 REFERENCE.")
+            f"{call.against} is a file.",
+            Hint("To compare files, use --hypothesis FILE --against FILE2 REFERENCE."),
         )
-    jobs = [_job(folders, call, options) for folders in ([call.model, *call.ensemble], [call.against])]
+    jobs = [
+        _job(folders, call, options) for folders in ([call.model, *call.ensemble], [call.against])
+    ]
     first = jobs[0]
     metrics = {
         "tokenize": call.tokenize or first.models[0].config.data.bleu_tokenize,
@@ -100,7 +118,10 @@ def _load_models(call: Evaluation) -> Systems:
     }
 
     def translate() -> tuple[list[list[str]], "list[Perplexity]"]:
-        found = [evaluate(job.models, job.pairs, job.decode, tokenize=metrics["tokenize"]) for job in jobs]
+        found = [
+            evaluate(job.models, job.pairs, job.decode, tokenize=metrics["tokenize"])
+            for job in jobs
+        ]
         outputs = [[translation.text for translation in each.translations] for each in found]
         return outputs, [each.perplexity for each in found]
 
@@ -110,7 +131,11 @@ def _load_models(call: Evaluation) -> Systems:
 
 def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -> Job:
     """Load a model or an ensemble, and read the test text in its direction. Raises UserError if there are several."""
-    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
+    from transduce.decoding.loading import (
+        decode_config,
+        load_models,
+        refuse_parser,
+    )  # torch: too slow for --help
 
     models = load_models(folders)
     for each in models:
@@ -119,7 +144,10 @@ def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -
     pairs = read_test_set(call.files, config.data, call.languages)
     directions = by_direction(pairs)
     if len(directions) > 1:
-        raise UserError("--against compares translations in one direction.", Hint("Choose it with --from and --to."))
+        raise UserError(
+            "--against compares translations in one direction.",
+            Hint("Choose it with --from and --to."),
+        )
     name = "".join(directions)
     direction = Direction.parse(name) if name else Direction(config.data.source, config.data.target)
     return Job(models, pairs, decode_config(config, options), direction)
@@ -128,7 +156,10 @@ def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -
 def _common_direction(call: Evaluation, directions: Sequence[Direction]) -> Direction:
     """The direction of two models, of which one may name no languages. Raises UserError if they differ."""
     unnamed = Direction(DataConfig().source, DataConfig().target)
-    one, two = (direction if direction != unnamed else directions[1 - i] for i, direction in enumerate(directions))
+    one, two = (
+        direction if direction != unnamed else directions[1 - i]
+        for i, direction in enumerate(directions)
+    )
     if any(a and b and main_language(a) != main_language(b) for a, b in zip(one, two, strict=True)):
         raise UserError(
             f"{call.model} translates {one}, but {call.against} translates {two}. Both need the same languages."
@@ -146,12 +177,20 @@ def _print_slices(slices: "Sequence[Slice]", names: Sequence[str], training: str
         if not before or before.kind != each.kind:
             rows.append(("",) * len(rows[0]))
         bleu, chrf = (_values(score.first.value, score.second.value) for score in each.scores[:2])
-        found = (f"{number:,} of {each.num_words:,}" if each.num_words else "" for number in each.found)
+        found = (
+            f"{number:,} of {each.num_words:,}" if each.num_words else "" for number in each.found
+        )
         rows.append((each.name, f"{each.sentences:,}", *chrf, _p(each.p_value), *bleu, *found))
     tests = sum(not math.isnan(each.p_value) for each in slices)
     corrected = f", corrected for {tests} tests by Holm's method" if tests else ""
-    rarity = f"at most {MAX_RARE} times in {training}" if training else "once in the references; see --training"
-    print(f"\nSlices of the test sentences by their references (first: {names[0]}, second: {names[1]})\n")
+    rarity = (
+        f"at most {MAX_RARE} times in {training}"
+        if training
+        else "once in the references; see --training"
+    )
+    print(
+        f"\nSlices of the test sentences by their references (first: {names[0]}, second: {names[1]})\n"
+    )
     print_table(rows)
     print(f"""
 difference  second minus first

@@ -22,11 +22,14 @@ def updates_for(operations: float, options: Mapping[str, Any]) -> int:
     config = configure(options, {"model.vocab_size": options["data.vocab_size"]})
     if config.train.risk_steps:
         raise UserError(
-            "The operations of minimum-risk training can't be counted.", Hint("Leave out train.risk_steps.")
+            "The operations of minimum-risk training can't be counted.",
+            Hint("Leave out train.risk_steps."),
         )
     update = config.data.max_tokens * _per_token(config)
     if operations < update:
-        raise UserError(f"One update has {update:.1e} operations, more than the {operations:.1e} of a whole run.")
+        raise UserError(
+            f"One update has {update:.1e} operations, more than the {operations:.1e} of a whole run."
+        )
     return round(operations / update)
 
 

@@ -62,7 +62,9 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
 
     def compute() -> dict[str, list[float] | list[int] | list[str]]:
         what = "Parsing" if text.trees else "Translating"
-        log(f"{what} the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}")
+        log(
+            f"{what} the {len(text.pairs):,} test sentences: {path.parent if len(folders) == 1 else path}"
+        )
         models = load_models(folders)
         decode = models[0].config.decode
         if text.trees:
@@ -79,7 +81,10 @@ def outcome(folders: Sequence[Path], text: EvaluationText, path: Path) -> Outcom
             "outputs": outputs,
         }
 
-    made_of: list[Path | str] = [*text.files, *(folder / name for folder in folders for name in (MANIFEST, RECORD))]
+    made_of: list[Path | str] = [
+        *text.files,
+        *(folder / name for folder in folders for name in (MANIFEST, RECORD)),
+    ]
     return Outcome(**cached(path, made_of, compute))
 
 
@@ -124,28 +129,41 @@ class Judge:
             if measure == F1:
                 sums = [statistics.sum(axis=0) for statistics, _ in kinds]
                 ratios = [float(found / max(1, gold)) for _, gold, found in sums]
-            drawn = [[score(each) for each in self._drawn @ statistics] for statistics, score in kinds]
+            drawn = [
+                [score(each) for each in self._drawn @ statistics] for statistics, score in kinds
+            ]
             resampled[measure] = np.mean(drawn, axis=0) if drawn else np.empty(0)
         return Row(scores, resampled, float(np.mean(ratios)) if ratios else math.nan)
 
     def _brackets(self, outcome: Outcome) -> Statistics:
         """The matched brackets, those of the gold tree and those of the parse, for each sentence."""
         parses = (tree for tree, _ in parse_trees(outcome.outputs))
-        lines = (str(agree_on_punctuation(gold, parse)) for gold, parse in zip(self._trees, parses, strict=True))
+        lines = (
+            str(agree_on_punctuation(gold, parse))
+            for gold, parse in zip(self._trees, parses, strict=True)
+        )
         rows = score_brackets(map(str, self._trees), lines).rows
         return np.array([(row.matched, row.gold, row.test) for row in rows], dtype=np.float64)
 
-    def _statistics(self, measure: str, outcome: Outcome) -> tuple[Statistics, Callable[[NDArray[np.float64]], float]]:
+    def _statistics(
+        self, measure: str, outcome: Outcome
+    ) -> tuple[Statistics, Callable[[NDArray[np.float64]], float]]:
         """The statistics of each sentence, whose sum over a text gives the score of the text. Perplexity: ln."""
         if measure == PERPLEXITY:
             counts = self._words or outcome.num_tokens
-            return np.column_stack([outcome.log_probs, counts]).astype(np.float64), lambda sums: -sums[0] / sums[1]
+            return np.column_stack([outcome.log_probs, counts]).astype(
+                np.float64
+            ), lambda sums: -sums[0] / sums[1]
         if measure == F1:
-            return self._brackets(outcome), lambda sums: float(200 * sums[0] / max(1, sums[1] + sums[2]))
+            return self._brackets(outcome), lambda sums: float(
+                200 * sums[0] / max(1, sums[1] + sums[2])
+            )
         metric: Metric = self._metrics[measure]
         statistics = metric._extract_corpus_statistics(outcome.outputs, [self._references])
         compute = metric._compute_score_from_stats
-        return np.array(statistics, dtype=np.float64), lambda sums: float(compute([*map(int, sums)]).score)
+        return np.array(statistics, dtype=np.float64), lambda sums: float(
+            compute([*map(int, sums)]).score
+        )
 
     def difference(self, measure: str, row: Row, base: Row, *, is_ensemble: bool) -> Difference:
         """The difference `row` - `base`; of perplexity, that of its logarithm."""

@@ -33,7 +33,11 @@ NOTE = (
 def headings(standings: Standings) -> list[str]:
     """The headings of the columns that `cells` fills."""
     unit = "word" if standings.per_word else "token"
-    others = [name for measure in standings.definition.measures[1:] for name in (measure.rstrip("2"), "difference")]
+    others = [
+        name
+        for measure in standings.definition.measures[1:]
+        for name in (measure.rstrip("2"), "difference")
+    ]
     return [f"perplexity ({unit})", "change", *others, "length", "verdict"]
 
 
@@ -69,9 +73,16 @@ def verdict(row: Standing, definition: Definition) -> str:
     """Better, worse or not resolved, unless the row is the base; and how many of its runs diverged or failed."""
     failed = sum(file.name != FAILURE for file in row.failures)
     total = len(row.failures) + len(row.runs)
-    counts = {"diverged": sum(run.diverged for run in row.runs) + len(row.failures) - failed, "failed": failed}
+    counts = {
+        "diverged": sum(run.diverged for run in row.runs) + len(row.failures) - failed,
+        "failed": failed,
+    }
     parts = [_tested(row, definition)] if row.differences else []
-    parts += [kind if count == total else f"{count} of {total} runs {kind}" for kind, count in counts.items() if count]
+    parts += [
+        kind if count == total else f"{count} of {total} runs {kind}"
+        for kind, count in counts.items()
+        if count
+    ]
     return "; ".join(parts)
 
 
@@ -118,7 +129,8 @@ def data(row: Standing, definition: Definition) -> dict[str, Any]:
         "scores": {_logarithm(name): values for name, values in row.row.scores.items()},
         "length_ratio": row.row.length_ratio,
         "differences": {
-            _logarithm(name): {**each._asdict(), "interval": each.interval} for name, each in row.differences.items()
+            _logarithm(name): {**each._asdict(), "interval": each.interval}
+            for name, each in row.differences.items()
         },
         "p_value_corrected": row.p_value,
         "verdict": verdict(row, definition),
@@ -132,7 +144,13 @@ def _logarithm(measure: str) -> str:
     return f"log_{measure}" if measure == PERPLEXITY else measure
 
 
-def table(definition: Definition, standings: Standings, rows: Sequence[Standing], name: str, pictures: Path) -> Table:
+def table(
+    definition: Definition,
+    standings: Standings,
+    rows: Sequence[Standing],
+    name: str,
+    pictures: Path,
+) -> Table:
     """The whole table with the `rows` of the standings; draws its pictures into the folder `pictures`."""
     scores = list[list[str]]()
     spent = list[list[str]]()
@@ -148,7 +166,12 @@ def table(definition: Definition, standings: Standings, rows: Sequence[Standing]
         definition.title,
         ["row", "runs", *headings(standings)],
         scores,
-        [*definition.notes, note(definition, standings), *code_notes(rows), *failure_notes(standings, rows)],
+        [
+            *definition.notes,
+            note(definition, standings),
+            *code_notes(rows),
+            *failure_notes(standings, rows),
+        ],
         [data(row, definition) for row in rows],
         [run for row in rows if not row.definition.ensemble for run in row.runs],
         draw(rows, name, pictures),
@@ -162,8 +185,14 @@ def note(definition: Definition, standings: Standings) -> str:
     if F1 in definition.measures:
         lengths = "brackets of the parses divided by brackets of the gold trees. F1: of the brackets of all test trees"
     unit = "word" if standings.per_word else "token"
-    text = NOTE.format(base=definition.base_row.name, judge=definition.judge, unit=unit, lengths=lengths)
-    few = f" The test text has only {standings.sentences} sentences." if 0 < standings.sentences < FEW_SENTENCES else ""
+    text = NOTE.format(
+        base=definition.base_row.name, judge=definition.judge, unit=unit, lengths=lengths
+    )
+    few = (
+        f" The test text has only {standings.sentences} sentences."
+        if 0 < standings.sentences < FEW_SENTENCES
+        else ""
+    )
     return text + few
 
 
@@ -178,9 +207,19 @@ def failure_notes(standings: Standings, rows: Sequence[Standing]) -> list[str]:
     """The rows for which the grid has not chosen yet or can't choose, and the trainings that failed."""
     definition = standings.definition
     folder = standings.folder
-    open_rows = [f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)]
-    notes = [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."] if open_rows else []
-    tried = [definition.tuning(row, point) for row in definition.tuned_rows for point in definition.points()]
+    open_rows = [
+        f"'{row.name}'" for row in definition.tuned_rows if not definition.costs(row, folder)
+    ]
+    notes = (
+        [f"Not all values of the grid are tried yet for {', '.join(open_rows)}."]
+        if open_rows
+        else []
+    )
+    tried = [
+        definition.tuning(row, point)
+        for row in definition.tuned_rows
+        for point in definition.points()
+    ]
     failed = [each for experiment in tried for each in failures(experiment, folder).items()]
     failed += [each for row in rows for each in row.failures.items()]
     kinds = {FAILURE: "diverged", LAST_ERROR: "failed"}
@@ -215,8 +254,14 @@ def _draw_differences(compared: Sequence[Standing], path: Path) -> None:
                 ends = [_unit(measure, end) for end in difference.interval]
                 axes.plot(ends, [place, place], color="C0")  # nan draws nothing
                 axes.plot(_unit(measure, difference.value), place, "o", color="C0", markersize=5)
-            axes.set(xlabel="perplexity, change in %" if measure == PERPLEXITY else f"{measure}, difference")
-        panels[0].set_yticks(range(len(compared)), [row.definition.name for row in compared], parse_math=False)
+            axes.set(
+                xlabel="perplexity, change in %"
+                if measure == PERPLEXITY
+                else f"{measure}, difference"
+            )
+        panels[0].set_yticks(
+            range(len(compared)), [row.definition.name for row in compared], parse_math=False
+        )
         panels[0].set_ylim(len(compared) - 0.5, -0.5)
 
 
@@ -225,8 +270,14 @@ def _draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], path: Path
     with chart(path, (8, 4.5)) as (axes,):
         for place, (label, points) in enumerate(curves.items()):
             style = "-" if place < 10 else "--"  # the colours repeat
-            axes.semilogy(*zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2)
-        axes.set(xlabel="target tokens (10^6)", ylabel="perplexity on the validation text", title="first seed")
+            axes.semilogy(
+                *zip(*points, strict=True), style, label=label.replace("$", r"\$"), linewidth=1.2
+            )
+        axes.set(
+            xlabel="target tokens (10^6)",
+            ylabel="perplexity on the validation text",
+            title="first seed",
+        )
 
 
 def _unit(measure: str, value: float) -> float:

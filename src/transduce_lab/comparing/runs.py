@@ -27,9 +27,13 @@ from transduce.training.run import train
 from transduce.training.run_card import Session, fingerprint, read_run_card
 
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
-FAILURE = ".failed"  # why a training diverged; it is not tried again, because it would diverge again
+FAILURE = (
+    ".failed"  # why a training diverged; it is not tried again, because it would diverge again
+)
 LAST_ERROR = ".error"  # why a training failed otherwise; the next call tries it again
-TUNING_SEED = 0  # of a grid; not a seed of the rows, because a chosen run would make its row look too good
+TUNING_SEED = (
+    0  # of a grid; not a seed of the rows, because a chosen run would make its row look too good
+)
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
 
@@ -40,7 +44,9 @@ class Experiment(NamedTuple):
     name: str  # the name of its folder
     options: Mapping[str, Any]
     row: str = ""  # the name of its row in the table
-    init: str = ""  # the folder of the experiment whose models are trained further; "": from scratch
+    init: str = (
+        ""  # the folder of the experiment whose models are trained further; "": from scratch
+    )
 
     def folder(self, parent: Path, seed: int) -> Path:
         """The folder of the run with this seed."""
@@ -116,7 +122,9 @@ def carry_out(
                 log(str(ending))
             if not (out / model_folder.CONFIG).exists():
                 unstartable[experiment.name] = str(ending)
-            if seed != TUNING_SEED or not (out / FAILURE).exists():  # else other values of the grid are left
+            if (
+                seed != TUNING_SEED or not (out / FAILURE).exists()
+            ):  # else other values of the grid are left
                 failures.append(out)
         elif ending == "interrupted":
             if clock() < until:
@@ -129,7 +137,9 @@ def carry_out(
     return not passed_over
 
 
-def _train(experiment: Experiment, seed: int, folder: Path, stop: Callable[[], bool]) -> str | UserError | None:
+def _train(
+    experiment: Experiment, seed: int, folder: Path, stop: Callable[[], bool]
+) -> str | UserError | None:
     """Train one run; returns why the training ended, or the error, also written to the folder, with which it failed.
 
     Returns None if another process trains the run, or the model that it continues.
@@ -167,13 +177,17 @@ def _begin(experiment: Experiment, seed: int, out: Path) -> dict[str, Any]:
                 f"{code_hash()}. Continue with the code that made it, or delete the folder to begin again."
             )
     if not record:
-        write_text(make_folder(out) / RECORD, to_json({"seed": seed, "options": _plain(experiment)}))
+        write_text(
+            make_folder(out) / RECORD, to_json({"seed": seed, "options": _plain(experiment)})
+        )
     (out / LAST_ERROR).unlink(missing_ok=True)
     log(f"{experiment.name}, seed {seed}: {out}")
     # A run that has begun holds a copy of its text: the original files may have moved.
     left_out = {*FILE_OPTIONS[:2]} if record and (out / model_folder.DATA).is_dir() else set()
     left_out |= set() if reads_test(experiment.options.get("data.rules", ())) else {"data.test"}
-    return {name: value for name, value in experiment.options.items() if name not in left_out} | {"train.seed": seed}
+    return {name: value for name, value in experiment.options.items() if name not in left_out} | {
+        "train.seed": seed
+    }
 
 
 def is_finished(experiment: Experiment, out: Path) -> bool:
@@ -225,7 +239,8 @@ def results(experiment: Experiment, folder: Path) -> list[Result]:
         first, other = list(made_by.values())[:2]
         runs = f"{first} and {other} were" if first != other else f"{first} was"
         raise UserError(
-            f"{runs} made by different versions of the code.", Hint("Move a folder away, and train it again.")
+            f"{runs} made by different versions of the code.",
+            Hint("Move a folder away, and train it again."),
         )
     return sorted(finished, key=lambda result: result.seed)
 
@@ -242,7 +257,8 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     if lacking := [name for name in (RECORD, model_folder.CONFIG) if not (out / name).exists()]:
         if (out / MANIFEST).exists():
             raise UserError(
-                f"{out} holds a model without {lacking[0]}, so this command can't use it.", Hint("Move it away.")
+                f"{out} holds a model without {lacking[0]}, so this command can't use it.",
+                Hint("Move it away."),
             )
         return None
     record = _read(out / RECORD)
@@ -251,17 +267,29 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
         raise UserError(f"{out / RECORD} is damaged.", Hint(f"Delete {out}, and train it again."))
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
-    for name in sorted(names - {"train.threads"}):  # which changes no more than the rounding of sums
+    for name in sorted(
+        names - {"train.threads"}
+    ):  # which changes no more than the rounding of sums
         if was.get(name) != now.get(name):
-            what = "other files" if name in FILE_OPTIONS else f"{name} = {was.get(name)}, not {now.get(name)}"
-            raise UserError(f"{out} was made with {what}.", Hint("Use the same options and files, or another folder."))
+            what = (
+                "other files"
+                if name in FILE_OPTIONS
+                else f"{name} = {was.get(name)}, not {now.get(name)}"
+            )
+            raise UserError(
+                f"{out} was made with {what}.",
+                Hint("Use the same options and files, or another folder."),
+            )
     if experiment.init:
         first = out.parents[len(Path(experiment.name).parts)] / experiment.init / out.name
         card = read_run_card(out)
-        weights = read_manifest(first).get(model_folder.WEIGHTS) if (first / MANIFEST).exists() else None
+        weights = (
+            read_manifest(first).get(model_folder.WEIGHTS) if (first / MANIFEST).exists() else None
+        )
         if card and (weights is None or weights.sha256 not in card.inputs.get("init", {}).values()):
             raise UserError(
-                f"{out} continues the model {first}, which is gone or has changed.", Hint(f"Delete {out}, too.")
+                f"{out} continues the model {first}, which is gone or has changed.",
+                Hint(f"Delete {out}, too."),
             )
     return record
 
@@ -277,7 +305,9 @@ def _plain(experiment: Experiment) -> dict[str, Any]:
     for name in hashed.keys() & set(FILE_OPTIONS[1:]):
         hashed[name] = [content(file) for file in without_labels(map(str, hashed[name]))]
     if corpora := hashed.get("data.corpora"):
-        hashed["data.corpora"] = [{**each, "files": [content(file) for file in each["files"]]} for each in corpora]
+        hashed["data.corpora"] = [
+            {**each, "files": [content(file) for file in each["files"]]} for each in corpora
+        ]
     plain: dict[str, Any] = json.loads(to_json(hashed))
     return plain
 
@@ -293,7 +323,9 @@ def content(file: str) -> str:
     return found
 
 
-def cached(path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+def cached(
+    path: Path, files: Sequence[Path | str], compute: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
     """Read values from the cache file `path`; computes them if the cache is missing or one of `files` has changed.
 
     NaN is written as null, and read as NaN.

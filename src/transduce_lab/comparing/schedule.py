@@ -8,7 +8,16 @@ from typing import NamedTuple
 from transduce.system.errors import UserError
 from transduce_lab.comparing.definition import Definition, RowDefinition
 from transduce_lab.comparing.outcomes import OUTCOME, EvaluationText, Judge, Outcome, Row, outcome
-from transduce_lab.comparing.runs import FAILURE, LAST_ERROR, TUNING_SEED, Experiment, Result, Run, all_runs, results
+from transduce_lab.comparing.runs import (
+    FAILURE,
+    LAST_ERROR,
+    TUNING_SEED,
+    Experiment,
+    Result,
+    Run,
+    all_runs,
+    results,
+)
 from transduce_lab.comparing.statistics import Difference, Spread, holm
 
 ENSEMBLES = "ensembles"  # the folder of their results
@@ -23,8 +32,12 @@ class Standing(NamedTuple):
     failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
     row: Row
     spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
-    differences: dict[str, Difference]  # by measure; empty for the base, and if it or the row lacks runs or diverged
-    p_value: float  # of the measure that judges, corrected for the number of rows; nan without a test
+    differences: dict[
+        str, Difference
+    ]  # by measure; empty for the base, and if it or the row lacks runs or diverged
+    p_value: (
+        float  # of the measure that judges, corrected for the number of rows; nan without a test
+    )
 
 
 class Standings:
@@ -43,8 +56,14 @@ class Standings:
 
     def rows(self) -> list[Standing]:
         """The standing of each row, in the order of the table."""
-        trained = {row.name: self.definition.experiment(row, self.folder) for row in self.definition.trained}
-        runs = {name: results(each, self.folder) if each and self.text.pairs else [] for name, each in trained.items()}
+        trained = {
+            row.name: self.definition.experiment(row, self.folder)
+            for row in self.definition.trained
+        }
+        runs = {
+            name: results(each, self.folder) if each and self.text.pairs else []
+            for name, each in trained.items()
+        }
         rows = [self._standing(row, trained.get(row.name), runs) for row in self.definition.rows]
         base = next(row for row in rows if row.definition == self.definition.base_row)
         rows = [row._replace(differences=self._differences(row, base)) for row in rows]
@@ -54,7 +73,10 @@ class Standings:
         return [row._replace(p_value=p) for row, p in zip(rows, corrected, strict=True)]
 
     def _standing(
-        self, row: RowDefinition, experiment: Experiment | None, runs: Mapping[str, Sequence[Result]]
+        self,
+        row: RowDefinition,
+        experiment: Experiment | None,
+        runs: Mapping[str, Sequence[Result]],
     ) -> Standing:
         """A row, not yet compared, with the finished runs and the outcomes of its models. `runs`: of each row."""
         if row.ensemble:
@@ -65,7 +87,9 @@ class Standings:
             members = runs[row.name]
             outcomes = self._outcomes(([run], run.folder / OUTCOME) for run in members)
         scored = self._judge.row(outcomes)
-        spreads = {name: scored.spread(name, is_ensemble=row.is_of_seeds) for name in self._judge.measures}
+        spreads = {
+            name: scored.spread(name, is_ensemble=row.is_of_seeds) for name in self._judge.measures
+        }
         failed = failures(experiment, self.folder) if experiment else {}
         return Standing(row, experiment, members, failed, scored, spreads, {}, math.nan)
 
@@ -76,7 +100,10 @@ class Standings:
         if row is base or diverged or not (row.row.scores[judge] and base.row.scores[judge]):
             return {}
         is_ensemble = row.definition.is_of_seeds
-        return {name: self._judge.difference(name, row.row, base.row, is_ensemble=is_ensemble) for name in row.spreads}
+        return {
+            name: self._judge.difference(name, row.row, base.row, is_ensemble=is_ensemble)
+            for name in row.spreads
+        }
 
     def _groups(self, members: Sequence[Sequence[Result]]) -> list[list[Result]]:
         """The models of each ensemble: all seeds of one row, or one model of each row, seed by seed."""
@@ -104,8 +131,14 @@ class Standings:
 
 def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
     """Why runs of an experiment failed, by the file that says so, FAILURE or LAST_ERROR."""
-    files = [file for name in (FAILURE, LAST_ERROR) for file in sorted(folder.glob(f"{experiment.name}/seed-*/{name}"))]
-    own = [file for file in files if file.parent.name.removeprefix("seed-").isdigit()]  # others were put aside
+    files = [
+        file
+        for name in (FAILURE, LAST_ERROR)
+        for file in sorted(folder.glob(f"{experiment.name}/seed-*/{name}"))
+    ]
+    own = [
+        file for file in files if file.parent.name.removeprefix("seed-").isdigit()
+    ]  # others were put aside
     return {file: file.read_text(encoding="utf-8", errors="replace").strip() for file in own}
 
 

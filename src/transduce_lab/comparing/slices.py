@@ -11,7 +11,13 @@ from transduce.evaluation.scores import AUTO, Comparison, compare
 from transduce_lab.comparing.statistics import holm
 
 LENGTH_LIMITS = (5, 10, 20, 40)  # words of a reference
-LENGTH_BINS = ("up to 5 words", "6 to 10 words", "11 to 20 words", "21 to 40 words", "over 40 words")
+LENGTH_BINS = (
+    "up to 5 words",
+    "6 to 10 words",
+    "11 to 20 words",
+    "21 to 40 words",
+    "over 40 words",
+)
 MAX_RARE = 5  # a word with more occurrences in the training text is not rare
 NUMBER_PATTERN = re.compile(r"\d+(?:[.,:]\d+)*")
 
@@ -62,11 +68,16 @@ def compare_slices(
             scores = compare(one, two, texts, tokenize=tokenize, language=language, ter=False)
             wanted = list(map(Counter, map(kind.wanted, texts)))
             found = tuple(
-                sum((those & Counter(kind.found(text))).total() for those, text in zip(wanted, output, strict=True))
+                sum(
+                    (those & Counter(kind.found(text))).total()
+                    for those, text in zip(wanted, output, strict=True)
+                )
                 for output in (one, two)
             )
             total = sum(those.total() for those in wanted)
-            slices.append(Slice(name, kind.bins[place], len(its), scores, total, found, scores[1].p_value))
+            slices.append(
+                Slice(name, kind.bins[place], len(its), scores, total, found, scores[1].p_value)
+            )
     corrected = holm([each.p_value for each in slices])
     return [each._replace(p_value=p_value) for each, p_value in zip(slices, corrected, strict=True)]
 
@@ -119,12 +130,22 @@ def _kinds(rare: Collection[str]) -> dict[str, Kind]:
         return sum(len(words(text)) > limit for limit in LENGTH_LIMITS)
 
     numbers = NUMBER_PATTERN.findall
-    casing = ("no capital letters", "ordinary capital letters", "some words in capitals", "only capital letters")
+    casing = (
+        "no capital letters",
+        "ordinary capital letters",
+        "some words in capitals",
+        "only capital letters",
+    )
     return {
         "length": Kind(LENGTH_BINS, length),
         "rare words": Kind(
-            ("without rare words", "with rare words"), lambda text: bool(rare_in(text)), rare_in, _folded
+            ("without rare words", "with rare words"),
+            lambda text: bool(rare_in(text)),
+            rare_in,
+            _folded,
         ),
-        "numbers": Kind(("without numbers", "with numbers"), lambda text: bool(numbers(text)), numbers, numbers),
+        "numbers": Kind(
+            ("without numbers", "with numbers"), lambda text: bool(numbers(text)), numbers, numbers
+        ),
         "casing": Kind(casing, _casing, _in_capitals, _in_capitals),
     }

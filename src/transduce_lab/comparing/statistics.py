@@ -45,7 +45,11 @@ def spread(values: Sequence[float]) -> Spread:
     """The mean and the standard deviation of the scores of a row's runs."""
     if not values:
         return Spread(math.nan, math.nan, 0)
-    return Spread(float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else math.nan, len(values))
+    return Spread(
+        float(np.mean(values)),
+        float(np.std(values, ddof=1)) if len(values) > 1 else math.nan,
+        len(values),
+    )
 
 
 def difference(row: Spread, base: Spread, sentence_error: float, sentences: int) -> Difference:
@@ -57,7 +61,11 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
     differences. With one run, a row has no deviation (nan), and there is no test. A deviation of 0 means that the seeds
     of the row are not counted.
     """
-    parts = [(each.deviation**2 / each.runs, each.runs - 1) for each in (row, base) if each.deviation != 0]
+    parts = [
+        (each.deviation**2 / each.runs, each.runs - 1)
+        for each in (row, base)
+        if each.deviation != 0
+    ]
     parts.append((sentence_error**2, sentences - 1))
     variance = sum(part for part, _ in parts)
     value = row.mean - base.mean
@@ -67,7 +75,9 @@ def difference(row: Spread, base: Spread, sentence_error: float, sentences: int)
         return Difference(value, 0.0, MAX_DEGREES, 1.0 if not value else 0.0)
     degrees = variance**2 / sum(part**2 / max(1, freedom) for part, freedom in parts)
     degrees = min(degrees, sum(freedom for _, freedom in parts[:-1]) or degrees)
-    return Difference(value, math.sqrt(variance), degrees, p_value(value / math.sqrt(variance), degrees))
+    return Difference(
+        value, math.sqrt(variance), degrees, p_value(value / math.sqrt(variance), degrees)
+    )
 
 
 def student(degrees: float) -> Any:
@@ -75,7 +85,9 @@ def student(degrees: float) -> Any:
     try:
         from scipy.stats import t
     except ModuleNotFoundError:
-        raise UserError("Comparing rows needs the package scipy: pip install 'transduce[lab]'.") from None
+        raise UserError(
+            "Comparing rows needs the package scipy: pip install 'transduce[lab]'."
+        ) from None
     return t(min(degrees, MAX_DEGREES))
 
 
@@ -106,5 +118,7 @@ def resamples(sentences: int, number: int = 1000, seed: int = 1) -> NDArray[np.f
     """How often each sentence is drawn in each resample of a bootstrap, of shape (number, sentences)."""
     if not sentences:
         return np.zeros((number, 0))
-    drawn = np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), size=number)
+    drawn = np.random.default_rng(seed).multinomial(
+        sentences, np.full(sentences, 1 / sentences), size=number
+    )
     return drawn.astype(np.float64)

@@ -13,7 +13,14 @@ from transduce.config.schema import BOS, EOS, DecodeConfig, ModelConfig
 from transduce.decoding.beam import forbid
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.torch_engine import open_engine as open_torch
-from transduce.decoding.types import Hypothesis, ModelToOpen, NBestLists, Refusal, Request, length_penalty
+from transduce.decoding.types import (
+    Hypothesis,
+    ModelToOpen,
+    NBestLists,
+    Refusal,
+    Request,
+    length_penalty,
+)
 from transduce.model.seq2seq import State, source_tensor
 from transduce.model.transformer import FeedForward, Residual, Transformer
 from transduce.system.profiling import count, phase
@@ -39,7 +46,9 @@ class Ahead(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.heads = nn.ModuleList(Head(config) for _ in range(BlockwiseOptions.of(config).block_size - 1))
+        self.heads = nn.ModuleList(
+            Head(config) for _ in range(BlockwiseOptions.of(config).block_size - 1)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Replace half of the rows by the outputs of heads, for training: (r, t, d_model) -> the same shape.
@@ -49,7 +58,9 @@ class Ahead(nn.Module):
         are. Stern et al. draw one head for each batch.
         """
         others = len(self.heads)
-        chosen = torch.randint(2 * others, (x.size(0),)) - others + 1  # the same on a CPU and a GPU; below 1: stays
+        chosen = (
+            torch.randint(2 * others, (x.size(0),)) - others + 1
+        )  # the same on a CPU and a GPU; below 1: stays
         mixed = x.clone()
         for i, head in enumerate(self.heads, start=1):
             rows = (chosen == i).nonzero().squeeze(1).to(x.device)
@@ -80,7 +91,9 @@ def search_in_blocks(model: Transformer, source: Tensor, limit: int, alpha: floa
     total = 0.0
     while EOS not in tokens:
         with phase("decode"):
-            x, state = model.decoder_output(torch.tensor([block], device=source.device), memory, state)
+            x, state = model.decoder_output(
+                torch.tensor([block], device=source.device), memory, state
+            )
             log_probs = model.logits(x)[0].float().log_softmax(dim=-1)  # (n, v)
         lengths = torch.arange(len(tokens), len(tokens) + len(block), device=source.device)
         forbid(log_probs[:, None], lengths >= limit)
@@ -112,8 +125,13 @@ class BlockwiseEngine(TorchEngine):
         model = cast(Transformer, self.models[0].eval())
         alpha = config.length_penalty
         sources = (source_tensor([ids]).to(self.device) for ids in request.sources)
-        found = [search_in_blocks(model, *each, alpha) for each in zip(sources, request.limits, strict=True)]
-        return [[each] if each.score > -math.inf else [] for each in found]  # nan: the weights are damaged
+        found = [
+            search_in_blocks(model, *each, alpha)
+            for each in zip(sources, request.limits, strict=True)
+        ]
+        return [
+            [each] if each.score > -math.inf else [] for each in found
+        ]  # nan: the weights are damaged
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:

@@ -59,11 +59,15 @@ class ByteNet(Seq2Seq):
         super().__init__()
         self.embedding = Embedding(config.vocab_size, config.d_model)
         self.source_embedding = (
-            Embedding(config.source_vocab_size, config.d_model) if config.source_vocab_size else None
+            Embedding(config.source_vocab_size, config.d_model)
+            if config.source_vocab_size
+            else None
         )
         self.dropout = Dropout(config.dropout)
         self.encoder, self.decoder = (
-            nn.ModuleList(Block(config, DILATIONS[layer % len(DILATIONS)]) for layer in range(layers))
+            nn.ModuleList(
+                Block(config, DILATIONS[layer % len(DILATIONS)]) for layer in range(layers)
+            )
             for layers in (config.num_encoder_layers, config.num_decoder_layers)
         )
         self.leave = nn.Linear(config.d_model, config.d_model)
@@ -89,14 +93,23 @@ class ByteNet(Seq2Seq):
         length = tgt.size(1)
         source = memory[:, start : start + length]
         source = F.pad(source, (0, 0, 0, length - source.size(1)))
-        x = self.dropout(self.embedding(tgt)) + source.repeat_interleave(len(tgt) // len(source), dim=0)
+        x = self.dropout(self.embedding(tgt)) + source.repeat_interleave(
+            len(tgt) // len(source), dim=0
+        )
         recent = []
         for block, history in zip(map(_block, self.decoder), past, strict=True):
             y = block.before(x)
-            window = F.pad(y, (0, 0, block.span, 0)) if history is None else torch.cat((history, y), dim=1)
+            window = (
+                F.pad(y, (0, 0, block.span, 0))
+                if history is None
+                else torch.cat((history, y), dim=1)
+            )
             recent.append(window[:, window.size(1) - block.span :])
             x = block.after(x, window)
-        return self.embedding.logits(self.dropout(F.relu(self.leave(F.relu(x))))), (position + length, recent)
+        return self.embedding.logits(self.dropout(F.relu(self.leave(F.relu(x))))), (
+            position + length,
+            recent,
+        )
 
 
 def _block(module: nn.Module) -> Block:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce_lab.options import RecurrentOptions
 
-Hidden = tuple[Tensor, ...]  # tensors (r, d_model): an LSTM's output and cell state, or a GRU's output
+Hidden = tuple[
+    Tensor, ...
+]  # tensors (r, d_model): an LSTM's output and cell state, or a GRU's output
 
 
 class Gates(nn.RNNBase):
@@ -42,7 +44,9 @@ CELLS: dict[str, type[LSTM] | type[GRU]] = {"lstm": LSTM, "gru": GRU}
 
 def run(rnn: LSTM | GRU, x: Any, hidden: Any = None) -> Any:
     """Apply `rnn` to a tensor or packed sequence, in float32 on CUDA and on CPUs where autocast would fail."""
-    if not x.is_cuda and (not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+    if not x.is_cuda and (
+        not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    ):
         return rnn(x, hidden)
     with torch.autocast("cuda" if x.is_cuda else "cpu", enabled=False):
         parts = tuple(part.float() for part in hidden) if isinstance(hidden, tuple) else hidden

@@ -34,12 +34,20 @@ class SourceAttention(nn.Module):
         self.query = nn.Linear(channels, d_model)
         self.out = nn.Linear(d_model, channels)
 
-    def forward(self, x: Tensor, embedded: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, embedded: Tensor, keys: Tensor, values: Tensor, mask: Tensor
+    ) -> Tensor:
         """x (r, t, c), embedded (r, t, d_model), keys and values (b, 1, s, d_model) -> (r, t, c)."""
-        q = ((self.query(x) + embedded) * ROOT_HALF).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
+        q = (
+            ((self.query(x) + embedded) * ROOT_HALF)
+            .unflatten(0, (keys.size(0), -1))
+            .flatten(1, 2)[:, None]
+        )
         context, weights = attend_with_scores(dot_products(q, keys, 1.0), values, mask)
         record_attention(self, weights)
-        context = context * mask.sum(-1, keepdim=True).sqrt()  # a mean of m vectors has a variance of 1 / m
+        context = (
+            context * mask.sum(-1, keepdim=True).sqrt()
+        )  # a mean of m vectors has a variance of 1 / m
         return self.out(context.view_as(embedded))
 
 
@@ -62,7 +70,9 @@ class Convolutional(Seq2Seq):
         decoder = shapes(config, config.num_decoder_layers)
         self.max_positions = config.max_positions if config.positions == "learned" else None
         self.embedding = Embedding(config.vocab_size, d)
-        self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
+        self.source_embedding = (
+            Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
+        )
         self.source_positions = make_positions(config)
         self.target_positions = make_positions(config)
         self.dropout = Dropout(config.dropout)
@@ -100,7 +110,9 @@ class Convolutional(Seq2Seq):
             layer = cast(DecoderLayer, module)
             convolution = layer.convolution
             history = convolution.kernel - 1
-            window = F.pad(x, (0, 0, history, 0)) if before is None else torch.cat((before, x), dim=1)
+            window = (
+                F.pad(x, (0, 0, history, 0)) if before is None else torch.cat((before, x), dim=1)
+            )
             recent.append(window[:, window.size(1) - history :])
             y = convolution(window)
             y = (y + layer.source_attention(y, embedded, keys, values, memory.mask)) * ROOT_HALF

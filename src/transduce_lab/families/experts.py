@@ -29,7 +29,9 @@ class Experts(nn.Module):
         options = ExpertOptions.of(config)
         self.k = options.experts_per_token
         self.gate = nn.Linear(config.d_model, options.experts, bias=False)
-        self.noise = nn.Linear(config.d_model, options.experts, bias=False) if options.gate_noise else None
+        self.noise = (
+            nn.Linear(config.d_model, options.experts, bias=False) if options.gate_noise else None
+        )
         self.experts = nn.ModuleList(FeedForward(config) for _ in range(options.experts))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,16 +48,22 @@ class Experts(nn.Module):
             if deviation is None:
                 routings.append(Routing(chosen, balance_loss(gates, chosen)))
             else:
-                routings.append(Routing(chosen, noisy_balance_loss(clean, gates, deviation, chosen)))
+                routings.append(
+                    Routing(chosen, noisy_balance_loss(clean, gates, deviation, chosen))
+                )
         shares = best.softmax(dim=-1).to(x.dtype).flatten()
         order = chosen.flatten().argsort(stable=True)  # (n * k,), sorted by expert
         counts = torch.bincount(chosen.flatten(), minlength=len(self.experts)).tolist()
         rows = order // self.k
         outputs = [
-            expert(part) for expert, part in zip(self.experts, tokens[rows].split(counts), strict=True) if len(part)
+            expert(part)
+            for expert, part in zip(self.experts, tokens[rows].split(counts), strict=True)
+            if len(part)
         ]
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
-        back = torch.empty_like(weighted).index_copy(0, order, weighted)  # (n * k, d_model), a token's k rows adjacent
+        back = torch.empty_like(weighted).index_copy(
+            0, order, weighted
+        )  # (n * k, d_model), a token's k rows adjacent
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)
 
 
@@ -86,8 +94,12 @@ def noisy_balance_loss(clean: Tensor, gates: Tensor, deviation: Tensor, chosen: 
     if k == gates.size(-1):
         return squared_variation(importance)
     lowest, next_lowest = gates.topk(k + 1, dim=-1).values[:, k - 1 :].split(1, dim=-1)
-    threshold = torch.where(gates >= lowest, next_lowest, lowest)  # the k-th largest gate of the other experts
-    probability = torch.special.ndtr((clean - threshold) / deviation)  # that other noise lets the expert be chosen
+    threshold = torch.where(
+        gates >= lowest, next_lowest, lowest
+    )  # the k-th largest gate of the other experts
+    probability = torch.special.ndtr(
+        (clean - threshold) / deviation
+    )  # that other noise lets the expert be chosen
     return squared_variation(importance) + squared_variation(probability.sum(dim=0))
 
 
@@ -102,7 +114,9 @@ class ExpertsBetween(nn.Module):
     def __init__(self, config: ModelConfig, layers: Iterable[int]):
         super().__init__()
         options = ExpertOptions.of(config)
-        self.after = nn.ModuleDict({str(layer): Experts(config) for layer in layers if options.has_experts(layer)})
+        self.after = nn.ModuleDict(
+            {str(layer): Experts(config) for layer in layers if options.has_experts(layer)}
+        )
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, layer: int) -> Tensor:

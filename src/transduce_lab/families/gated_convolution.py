@@ -27,7 +27,9 @@ def shapes(config: ModelConfig, layers: int) -> list[Shape]:
     """The layer sizes from model.convolutions, or `layers` layers with d_model channels if that option is empty."""
     sizes = [
         (int(channels), int(kernel))
-        for count, channels, kernel in (text.split("x") for text in ConvolutionOptions.of(config).convolutions)
+        for count, channels, kernel in (
+            text.split("x") for text in ConvolutionOptions.of(config).convolutions
+        )
         for _ in range(int(count))
     ] or [(config.d_model, KernelOptions.of(config).kernel_size)] * layers
     inputs = [sizes[0][0], *(channels for channels, _ in sizes)]
@@ -54,10 +56,16 @@ class GatedConvolution(nn.Module):
         inputs = shape.inputs
         separable = ConvolutionOptions.of(config).separable
         self.depthwise = (
-            nn.Conv1d(inputs, inputs, self.kernel, groups=inputs, bias=False) if separable else nn.Identity()
+            nn.Conv1d(inputs, inputs, self.kernel, groups=inputs, bias=False)
+            if separable
+            else nn.Identity()
         )
         self.conv = nn.Conv1d(inputs, 2 * shape.channels, 1 if separable else self.kernel)
-        self.shortcut = nn.Linear(shape.inputs, shape.channels) if shape.inputs != shape.channels else nn.Identity()
+        self.shortcut = (
+            nn.Linear(shape.inputs, shape.channels)
+            if shape.inputs != shape.channels
+            else nn.Identity()
+        )
         self.dropout = Dropout(config.dropout)
 
     def draw_weights(self, generator: torch.Generator) -> None:
@@ -68,4 +76,6 @@ class GatedConvolution(nn.Module):
 
     def forward(self, window: Tensor) -> Tensor:
         """(r, t + kernel - 1, inputs) -> (r, t, channels)."""
-        return F.glu(self.conv(self.depthwise(self.dropout(window).transpose(1, 2))).transpose(1, 2), dim=-1)
+        return F.glu(
+            self.conv(self.depthwise(self.dropout(window).transpose(1, 2))).transpose(1, 2), dim=-1
+        )

@@ -19,7 +19,9 @@ from transduce_lab.families.cells import CELLS, RecurrentLayer, run
 from transduce_lab.families.experts import ExpertsBetween
 from transduce_lab.options import RecurrentOptions
 
-FIRST_RESIDUAL_LAYER = 2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
+FIRST_RESIDUAL_LAYER = (
+    2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
+)
 
 
 class SourceAttention(nn.Module):
@@ -35,7 +37,9 @@ class SourceAttention(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """x (r, t, d_model), keys (b, 1, s, d_model), values (b, 1, s, w), mask (b, 1, 1, s) -> context (r, t, w)."""
         rows, length, _ = x.shape
-        q = self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]  # (b, 1, r/b * t, d_model)
+        q = (
+            self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
+        )  # (b, 1, r/b * t, d_model)
         scores = self.additive(q, keys) if self.additive else dot_products(q, keys, self.scale)
         context, weights = attend_with_scores(scores, values, mask)
         record_attention(self, weights)
@@ -57,13 +61,20 @@ class Recurrent(Seq2Seq):
         above = config.num_decoder_layers - 1
         width = d if config.num_encoder_layers > 1 else 2 * d
         self.embedding = Embedding(config.vocab_size, d)
-        self.source_embedding = Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
-        self.both_ways = CELLS[RecurrentOptions.of(config).cell](d, d, batch_first=True, bidirectional=True)
+        self.source_embedding = (
+            Embedding(config.source_vocab_size, d) if config.source_vocab_size else None
+        )
+        self.both_ways = CELLS[RecurrentOptions.of(config).cell](
+            d, d, batch_first=True, bidirectional=True
+        )
         self.encoder = nn.ModuleList(
-            RecurrentLayer(config, 2 * d if layer == 1 else d) for layer in range(1, config.num_encoder_layers)
+            RecurrentLayer(config, 2 * d if layer == 1 else d)
+            for layer in range(1, config.num_encoder_layers)
         )
         self.source_attention = SourceAttention(config, width)
-        self.decoder = nn.ModuleList(RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers))
+        self.decoder = nn.ModuleList(
+            RecurrentLayer(config, d + width) for _ in range(config.num_decoder_layers)
+        )
         # With a single layer, `combine` must add the context, because there are no higher layers to read it.
         self.combine = nn.Identity() if above else nn.Linear(d + width, d)
         self.encoder_experts = ExpertsBetween(config, range(2, config.num_encoder_layers + 1))
@@ -77,7 +88,9 @@ class Recurrent(Seq2Seq):
         packed = pack_padded_sequence(
             self.dropout(embed(src)), mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
         )
-        x, _ = pad_packed_sequence(run(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1))
+        x, _ = pad_packed_sequence(
+            run(self.both_ways, packed)[0], batch_first=True, total_length=src.size(1)
+        )
         for number, layer in enumerate(self.encoder, start=1):
             y, _ = layer(self.dropout(x))
             x = self.encoder_experts(y + x if number >= FIRST_RESIDUAL_LAYER else y, number + 1)
@@ -87,7 +100,10 @@ class Recurrent(Seq2Seq):
         """tgt (r, t) -> logits (r, t, v) of the next tokens, and the new state."""
         keys, values = memory.keys_values[0]
         first, *above = self.decoder
-        hidden, context = state or ([None] * len(self.decoder), values.new_zeros(len(tgt), values.size(-1)))
+        hidden, context = state or (
+            [None] * len(self.decoder),
+            values.new_zeros(len(tgt), values.size(-1)),
+        )
         below = hidden[0]
         outputs = []
         contexts = []

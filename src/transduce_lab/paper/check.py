@@ -16,7 +16,13 @@ from transduce.system.files import digest, make_folder, read_manifest, write_tex
 from transduce.training.distributed import ALONE, check_single_process
 from transduce.training.resume import VOCABULARY_SIZES, is_harmless
 from transduce.training.run import train
-from transduce.training.run_card import RunCard, Session, current_session, fingerprint, read_run_card
+from transduce.training.run_card import (
+    RunCard,
+    Session,
+    current_session,
+    fingerprint,
+    read_run_card,
+)
 
 MARKER = ".check"  # in the folder of a check: the hash of the options of the checked training
 AT_ONCE_MINUTES = 1e-9  # a time limit that ends a training run before its next update
@@ -34,20 +40,35 @@ def check(folder: Path, out: Path) -> bool:
     config = description.config
     metrics = description.metrics
     if out.resolve() == folder.resolve():
-        raise UserError(f"{folder} can't be trained again in itself.", Hint.about("Choose another folder.", "out"))
+        raise UserError(
+            f"{folder} can't be trained again in itself.",
+            Hint.about("Choose another folder.", "out"),
+        )
     if not card or "training" not in metrics:
-        reason = f"it has no intact {model_folder.RUN}" if description.finished else "its training is not finished"
+        reason = (
+            f"it has no intact {model_folder.RUN}"
+            if description.finished
+            else "its training is not finished"
+        )
         raise UserError(f"{folder} can't be checked: {reason}.")
     model_folder.check_trainable(folder)
     own = folder / model_folder.DATA
-    missing, problem = compare_inputs(card, has_copy=is_prepared([str(own)]) and not config.data.replay)
+    missing, problem = compare_inputs(
+        card, has_copy=is_prepared([str(own)]) and not config.data.replay
+    )
     if problem:
         log(problem)
         return False
-    options = {name: value for name, value in flatten(config).items() if name not in VOCABULARY_SIZES}
-    options |= {"train.minutes": 0.0} | ({"data.vocab_size": card.vocab_size} if card.vocab_size else {})
+    options = {
+        name: value for name, value in flatten(config).items() if name not in VOCABULARY_SIZES
+    }
+    options |= {"train.minutes": 0.0} | (
+        {"data.vocab_size": card.vocab_size} if card.vocab_size else {}
+    )
     if missing:
-        log(f"{missing} is missing. The check uses the prepared corpus in {own}, and does not repeat the preparation.")
+        log(
+            f"{missing} is missing. The check uses the prepared corpus in {own}, and does not repeat the preparation."
+        )
         options |= {"data.corpora": [{"files": [str(own)]}], "data.valid": ()}
     for reason in reasons([*card.sessions, current_session(config, ALONE.device())], config):
         log(f"The training may give other weights: {reason}.")
@@ -59,8 +80,12 @@ def check(folder: Path, out: Path) -> bool:
 def mark(out: Path, options: str) -> None:
     """Mark `out` as the check of a run whose options have this hash. Raises UserError if it is something else."""
     marker = out / MARKER
-    if (out / model_folder.CONFIG).exists() and not (marker.is_file() and marker.read_text("utf-8").strip() == options):
-        raise UserError(f"{out} holds another training run.", Hint.about("Choose another folder.", "out"))
+    if (out / model_folder.CONFIG).exists() and not (
+        marker.is_file() and marker.read_text("utf-8").strip() == options
+    ):
+        raise UserError(
+            f"{out} holds another training run.", Hint.about("Choose another folder.", "out")
+        )
     make_folder(out)
     write_text(marker, f"{options}\n")
 
@@ -77,16 +102,24 @@ def compare_inputs(card: RunCard, *, has_copy: bool) -> tuple[str, str]:
             if now is None and has_copy and option in ("data.corpora", "data.valid"):
                 missing = missing or name
             elif now is None:
-                return "", f"{name} is missing. Put it back, or run this command where the training was started."
+                return (
+                    "",
+                    f"{name} is missing. Put it back, or run this command where the training was started.",
+                )
             elif now != known:
-                return "", f"{name} has changed since the training. Put back the file that the model was trained on."
+                return (
+                    "",
+                    f"{name} has changed since the training. Put back the file that the model was trained on.",
+                )
     return missing, ""
 
 
 def reasons(sessions: Sequence[Session], config: RunConfig) -> Iterator[str]:
     """Yield the reasons for which training runs with these sessions may give different weights."""
     revisions = {session.code: f"{session.revision}, code {session.code}" for session in sessions}
-    facts: list[dict[str, Any]] = [{"code": each.code, **each.versions, **each.machine} for each in sessions]
+    facts: list[dict[str, Any]] = [
+        {"code": each.code, **each.versions, **each.machine} for each in sessions
+    ]
     for name in facts[-1]:
         values = list(dict.fromkeys(str(its.get(name)) for its in facts))
         if len(values) > 1:
@@ -109,7 +142,9 @@ def _repeat(options: Mapping[str, Any], card: RunCard, was: Mapping[str, Any], o
         made = itertools.count(_updates(out))
         result = begin(options, stop=lambda: next(made) >= steps)
         if result.reason == "interrupted" and _updates(out) == steps:
-            log(f"The training in the first folder ended here by its time limit, after {steps:,} updates.")
+            log(
+                f"The training in the first folder ended here by its time limit, after {steps:,} updates."
+            )
             result = begin({**options, "train.minutes": AT_ONCE_MINUTES})
     if result.reason == "interrupted":
         raise KeyboardInterrupt
@@ -135,7 +170,9 @@ def _compare(folder: Path, out: Path, config: RunConfig) -> bool:
     for reason in known:
         print(f"A possible reason: {reason}.")
     if not known:
-        print("Code, versions, machine and threads were the same, so the weights should be the same, too.")
+        print(
+            "Code, versions, machine and threads were the same, so the weights should be the same, too."
+        )
     return bool(known)
 
 
@@ -143,4 +180,7 @@ def _scores(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The log perplexity on the validation set, and the scores on the test set."""
     perplexity = metrics.get("validation", {}).get("perplexity")
     scores = {"validation log perplexity": math.log(perplexity)} if perplexity else {}
-    return scores | {f"test {score['name']}": score["value"] for score in metrics.get("test", {}).get("scores", [])}
+    return scores | {
+        f"test {score['name']}": score["value"]
+        for score in metrics.get("test", {}).get("scores", [])
+    }

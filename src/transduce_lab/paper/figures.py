@@ -24,14 +24,19 @@ def wavelengths(d_model: int) -> list[float]:
 def shift_matrix(offset: int, d_model: int) -> Tensor:
     """The rotation matrix M with PE(pos + offset) = PE(pos) M for all positions (section 3.5)."""
     angles = [2 * math.pi * offset / wavelength for wavelength in wavelengths(d_model)]
-    pairs = [[[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]] for angle in angles]
+    pairs = [
+        [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+        for angle in angles
+    ]
     return torch.block_diag(*torch.tensor(pairs, dtype=torch.float64))
 
 
 def shift_error(offset: int, d_model: int, length: int) -> float:
     """The largest absolute error of PE(pos + offset) = PE(pos) M over `length` positions, for M from `shift_matrix`."""
     table = sinusoids(length + abs(offset), d_model).double()
-    first, second = (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
+    first, second = (
+        (table[:length], table[offset:]) if offset >= 0 else (table[-offset:], table[:length])
+    )
     return (first @ shift_matrix(offset, d_model) - second[:length]).abs().max().item()
 
 
@@ -67,7 +72,9 @@ def _softmax_gradient(scores: Tensor) -> float:
 def draw_positions(path: Path, length: int = 100, d_model: int = 128) -> None:
     """Draw the positional encodings as an image, and the wavelength of each channel as a curve."""
     with chart(path, (9, 4.2), columns=2, width_ratios=[2, 1]) as (left, right):
-        image = left.imshow(sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1)
+        image = left.imshow(
+            sinusoids(length, d_model).numpy(), aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1
+        )
         left.set(xlabel="channel", ylabel="position", title="PE(pos, channel)")
         left.figure.colorbar(image, ax=left)
         right.semilogy(range(0, d_model, 2), wavelengths(d_model))
@@ -91,6 +98,15 @@ def draw_scale(path: Path, scales: Sequence[Scale]) -> None:
         left.loglog(widths, [scale.variance for scale in scales], marker="o", label="measured")
         left.loglog(widths, widths, linestyle=":", label="d_k")
         left.set(xlabel="d_k", title="variance of q k")
-        right.semilogx(widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)")
-        right.semilogx(widths, [scale.gradient_scaled for scale in scales], marker="o", label="softmax(q k / √d_k)")
-        right.set(xlabel="d_k", title=f"norm of the softmax's gradient, {NUM_KEYS} keys", ylim=(0, None))
+        right.semilogx(
+            widths, [scale.gradient for scale in scales], marker="o", label="softmax(q k)"
+        )
+        right.semilogx(
+            widths,
+            [scale.gradient_scaled for scale in scales],
+            marker="o",
+            label="softmax(q k / √d_k)",
+        )
+        right.set(
+            xlabel="d_k", title=f"norm of the softmax's gradient, {NUM_KEYS} keys", ylim=(0, None)
+        )

@@ -51,7 +51,9 @@ class Convolution(nn.Module):
     def __init__(self, d: int, dilation: int = 1, separable: bool = False):
         super().__init__()
         self.padding = dilation * (KERNEL - 1)
-        self.conv = nn.Conv1d(d, d, KERNEL, dilation=dilation, groups=d if separable else 1, bias=not separable)
+        self.conv = nn.Conv1d(
+            d, d, KERNEL, dilation=dilation, groups=d if separable else 1, bias=not separable
+        )
         self.point = nn.Linear(d, d) if separable else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:

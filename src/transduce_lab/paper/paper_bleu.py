@@ -26,7 +26,9 @@ def paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]
 
     def score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
         sides = hypotheses, references
-        return tokenised_bleu(*([split_compounds(tokenizer(text)) for text in side] for side in sides))
+        return tokenised_bleu(
+            *([split_compounds(tokenizer(text)) for text in side] for side in sides)
+        )
 
     return score
 
@@ -49,10 +51,14 @@ def moses_tokenizer(language: str) -> Any:
     Raises UserError if the language is not one of LANGUAGES, or if sacremoses is not installed.
     """
     if language not in LANGUAGES:
-        raise UserError(f"The paper reports BLEU for {' and '.join(LANGUAGES)}, not for '{language}'.")
+        raise UserError(
+            f"The paper reports BLEU for {' and '.join(LANGUAGES)}, not for '{language}'."
+        )
     try:
         from sacremoses import MosesTokenizer
     except ImportError:
-        raise UserError("The BLEU of the paper needs the package sacremoses: pip install 'transduce[lab]'.") from None
+        raise UserError(
+            "The BLEU of the paper needs the package sacremoses: pip install 'transduce[lab]'."
+        ) from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

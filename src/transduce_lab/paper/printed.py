@@ -22,4 +22,8 @@ def definition(name: str) -> dict[str, Any]:
 
 def flat(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Flatten a nested mapping {section: {key: value}} to a dictionary {"section.key": value}."""
-    return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
+    return {
+        f"{section}.{key}": value
+        for section, keys in sections.items()
+        for key, value in keys.items()
+    }

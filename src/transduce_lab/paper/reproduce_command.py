@@ -71,16 +71,28 @@ def reproduce(
         model: The folder of a model; `transduce reproduce figures` also draws its attention maps for each --text.
         text: A sentence for which the attention maps of --model are drawn; repeat --text for more sentences.
     """
-    options = gather(None, train=train, valid=valid, test=test, languages=(source, target), assignments=assignments)
+    options = gather(
+        None,
+        train=train,
+        valid=valid,
+        test=test,
+        languages=(source, target),
+        assignments=assignments,
+    )
     if check and (what or options or rows or budget or model or text or seeds != SEEDS):
-        raise UserError("--check takes all options from the model's folder.", Hint("Give only --check and --out."))
+        raise UserError(
+            "--check takes all options from the model's folder.",
+            Hint("Give only --check and --out."),
+        )
     if check:
         _check(check, out)
     elif what:
         named = with_corpus_languages(options, train) if what in ("table2", "table3") else options
         _compute(what, out or Path("paper"), named, seeds, rows, budget, model, text)
     else:
-        raise UserError("Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER.")
+        raise UserError(
+            "Name what to compute: table1, table2, table3, figures or parsing. Or use --check FOLDER."
+        )
 
 
 def _compute(
@@ -97,14 +109,18 @@ def _compute(
         raise UserError("--seeds must be at least 1, and --budget must be 0 or more minutes.")
     if what in ("table1", "figures") and (options or budget or seeds != SEEDS):
         raise UserError(
-            f"{what} trains no models.", Hint("Leave out the corpus, --budget, --seeds and section.key=value.")
+            f"{what} trains no models.",
+            Hint("Leave out the corpus, --budget, --seeds and section.key=value."),
         )
     if rows and what != "table3":
         raise UserError("--rows is only for `transduce reproduce table3`.")
     if what != "figures" and (model or text):
         raise UserError("--model and --text are only for `transduce reproduce figures`.")
     if (model is None) != (not text):
-        raise UserError("--model and --text go together.", Hint("Give a model, and sentences for its attention maps."))
+        raise UserError(
+            "--model and --text go together.",
+            Hint("Give a model, and sentences for its attention maps."),
+        )
     make_folder(out)
     if what == "figures":
         if model:
@@ -136,7 +152,9 @@ def _table(
         for each in table4.comparisons(options, out / "trees"):
             left = max(NO_TIME, (until - monotonic()) / 60) if budget else 0.0
             try:
-                standings.append(train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce"))
+                standings.append(
+                    train_rows(replace(each, seeds=seeds), out, left, "transduce reproduce")
+                )
                 failures += standings[-1].failures
             except UserError as error:  # the other treebanks are trained nevertheless
                 failures.append(str(error))
@@ -144,9 +162,13 @@ def _table(
             raise UserError(" ".join(failures))
         return table4.table(standings, out), failures
     if budget and not (options.get("data.corpora") and options.get("data.test")):
-        raise UserError("Training needs a corpus.", Hint("With --budget, give --train and --test, too."))
+        raise UserError(
+            "Training needs a corpus.", Hint("With --budget, give --train and --test, too.")
+        )
     module = {"table2": table2, "table3": table3}[what]
-    compared = replace(table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds)
+    compared = replace(
+        table3.comparison(options, rows) if rows else module.comparison(options), seeds=seeds
+    )
     trained = train_rows(compared, out, budget, "transduce reproduce")
     return module.table(compared, trained, out), trained.failures
 
@@ -160,7 +182,9 @@ def _draw(out: Path) -> None:
     figures.draw_scale(out / "scale.png", scales)
     for offset in (1, 10, 100):
         error = figures.shift_error(offset, 512, 1000)
-        print(f"PE(pos + {offset}) = PE(pos) M, with an error of at most {error:.1e}, for 1,000 positions")
+        print(
+            f"PE(pos + {offset}) = PE(pos) M, with an error of at most {error:.1e}, for 1,000 positions"
+        )
     for name in ("positions", "schedules", "scale"):
         log(f"Written: {out / name}.png")
 
@@ -177,10 +201,13 @@ def _draw_attention(out: Path, model: Path, texts: Sequence[str]) -> None:
     config = loaded.config.decode
     if data.directions:
         raise UserError(
-            "These figures are for models of one direction.", Hint("Use transduce attention, with a language code.")
+            "These figures are for models of one direction.",
+            Hint("Use transduce attention, with a language code."),
         )
     for number, text in enumerate(texts, 1):
-        for name, use in attention_of(loaded.model, loaded.tokenizer, text, config, data.source).uses.items():
+        for name, use in attention_of(
+            loaded.model, loaded.tokenizer, text, config, data.source
+        ).uses.items():
             path = out / f"attention-{number}-{name}.png"
             draw_attention(path, use, f"{USE_TITLES[name]}: {text}")
             log(f"Written: {path}")

@@ -32,7 +32,9 @@ TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
 NUM_FITTED = 4  # the exponents are fitted to so many of the longest lengths
 CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
-TIMED_DEPTH = 3  # the timed layer's index in a stack: a dilated convolution then reads positions 27 apart
+TIMED_DEPTH = (
+    3  # the timed layer's index in a stack: a dilated convolution then reads positions 27 apart
+)
 COUNTED_LENGTHS = (128, 256, 512)  # for counting sequential operations and path lengths
 TABLE1 = definition("table1")
 CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]
@@ -52,9 +54,13 @@ def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     command = [sys.executable, "-P", "-c", MEASURE, json.dumps([name, list(lengths), d])]
     process = None
     interrupts = list[int]()
-    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))  # until `process` is known
+    before = signal.signal(
+        signal.SIGINT, lambda number, _: interrupts.append(number)
+    )  # until `process` is known
     try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         signal.signal(signal.SIGINT, before)
         if interrupts:
             raise KeyboardInterrupt
@@ -65,7 +71,9 @@ def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
             process.kill()
             process.wait()
     if process.returncode:
-        raise UserError(f"Measuring {name} failed with status {process.returncode}. Is there enough free memory?")
+        raise UserError(
+            f"Measuring {name} failed with status {process.returncode}. Is there enough free memory?"
+        )
     return [Cost(*cost) for cost in json.loads(found)]
 
 
@@ -89,15 +97,25 @@ def _measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """The exponent p of the power law `values` ~ `sizes`^p, fitted to the logarithms; nan for fewer than two points."""
-    points = [(math.log(size), math.log(value)) for size, value in zip(sizes, values, strict=True) if value > 0]
-    return statistics.linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else math.nan
+    points = [
+        (math.log(size), math.log(value))
+        for size, value in zip(sizes, values, strict=True)
+        if value > 0
+    ]
+    return (
+        statistics.linear_regression(*zip(*points, strict=True)).slope
+        if len(points) > 1
+        else math.nan
+    )
 
 
 def sequential_operations(name: str, n: int, d: int = 16) -> int:
     """The number of a layer's sequential operations, measured as the depth of its autograd graph."""
     module = layer(name, d)
     x = torch.randn(1, n, d, requires_grad=True)
-    forward: Callable[[Tensor], Tensor] = module.by_steps if isinstance(module, Recurrence) else module
+    forward: Callable[[Tensor], Tensor] = (
+        module.by_steps if isinstance(module, Recurrence) else module
+    )
     return _depth(forward(x).grad_fn)
 
 
@@ -134,7 +152,10 @@ def path_length(name: str, n: int, d: int = 8) -> int:
 def crossing(d: int, lengths: Sequence[int] = LENGTHS) -> float:
     """The length above which self-attention of width d is slower than an LSTM; inf if there is no such length."""
     attention, recurrence = (measure(name, lengths, d) for name in ("self-attention", "recurrent"))
-    return where_one(lengths, [one.seconds / other.seconds for one, other in zip(attention, recurrence, strict=True)])
+    return where_one(
+        lengths,
+        [one.seconds / other.seconds for one, other in zip(attention, recurrence, strict=True)],
+    )
 
 
 def table(folder: Path) -> Table:
@@ -143,13 +164,19 @@ def table(folder: Path) -> Table:
     crossings = {}
     total = len(CLAIMS) + len(CROSSING_WIDTHS)
     _peak()  # fails here if it can't be measured
-    log(f"Table 1 is measured in {total} parts, and written at the end. This takes about 5 minutes of one core.")
+    log(
+        f"Table 1 is measured in {total} parts, and written at the end. This takes about 5 minutes of one core."
+    )
     log("Nothing else should run on the machine.")
     for part, name in enumerate(CLAIMS, 1):
-        log(f"{part} of {total}: time and memory of {name}, for n = {LENGTHS[0]:,} to {LENGTHS[-1]:,} positions")
+        log(
+            f"{part} of {total}: time and memory of {name}, for n = {LENGTHS[0]:,} to {LENGTHS[-1]:,} positions"
+        )
         costs[name] = measure(name, LENGTHS, TIMED_WIDTH)
     for part, d in enumerate(CROSSING_WIDTHS, 1 + len(CLAIMS)):
-        log(f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}")
+        log(
+            f"{part} of {total}: where self-attention becomes slower than recurrence, for width d = {d:,}"
+        )
         crossings[d] = crossing(d)
     draw(folder / "table1.png", costs, crossings)
     layers = [_facts(name, costs[name]) for name in CLAIMS]
@@ -162,7 +189,9 @@ def table(folder: Path) -> Table:
         "counted": _listed(COUNTED_LENGTHS),
         "crossings": "; ".join(f"d = {d}: n = {n:,.0f}" for d, n in crossings.items()),
     }
-    headings, notes = ([text.format(**values) for text in TABLE1[key]] for key in ("headings", "notes"))
+    headings, notes = (
+        [text.format(**values) for text in TABLE1[key]] for key in ("headings", "notes")
+    )
     rows = [_cells(each) for each in layers]
     data = {"layers": layers, "crossings": crossings}
     return Table("table1", TABLE1["title"], headings, rows, notes, data, pictures=("table1.png",))
@@ -208,8 +237,12 @@ def draw(path: Path, costs: dict[str, list[Cost]], crossings: dict[int, float]) 
     with chart(path, (13, 4.2), columns=3) as (times, memory, line):
         for name, measured in costs.items():
             lengths = [cost.n for cost in measured]
-            times.loglog(lengths, [cost.seconds for cost in measured], marker="o", markersize=3, label=name)
-            memory.loglog(lengths, [max(cost.megabytes, 0.1) for cost in measured], marker="o", markersize=3)
+            times.loglog(
+                lengths, [cost.seconds for cost in measured], marker="o", markersize=3, label=name
+            )
+            memory.loglog(
+                lengths, [max(cost.megabytes, 0.1) for cost in measured], marker="o", markersize=3
+            )
         times.set(xlabel="n", ylabel="seconds", title=f"time of a layer, d = {TIMED_WIDTH}")
         memory.set(xlabel="n", ylabel="MB", title="peak memory")
         finite = {d: n for d, n in crossings.items() if math.isfinite(n)}
@@ -233,8 +266,16 @@ def _peak() -> int:
     """The peak memory of this process in bytes (on Linux, getrusage would include the parent process)."""
     status = Path("/proc/self/status")
     if status.exists():
-        (line,) = (line for line in status.read_text(encoding="utf-8").split("\n") if line.startswith("VmHWM"))
+        (line,) = (
+            line
+            for line in status.read_text(encoding="utf-8").split("\n")
+            if line.startswith("VmHWM")
+        )
         return int(line.split()[1]) * 1024
     if resource is None:
-        raise UserError("Table 1 needs the peak memory, which can be measured only on Linux and macOS.")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        raise UserError(
+            "Table 1 needs the peak memory, which can be measured only on Linux and macOS."
+        )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )

@@ -67,8 +67,12 @@ def comparison(own: Mapping[str, Any]) -> Definition:
         rows.append(RowDefinition(name, {**options, "train.steps": steps}))
     stage = flat(TABLE2["reinforcement"])
     rows += [RowDefinition(f"{name} + RL", stage, init=name) for name in TABLE2["reinforced"]]
-    rows += [RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()]
-    return checked(Definition(TABLE2["title"], rows, shared, TABLE2["grid"], parent="table2"), own, "table2")
+    rows += [
+        RowDefinition(name, {}, tuple(members)) for name, members in TABLE2["ensembles"].items()
+    ]
+    return checked(
+        Definition(TABLE2["title"], rows, shared, TABLE2["grid"], parent="table2"), own, "table2"
+    )
 
 
 def table(compared: Definition, standings: Standings, folder: Path) -> Table:
@@ -77,7 +81,12 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     headings = [*TABLE2["headings"], *ours.headings[1:]]
     cells = []
     for row in PRINTED_RESULTS:
-        published = _number(row.bleu_de), _number(row.bleu_fr), _power(row.flops_de), _power(row.flops_fr)
+        published = (
+            _number(row.bleu_de),
+            _number(row.bleu_fr),
+            _power(row.flops_de),
+            _power(row.flops_fr),
+        )
         cells.append([row.name, *published, *[""] * (len(headings) - 5)])
     notes = []
     arithmetic = []
@@ -90,12 +99,18 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
             f"tokens) have {counted:.2g}, {counted / printed:.0%} of the estimate."
         )
         arithmetic.append({"name": name, "as_printed": printed, "of_the_model": counted})
-    cells += [[f"here: {row[0]}", *[""] * (len(TABLE2["headings"]) - 1), *row[1:]] for row in ours.rows]
+    cells += [
+        [f"here: {row[0]}", *[""] * (len(TABLE2["headings"]) - 1), *row[1:]] for row in ours.rows
+    ]
     return ours._replace(
         headings=headings,
         rows=cells,
         notes=[*notes, *TABLE2["notes"], *ours.notes],
-        data={"published": [row._asdict() for row in PRINTED_RESULTS], "arithmetic": arithmetic, "rows": ours.data},
+        data={
+            "published": [row._asdict() for row in PRINTED_RESULTS],
+            "arithmetic": arithmetic,
+            "rows": ours.data,
+        },
         command="transduce reproduce table2",
     )
 

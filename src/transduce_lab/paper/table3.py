@@ -51,11 +51,16 @@ class Row:
     def options(self) -> dict[str, Any]:
         """The options for training the row's model with scaled-down widths."""
         small = scaled(self.model, TABLE3["width_divisor"])
-        return flat({"model": {name: getattr(small, name) for name in SHAPE_FIELDS}, "train": self.train})
+        return flat(
+            {"model": {name: getattr(small, name) for name in SHAPE_FIELDS}, "train": self.train}
+        )
 
 
 VARIATIONS = [
-    Row(**row | {"printed": Printed(**row["printed"]), "model": replace(BASE, **row.get("model", {}))})
+    Row(
+        **row
+        | {"printed": Printed(**row["printed"]), "model": replace(BASE, **row.get("model", {}))}
+    )
     for row in TABLE3["rows"]
 ]
 BIG = VARIATIONS[-1].model
@@ -68,7 +73,10 @@ def parameters(row: Row, vocab_size: int = BASE.vocab_size) -> float:
 
 def scaled(model: ModelConfig, factor: int) -> ModelConfig:
     """The model with the widths d_model, d_ff, d_k and d_v divided by `factor`."""
-    return replace(model, **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")})
+    return replace(
+        model,
+        **{name: getattr(model, name) // factor for name in ("d_model", "d_ff", "d_k", "d_v")},
+    )
 
 
 def comparison(own: Mapping[str, Any], names: Sequence[str] = ()) -> Definition:
@@ -79,7 +87,11 @@ def comparison(own: Mapping[str, Any], names: Sequence[str] = ()) -> Definition:
     known = [row.name for row in VARIATIONS]
     if unknown := [name for name in names if name not in known]:
         raise UserError(f"Table 3 has no row {unknown[0]}. Its rows are: {', '.join(known)}.")
-    rows = [RowDefinition(row.name, row.options) for row in VARIATIONS if not names or row.name in (known[0], *names)]
+    rows = [
+        RowDefinition(row.name, row.options)
+        for row in VARIATIONS
+        if not names or row.name in (known[0], *names)
+    ]
     options = PLAIN_OPTIONS | flat(TABLE3["options"]) | dict(own)
     return checked(Definition(TABLE3["title"], rows, options, parent="table3"), own, "table3")
 
@@ -93,7 +105,12 @@ def table(compared: Definition, standings: Standings, folder: Path) -> Table:
     for row, found, facts in zip(_variations(rows), ours.rows, ours.data, strict=True):
         printed = row.printed
         millions = parameters(row)
-        begin = [row.group, row.changes, f"{printed.parameters:g}" if printed.parameters else "", f"{millions:.1f}"]
+        begin = [
+            row.group,
+            row.changes,
+            f"{printed.parameters:g}" if printed.parameters else "",
+            f"{millions:.1f}",
+        ]
         cells.append([*begin, f"{printed.perplexity:.2f}", f"{printed.bleu:.1f}", *found[1:]])
         data.append({**facts, "printed": printed._asdict(), "parameters": round(millions, 3)})
     pictures = list(ours.pictures)
@@ -118,7 +135,11 @@ def _variations(rows: Sequence[Standing]) -> list[Row]:
 def draw(path: Path, rows: Sequence[Standing]) -> None:
     """Draw the effect of each variation on log perplexity and on BLEU, in the paper and in our runs."""
     base = VARIATIONS[0].printed
-    compared = [(row, found) for row, found in zip(_variations(rows), rows, strict=True) if found.differences]
+    compared = [
+        (row, found)
+        for row, found in zip(_variations(rows), rows, strict=True)
+        if found.differences
+    ]
     measures: dict[str, tuple[str, Callable[[Printed], float]]] = {
         "perplexity": ("log perplexity, difference", lambda each: math.log(each.perplexity)),
         "BLEU": ("BLEU, difference", lambda each: each.bleu),
@@ -129,9 +150,20 @@ def draw(path: Path, rows: Sequence[Standing]) -> None:
             intervals = [(each.interval[1] - each.value) for each in ours]  # nan draws nothing
             printed = [measure(row.printed) - measure(base) for row, _ in compared]
             axes.axvline(0, color="0.7", linewidth=1)
-            axes.plot(printed, range(len(compared)), "o", markerfacecolor="none", color="black", label="paper")
+            axes.plot(
+                printed,
+                range(len(compared)),
+                "o",
+                markerfacecolor="none",
+                color="black",
+                label="paper",
+            )
             means = [each.value for each in ours]
-            axes.errorbar(means, range(len(compared)), xerr=intervals, fmt="o", markersize=5, label="our runs")
+            axes.errorbar(
+                means, range(len(compared)), xerr=intervals, fmt="o", markersize=5, label="our runs"
+            )
             axes.set(xlabel=f"{label} from the base model")
-        both[0].set_yticks(range(len(compared)), [f"{row.group} {row.changes}".strip() for row, _ in compared])
+        both[0].set_yticks(
+            range(len(compared)), [f"{row.group} {row.changes}".strip() for row, _ in compared]
+        )
         both[0].invert_yaxis()

@@ -67,7 +67,8 @@ def _files(own: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str], Sequen
     for name, count in Counter(map(_name, corpora)).items():
         if count > 1:
             raise UserError(
-                f"{count} training files are named '{name}', like their runs.", Hint("Rename one of these files.")
+                f"{count} training files are named '{name}', like their runs.",
+                Hint("Rename one of these files."),
             )
     return corpora, valid, tests
 
@@ -91,17 +92,25 @@ def _parts(corpus: str, size: int, folder: Path) -> dict[str, str]:
     return files
 
 
-def _comparison(files: Mapping[str, str], valid: str, test: str, options: Mapping[str, Any]) -> Definition:
-    rows = [RowDefinition(name, {"data.corpora": [{"files": [file]}]}) for name, file in files.items()]
+def _comparison(
+    files: Mapping[str, str], valid: str, test: str, options: Mapping[str, Any]
+) -> Definition:
+    rows = [
+        RowDefinition(name, {"data.corpora": [{"files": [file]}]}) for name, file in files.items()
+    ]
     shared = {**PLAIN_OPTIONS, **options, "data.valid": (valid,), "data.test": (test,)}
-    return checked(Definition(TABLE4["title"], rows, shared, judge="F1", parent="parsing"), {}, "parsing")
+    return checked(
+        Definition(TABLE4["title"], rows, shared, judge="F1", parent="parsing"), {}, "parsing"
+    )
 
 
 def table(compared: Sequence[Standings], folder: Path) -> Table:
     """Make table 4 from the paper's rows and the finished runs in `folder`."""
     made = [_of_a_corpus(standings, folder) for standings in compared]
     headings = [*TABLE4["headings"][:3], *made[0].headings[1:], *TABLE4["headings"][3:]]
-    rows: list[Sequence[str]] = [[row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]]
+    rows: list[Sequence[str]] = [
+        [row["parser"], row["training"], f"{row['f1']:.1f}"] for row in TABLE4["printed"]
+    ]
     rows += [row for each in made for row in each.rows]
     notes = [*TABLE4["notes"], *(note for each in made for note in each.notes)]
     return made[0]._replace(
@@ -113,16 +122,25 @@ def table(compared: Sequence[Standings], folder: Path) -> Table:
         runs=[run for each in made for run in each.runs],
         pictures=[picture for each in made for picture in each.pictures],
         command="transduce reproduce parsing",
-        parts=[Part("Costs", made[0].parts[0].headings, [row for each in made for row in each.parts[0].rows])],
+        parts=[
+            Part(
+                "Costs",
+                made[0].parts[0].headings,
+                [row for each in made for row in each.parts[0].rows],
+            )
+        ],
     )
 
 
 def _of_a_corpus(standings: Standings, folder: Path) -> Table:
     """The table of the parsers of one corpus, with EVALB's scores."""
     rows = standings.rows()
-    ours = report.table(standings.definition, standings, rows, f"parsing-{rows[0].definition.name}", folder)
+    ours = report.table(
+        standings.definition, standings, rows, f"parsing-{rows[0].definition.name}", folder
+    )
     cells = [
-        ["here", found[0], "", *found[1:], *_evalb(row, standings)] for row, found in zip(rows, ours.rows, strict=True)
+        ["here", found[0], "", *found[1:], *_evalb(row, standings)]
+        for row, found in zip(rows, ours.rows, strict=True)
     ]
     base = f"the row '{standings.definition.base_row.name}'"
     notes = [note.replace(base, "the parser of all trees of the corpus") for note in ours.notes]
@@ -132,14 +150,24 @@ def _of_a_corpus(standings: Standings, folder: Path) -> Table:
 def _evalb(row: Standing, standings: Standings) -> list[str]:
     """EVALB's scores of a row's parses: F1, F1 of short sentences, complete matches, and trees that are left out."""
     gold = list(map(str, standings.text.trees))
-    found = [outcome([run.folder], standings.text, run.folder / OUTCOME).outputs for run in row.runs]
+    found = [
+        outcome([run.folder], standings.text, run.folder / OUTCOME).outputs for run in row.runs
+    ]
     scores: list[BracketScores] = [score_brackets(gold, parses) for parses in found]
     if not scores:
         return [""] * 4
     left_out = sum(each.all.errors + each.all.skipped for each in scores) / len(scores)
-    values = [[each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]] for each in scores]
-    values = [[0.0 if math.isnan(value) else value for value in row] for row in values]  # no bracket is right
-    return [*(str(spread(each)) for each in zip(*values, strict=True)), f"{left_out:,g} of {len(gold):,}"]
+    values = [
+        [each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]]
+        for each in scores
+    ]
+    values = [
+        [0.0 if math.isnan(value) else value for value in row] for row in values
+    ]  # no bracket is right
+    return [
+        *(str(spread(each)) for each in zip(*values, strict=True)),
+        f"{left_out:,g} of {len(gold):,}",
+    ]
 
 
 def _phrasebook(folder: Path) -> dict[str, str]:

@@ -20,7 +20,14 @@ from transduce_lab.parsing.trees import (
 )
 
 Status = Literal["valid", "error", "skipped"]
-SUMMED = "matched", "gold", "test", "crossing", "words", "tags"  # the counts of rows that a summary adds up
+SUMMED = (
+    "matched",
+    "gold",
+    "test",
+    "crossing",
+    "words",
+    "tags",
+)  # the counts of rows that a summary adds up
 QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 
@@ -79,7 +86,9 @@ class BracketScores(NamedTuple):
     cutoff: int
 
 
-def score_brackets(gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS) -> BracketScores:
+def score_brackets(
+    gold: Iterable[str], test: Iterable[str], parameters: Parameters = COLLINS
+) -> BracketScores:
     """Score parses against as many gold trees; raises UserError for a malformed gold tree."""
     pairs = enumerate(zip(gold, test, strict=True), start=1)
     rows = [compare(one, other, parameters, number) for number, (one, other) in pairs]
@@ -118,11 +127,15 @@ def compare(gold_line: str, test_line: str, parameters: Parameters, number: int 
         _restore_quotes(gold, test, parameters)
     if len(gold.words) != len(test.words):
         return Row(
-            gold.length, "error", reason=f"the gold tree has {len(gold.words)} words, the parse {len(test.words)}"
+            gold.length,
+            "error",
+            reason=f"the gold tree has {len(gold.words)} words, the parse {len(test.words)}",
         )
     for (word, _), (other, _) in zip(gold.words, test.words, strict=True):
         if not parameters.same_word(word, other):
-            return Row(gold.length, "error", reason=f"'{word}' in the gold tree is '{other}' in the parse")
+            return Row(
+                gold.length, "error", reason=f"'{word}' in the gold tree is '{other}' in the parse"
+            )
     return _counted(gold, test, parameters)
 
 
@@ -193,7 +206,9 @@ class _Sentence:
 
     def counted(self, parameters: Parameters) -> list[_Bracket]:
         """The brackets that EVALB scores, without function tags in their labels."""
-        brackets = [_Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end]
+        brackets = [
+            _Bracket(category(b.label), b.start, b.end) for b in self.brackets if b.start < b.end
+        ]
         return [bracket for bracket in brackets if not parameters.deletes(bracket.label)]
 
 
@@ -218,10 +233,15 @@ def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:
     for bracket in golds:
         for other in unmatched:
             same_span = bracket.start == other.start and bracket.end == other.end
-            if same_span and (not parameters.labelled or parameters.same_label(bracket.label, other.label)):
+            if same_span and (
+                not parameters.labelled or parameters.same_label(bracket.label, other.label)
+            ):
                 unmatched.remove(other)
                 break
-    tags = (parameters.same_label(one, other) for (_, one), (_, other) in zip(gold.words, test.words, strict=True))
+    tags = (
+        parameters.same_label(one, other)
+        for (_, one), (_, other) in zip(gold.words, test.words, strict=True)
+    )
     return Row(
         length=gold.length,
         status="valid",
@@ -235,7 +255,10 @@ def _counted(gold: _Sentence, test: _Sentence, parameters: Parameters) -> Row:
 
 
 def _cross(one: _Bracket, other: _Bracket) -> bool:
-    return one.start < other.start < one.end < other.end or other.start < one.start < other.end < one.end
+    return (
+        one.start < other.start < one.end < other.end
+        or other.start < one.start < other.end < one.end
+    )
 
 
 def _percent(part: float, whole: float) -> float:

@@ -56,7 +56,9 @@ def parse(
     check_output(output, [input])
     if not Path(input).is_dir() and are_trees([input]):
         command = shlex.join(["transduce", "evaluate", str(model), input])
-        raise UserError(f"{input} is a file of trees. `{command}` parses its words and scores the parses.")
+        raise UserError(
+            f"{input} is a file of trees. `{command}` parses its words and scores the parses."
+        )
     models = load_models([model, *map(Path, ensemble)])
     parser = Parser(models, decode_config(models[0].config, options))
     if input == "-" and sys.stdin.isatty():
@@ -81,25 +83,34 @@ def evaluate_trees(call: Evaluation) -> None:
     if call.hypothesis:
         if call.output or call.ensemble or call.assignments:
             raise UserError(
-                "--hypothesis runs no model.", Hint("Leave out --output, --ensemble and section.key=value.")
+                "--hypothesis runs no model.",
+                Hint("Leave out --output, --ensemble and section.key=value."),
             )
         lines = list(without_byte_order_mark(read_lines(call.hypothesis)))
         if len(lines) != len(gold):
             parses = count(len(lines), "line")
             golds = f"{' '.join(call.arguments)} has {count(len(gold), 'tree')}"
             raise UserError(
-                f"{display_name(call.hypothesis)} has {parses}, but {golds}.", Hint("Write one parse per line.")
+                f"{display_name(call.hypothesis)} has {parses}, but {golds}.",
+                Hint("Write one parse per line."),
             )
         scores = score_brackets(map(str, gold), lines, parameters)
     else:
-        from transduce.decoding.loading import decode_config, load_models  # torch: too slow for --help
+        from transduce.decoding.loading import (
+            decode_config,
+            load_models,
+        )  # torch: too slow for --help
         from transduce_lab.parsing.parser import Parser, measure
 
         if call.output:
             check_output(call.output, files)
-        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))  # parses have no roots
+        parameters = replace(
+            parameters, deleted=parameters.deleted | set(ROOTS)
+        )  # parses have no roots
         models = load_models([call.model, *call.ensemble])
-        parser = Parser(models, decode_config(models[0].config, parse_assignments(call.assignments)))
+        parser = Parser(
+            models, decode_config(models[0].config, parse_assignments(call.assignments))
+        )
         measured = measure(parser, gold, parameters)
         scores = measured.scores
         if call.output:
@@ -118,7 +129,10 @@ def _json(scores: "BracketScores", measured: "Measured | None") -> dict[str, Any
     def plain(summary: "Summary") -> dict[str, Any]:
         return summary._asdict() | summary.figures
 
-    whole: dict[str, Any] = {"all": plain(scores.all), f"at most {scores.cutoff} words": plain(scores.short)}
+    whole: dict[str, Any] = {
+        "all": plain(scores.all),
+        f"at most {scores.cutoff} words": plain(scores.short),
+    }
     if measured:
         whole["all, with the gold trees' punctuation"] = plain(measured.agreed.all)
         whole["changed by the constraint"] = measured.changed
@@ -133,15 +147,23 @@ def _print(scores: "BracketScores", measured: "Measured | None") -> None:
         rows.append((name, *(f"{getattr(summary, name):,}" for summary in columns)))
     all_figures = scores.all.figures
     short_figures = scores.short.figures
-    rows += [(name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()]
+    rows += [
+        (name, _shown(value), _shown(short_figures[name])) for name, value in all_figures.items()
+    ]
     print_table(rows)
     for number, row in enumerate(scores.rows, start=1):
         if row.status == "error":
             print(f"tree {number}: {row.reason}")
     if measured:
         agreed = _shown(measured.agreed.all.figures["F1"])
-        print(f"F1 with punctuation tags copied from the gold trees, so that EVALB excludes no parse: {agreed}.")
+        print(
+            f"F1 with punctuation tags copied from the gold trees, so that EVALB excludes no parse: {agreed}."
+        )
         share = measured.changed / len(scores.rows)
         free = _shown(measured.unconstrained.all.figures["F1"])
-        print(f"Ensuring well-formedness changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%}).")
-        print(f"Without it, F1 would be {free}, counting no brackets of a parse that is not a tree.")
+        print(
+            f"Ensuring well-formedness changed {measured.changed:,} of {len(scores.rows):,} parses ({share:.1%})."
+        )
+        print(
+            f"Without it, F1 would be {free}, counting no brackets of a parse that is not a tree."
+        )

@@ -12,15 +12,21 @@ class Parameters:
 
     labelled: bool = True
     cutoff: int = 40  # maximum number of words of a short sentence
-    deleted: frozenset[str] = frozenset(("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", "."))
+    deleted: frozenset[str] = frozenset(
+        ("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", ".")
+    )
     deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
-    quotes: frozenset[str] = frozenset()  # tags of quotation marks that may be restored, see `brackets._restore_quotes`
+    quotes: frozenset[str] = (
+        frozenset()
+    )  # tags of quotation marks that may be restored, see `brackets._restore_quotes`
     equal_labels: frozenset[tuple[str, str]] = frozenset((("ADVP", "PRT"),))
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
     def same_label(self, one: str, other: str) -> bool:
         """Whether two labels or two tags are equal or declared equal by the parameter file."""
-        return one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
+        return (
+            one == other or (one, other) in self.equal_labels or (other, one) in self.equal_labels
+        )
 
     def same_word(self, one: str, other: str) -> bool:
         """Whether two words are equal or declared equal by the parameter file."""
@@ -36,9 +42,18 @@ COLLINS = Parameters()
 
 def read_parameters(file: str) -> Parameters:
     """Read a parameter file; raises UserError for a line that is not a parameter."""
-    sets: dict[str, set[str]] = {"DELETE_LABEL": set(), "DELETE_LABEL_FOR_LENGTH": set(), "QUOTE_LABEL": set()}
+    sets: dict[str, set[str]] = {
+        "DELETE_LABEL": set(),
+        "DELETE_LABEL_FOR_LENGTH": set(),
+        "QUOTE_LABEL": set(),
+    }
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
-    numbers = {"LABELED": 1, "CUTOFF_LEN": 40, "DEBUG": 0, "MAX_ERROR": 10}  # DEBUG and MAX_ERROR don't affect scores
+    numbers = {
+        "LABELED": 1,
+        "CUTOFF_LEN": 40,
+        "DEBUG": 0,
+        "MAX_ERROR": 10,
+    }  # DEBUG and MAX_ERROR don't affect scores
     for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
         if line.startswith("#") or len(line.strip()) < 3:
             continue

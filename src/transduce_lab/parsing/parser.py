@@ -17,7 +17,14 @@ from transduce.text.pairs import Pair
 from transduce.text.tree_symbols import are_of_trees
 from transduce_lab.parsing.brackets import BracketScores, agree_on_punctuation, score_brackets
 from transduce_lab.parsing.evalb import Parameters
-from transduce_lab.parsing.trees import MalformedTreeError, Tree, delinearise, marked_words, simplify, without_marks
+from transduce_lab.parsing.trees import (
+    MalformedTreeError,
+    Tree,
+    delinearise,
+    marked_words,
+    simplify,
+    without_marks,
+)
 from transduce_lab.parsing.well_formed import WellFormed, kinds_of
 
 
@@ -26,11 +33,14 @@ class Parser:
 
     def __init__(self, models: Sequence[Bundle], config: DecodeConfig):
         """Raises UserError if a model was not trained on trees, or if the models have different vocabularies."""
-        tokenizer = shared_tokenizer([model.tokenizer for model in models], [model.folder for model in models])
+        tokenizer = shared_tokenizer(
+            [model.tokenizer for model in models], [model.folder for model in models]
+        )
         symbols = tokenizer.target_symbols()
         if not are_of_trees(symbols.values()):
             raise UserError(
-                f"{models[0].folder} was not trained on trees.", Hint("Use `transduce translate` for this model.")
+                f"{models[0].folder} was not trained on trees.",
+                Hint("Use `transduce translate` for this model."),
             )
         networks = [model.model for model in models]
         config = replace(config, **PLAIN_SEARCH)  # trees repeat symbols
@@ -38,7 +48,9 @@ class Parser:
         self._unconstrained = Translator(engine, tokenizer, config)
         pieces = tokenizer.target.pieces(range(tokenizer.target.size))
         self._kinds = kinds_of(pieces, list(symbols.values())).to(engine.device)
-        self._constrained = Translator(TorchEngine(networks, token_filter=self._token_filter), tokenizer, config)
+        self._constrained = Translator(
+            TorchEngine(networks, token_filter=self._token_filter), tokenizer, config
+        )
 
     def parse(self, lines: Iterable[str]) -> Iterator[Tree | None]:
         """Yield each line's tree, or None for a blank line; raises UserError if the token limit is too low."""
@@ -46,7 +58,9 @@ class Parser:
         while chunk := list(islice(stream, CHUNK_LINES)):
             sentences, numbers = zip(*chunk, strict=True)
             # translate_lines would split a sentence that is too long.
-            found = self._constrained.translate_sentences(list(map(marked_words, sentences)), numbers=numbers)
+            found = self._constrained.translate_sentences(
+                list(map(marked_words, sentences)), numbers=numbers
+            )
             for words, translation in zip(sentences, found, strict=True):
                 yield delinearise(without_marks(translation.text), words) if words else None
 
@@ -56,7 +70,9 @@ class Parser:
 
     def score(self, pairs: Sequence[Pair]) -> list[Scored]:
         """The probabilities of trees that were read as pairs (see `read_tree_pairs`)."""
-        return self._unconstrained.score([pair.source for pair in pairs], [pair.target for pair in pairs])
+        return self._unconstrained.score(
+            [pair.source for pair in pairs], [pair.target for pair in pairs]
+        )
 
     def unconstrained(self, sentences: Sequence[str]) -> list[str]:
         """Parse sentences without the constrained search; returns target texts that may be malformed trees."""
@@ -81,7 +97,9 @@ class Measured(NamedTuple):
     scores: BracketScores  # as EVALB scores the parses
     agreed: BracketScores  # with the gold trees' punctuation tags, so EVALB excludes no parse
     changed: int  # number of parses that differ from those of the unconstrained search
-    unconstrained: BracketScores  # of the unconstrained search; with the gold trees' punctuation tags
+    unconstrained: (
+        BracketScores  # of the unconstrained search; with the gold trees' punctuation tags
+    )
 
 
 def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Measured:
@@ -92,7 +110,10 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
 
     def agreed(parses: Sequence[Tree | None]) -> BracketScores:
         pairs = zip(gold, parses, strict=True)
-        lines = (str(agree_on_punctuation(tree, parse, parameters)) if parse else "" for tree, parse in pairs)
+        lines = (
+            str(agree_on_punctuation(tree, parse, parameters)) if parse else ""
+            for tree, parse in pairs
+        )
         return score_brackets(golds, lines, parameters)
 
     parses = list(parser.parse_gold(gold))
@@ -101,8 +122,13 @@ def measure(parser: Parser, gold: Sequence[Tree], parameters: Parameters) -> Mea
     free = [tree and _tree(text, tree.words()) for text, tree in zip(texts, simple, strict=True)]
     changed = sum(line != str(other or "") for line, other in zip(lines, free, strict=True))
     # A text that is not a tree counts as the gold tags without brackets, so that EVALB does not exclude it.
-    trees = [found or (tree and Tree("", tuple(tree.leaves()))) for found, tree in zip(free, simple, strict=True)]
-    return Measured(lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(trees))
+    trees = [
+        found or (tree and Tree("", tuple(tree.leaves())))
+        for found, tree in zip(free, simple, strict=True)
+    ]
+    return Measured(
+        lines, score_brackets(golds, lines, parameters), agreed(parses), changed, agreed(trees)
+    )
 
 
 def _tree(target: str, words: Sequence[str]) -> Tree | None:

@@ -47,7 +47,11 @@ class Tree(NamedTuple):
     def __str__(self) -> str:
         """The tree in brackets, on one line."""
         parts = [
-            ")" if node is None else f"({node.label}" if node.word is None else f"({node.label} {node.word})"
+            ")"
+            if node is None
+            else f"({node.label}"
+            if node.word is None
+            else f"({node.label} {node.word})"
             for node in self.walk()
         ]
         return " ".join(parts).replace(" )", ")")
@@ -76,7 +80,9 @@ def parse_trees(lines: Iterable[str], *, need_words: bool = False) -> Iterator[t
                 if not open_nodes:
                     first_line = number
                 elif open_nodes[-1][2]:
-                    raise MalformedTreeError(f"a bracket follows the word '{open_nodes[-1][2][0]}'", number)
+                    raise MalformedTreeError(
+                        f"a bracket follows the word '{open_nodes[-1][2][0]}'", number
+                    )
                 open_nodes.append(("", [], []))
                 fresh = True
                 continue
@@ -192,7 +198,9 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Build a tree from symbols and words; raises MalformedTreeError if they don't form a tree."""
     surplus = sum(map(is_tag, symbols)) - len(words)
     if surplus:
-        raise MalformedTreeError(f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0)
+        raise MalformedTreeError(
+            f"there are {'more' if surplus > 0 else 'fewer'} tags than words", 0
+        )
     rest = iter(words)
     parts = list[str]()
     depth = 0
@@ -204,7 +212,9 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             depth += 1
         else:
             left = symbol.removeprefix(CLOSE)
-            if not CLOSING_SYMBOL.fullmatch(symbol):  # a model can spell other symbols than those it was trained on
+            if not CLOSING_SYMBOL.fullmatch(
+                symbol
+            ):  # a model can spell other symbols than those it was trained on
                 raise MalformedTreeError(f"'{symbol}' is no symbol", 0)
             closed = max(0, depth - int(left)) if left else 1
             parts += [CLOSE] * closed
@@ -223,7 +233,9 @@ def marked_words(words: Iterable[str]) -> str:
 def marked_tags(symbols: Iterable[str]) -> str:
     """The target text of a tree, with each tag after its word's mark."""
     index = count()
-    return " ".join(f"{mark(next(index))} {symbol}" if is_tag(symbol) else symbol for symbol in symbols)
+    return " ".join(
+        f"{mark(next(index))} {symbol}" if is_tag(symbol) else symbol for symbol in symbols
+    )
 
 
 def is_tag(symbol: str) -> bool:

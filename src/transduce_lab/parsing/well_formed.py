@@ -23,7 +23,9 @@ def kinds_of(pieces: Sequence[str], symbols: Sequence[str]) -> Tensor:
 
     def kind(piece: str) -> int:
         symbol = piece.removeprefix("\u2581")
-        if symbol not in known or (symbol.startswith(CLOSE) and not CLOSING_SYMBOL.fullmatch(symbol)):
+        if symbol not in known or (
+            symbol.startswith(CLOSE) and not CLOSING_SYMBOL.fullmatch(symbol)
+        ):
             return NOT_A_SYMBOL
         if symbol.startswith(CLOSE):
             return CLOSES if symbol == CLOSE else CLOSES_TO + int(symbol.removeprefix(CLOSE))
@@ -42,7 +44,9 @@ class WellFormed:
         """`kinds` has shape (v,); `words` are the sentences' word counts; `limits` are the token limits without EOS."""
         self.kinds = kinds
         self.marks = int(((kinds >= MARK) & (kinds < CLOSES_TO)).sum())
-        self.words, self.limits = (torch.tensor(list(each), device=kinds.device) for each in (words, limits))
+        self.words, self.limits = (
+            torch.tensor(list(each), device=kinds.device) for each in (words, limits)
+        )
 
     def __call__(self, tokens: Tensor, log_probs: Tensor) -> None:
         """Set log_probs (b, w, v) to -inf for each next token after which `tokens` (b, w, n) can't become a tree."""
@@ -54,12 +58,20 @@ class WellFormed:
         room = self.limits[:, None] - (tokens.size(-1) - 1)  # - 1: BOS does not count
         complete = (depth == 0) & (tagged > 0)
         closes, closes_to = self._may_close(depth, left, last)
-        allowed = torch.zeros(*depth.shape, CLOSES_TO + closes_to.size(-1), dtype=torch.bool, device=depth.device)
-        allowed[..., OPENS] = ~complete & (left > 0) & (room >= 2 * left + depth + 2)  # + 2: its own brackets
+        allowed = torch.zeros(
+            *depth.shape, CLOSES_TO + closes_to.size(-1), dtype=torch.bool, device=depth.device
+        )
+        allowed[..., OPENS] = (
+            ~complete & (left > 0) & (room >= 2 * left + depth + 2)
+        )  # + 2: its own brackets
         allowed[..., CLOSES] = closes
         allowed[..., CLOSES_TO:] = closes_to
-        allowed.scatter_(-1, MARK + tagged[..., None] % self.marks, ((depth > 0) & (left > 0))[..., None])
-        allowed[(last >= MARK) & (last < CLOSES_TO)] = torch.arange(allowed.size(-1), device=depth.device) == TAGS
+        allowed.scatter_(
+            -1, MARK + tagged[..., None] % self.marks, ((depth > 0) & (left > 0))[..., None]
+        )
+        allowed[(last >= MARK) & (last < CLOSES_TO)] = (
+            torch.arange(allowed.size(-1), device=depth.device) == TAGS
+        )
         permitted = allowed[..., self.kinds]  # (b, w, v)
         permitted[..., EOS] = complete
         log_probs.masked_fill_(~permitted, -torch.inf)
@@ -84,7 +96,9 @@ class WellFormed:
 def _num_open(kinds: Tensor) -> Tensor:
     """The number of open brackets (b, w) after tokens of these kinds (b, w, n)."""
     places = torch.arange(kinds.size(-1), device=kinds.device)
-    known = torch.where(kinds >= CLOSES_TO, places, 0).amax(-1, keepdim=True)  # last place with a known depth
+    known = torch.where(kinds >= CLOSES_TO, places, 0).amax(
+        -1, keepdim=True
+    )  # last place with a known depth
     change = (kinds == OPENS).int() - (kinds == CLOSES).int()
     since = change.masked_fill(places <= known, 0).sum(-1)
     return (kinds.gather(-1, known)[..., 0] - CLOSES_TO).clamp(min=0) + since

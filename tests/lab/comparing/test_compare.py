@@ -54,7 +54,10 @@ ROWS = '[rows]\nbase = ""\nslow = "train.learning_rate=0.001"\n'
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, tuple[str, str]]:
     folder = tmp_path_factory.mktemp("texts")
-    return {name: write_texts(folder, name, count, seed) for seed, (name, count) in enumerate(COUNTS.items())}
+    return {
+        name: write_texts(folder, name, count, seed)
+        for seed, (name, count) in enumerate(COUNTS.items())
+    }
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +73,31 @@ def definition(tmp_path: Path, text: str, own: dict[str, Any]) -> Definition:
     return read(path, own)
 
 
-def command(tmp_path: Path, files: dict[str, tuple[str, str]], text: str, *more: object) -> list[object]:
+def command(
+    tmp_path: Path, files: dict[str, tuple[str, str]], text: str, *more: object
+) -> list[object]:
     (tmp_path / "table.toml").write_text(text)
     named = [argument for name, pair in files.items() for argument in (f"--{name}", *pair)]
-    return ["compare", tmp_path / "table.toml", "--out", tmp_path / "out", *named, *spelt(TRAINED), *more]
+    return [
+        "compare",
+        tmp_path / "table.toml",
+        "--out",
+        tmp_path / "out",
+        *named,
+        *spelt(TRAINED),
+        *more,
+    ]
 
 
 # -- the whole command ---------------------------------------------------------------------------------------
 
 
 def test_rows_are_trained_tested_and_shown_again(files, tmp_path, capsys):
-    text = 'title = "Rates"\nseeds = 2\noptions.train.steps = 6\n' + ROWS + 'both = { ensemble = ["base", "slow"] }\n'
+    text = (
+        'title = "Rates"\nseeds = 2\noptions.train.steps = 6\n'
+        + ROWS
+        + 'both = { ensemble = ["base", "slow"] }\n'
+    )
     asked = command(tmp_path, files, text)
     status, printed, said = run(capsys, *asked, "--budget", "5")
     assert status == 0 and "0 of 4 runs are finished" in said, said
@@ -90,7 +107,10 @@ def test_rows_are_trained_tested_and_shown_again(files, tmp_path, capsys):
     assert facts[1]["differences"]["log_perplexity"]["value"] > 0, "it hardly learns"
     page = (tmp_path / "out/table.md").read_text()
     assert page.startswith("# Rates") and "| slow | 2 |" in page and "seed-2" in page
-    assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in ("table.png", "table-curves.png"))
+    assert all(
+        (tmp_path / "out" / name).stat().st_size > 1000
+        for name in ("table.png", "table-curves.png")
+    )
     assert run(capsys, *asked)[:2] == (0, printed), "from what is there, without training"
     assert "Translating" not in run(capsys, *asked)[2]
     other = command(
@@ -99,19 +119,36 @@ def test_rows_are_trained_tested_and_shown_again(files, tmp_path, capsys):
         'seeds = 2\noptions.train.steps = 6\n[rows]\none = "model.dropout=0.1"\ntwo = "model.dropout=0.2"\n',
     )
     status, _, said = run(capsys, *other, "--budget", "5")
-    assert status == 2 and "out holds another table" in said and json.loads((tmp_path / "out/table.json").read_text())
+    assert (
+        status == 2
+        and "out holds another table" in said
+        and json.loads((tmp_path / "out/table.json").read_text())
+    )
     assert (tmp_path / "out/table.md").read_text() == page and not (tmp_path / "out/one").exists()
 
 
-def test_a_prepared_corpus_has_its_validation_text_and_languages(files, tmp_path, capsys, monkeypatch):
+def test_a_prepared_corpus_has_its_validation_text_and_languages(
+    files, tmp_path, capsys, monkeypatch
+):
     asked_for, metrics = list[tuple[str, str]](), outcomes.metrics
-    monkeypatch.setattr(outcomes, "metrics", lambda *given: asked_for.append(given) or metrics(*given))
+    monkeypatch.setattr(
+        outcomes, "metrics", lambda *given: asked_for.append(given) or metrics(*given)
+    )
     prepared, test = tmp_path / "prepared", files["test"]
     texts = "--from", "en", "--to", "zh", "--train", *files["train"], "--valid", *files["valid"]
     assert run(capsys, "prepare", *texts, "--out", prepared, "data.vocab_size=300")[0] == 0
     (tmp_path / "t.toml").write_text("seeds = 1\noptions.train.steps = 2\n" + ROWS)
     options = {name: value for name, value in TRAINED.items() if not name.startswith("data.")}
-    asked = "compare", tmp_path / "t.toml", "--out", tmp_path / "out", "--train", prepared, "--test", *test
+    asked = (
+        "compare",
+        tmp_path / "t.toml",
+        "--out",
+        tmp_path / "out",
+        "--train",
+        prepared,
+        "--test",
+        *test,
+    )
     status, _, said = run(capsys, *asked, "--budget", "5", *spelt(options))
     assert status == 0 and len(list(tmp_path.glob("out/*/seed-1/manifest.json"))) == 2, said
     assert asked_for == [("auto", "zh")], "the metrics for the language of the prepared corpus"
@@ -127,7 +164,9 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
     for seed in (1, 2):
         card = read_run_card(tmp_path / f"out/more/seed-{seed}")
         assert card and str(tmp_path / f"out/base/seed-{seed}") in card.inputs["init"]
-    for large in tmp_path.glob("out/*/seed-*/*"):  # the guide says that a finished table needs none of these
+    for large in tmp_path.glob(
+        "out/*/seed-*/*"
+    ):  # the guide says that a finished table needs none of these
         if large.name in ("checkpoints", "data"):
             shutil.rmtree(large)
         elif large.suffix in (".safetensors", ".model"):
@@ -136,7 +175,10 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
     shutil.rmtree(tmp_path / "out/base/seed-1")
     for budget in ("5", "0"):
         status, _, said = run(capsys, *asked, "--budget", budget)
-        assert status == 2 and f"{tmp_path}/out/more/seed-1 continues the model {tmp_path}/out/base/seed-1" in said
+        assert (
+            status == 2
+            and f"{tmp_path}/out/more/seed-1 continues the model {tmp_path}/out/base/seed-1" in said
+        )
 
 
 @pytest.mark.parametrize(
@@ -148,13 +190,28 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("o = " + "{o= " * 2000, "not valid TOML"),
         ("[options." + "a." * 500 + "b]", "more than 100 dots"),
         ("colour = 1\n" + ROWS, "there is no key 'colour'"),
-        ("updates = 5\n" + ROWS, "'updates' is no longer a key of a table; set steps in [options.train] instead."),
-        ("minutes = 1\n" + ROWS, "'minutes' is no longer a key of a table; set minutes in [options.train] instead."),
-        ("operations = 1e12\n" + ROWS, "'operations' is no longer a key of a table; set train.steps in each row"),
-        ("max_seeds = 5\n" + ROWS, "'max_seeds' is no longer a key of a table; set seeds to the number of runs"),
+        (
+            "updates = 5\n" + ROWS,
+            "'updates' is no longer a key of a table; set steps in [options.train] instead.",
+        ),
+        (
+            "minutes = 1\n" + ROWS,
+            "'minutes' is no longer a key of a table; set minutes in [options.train] instead.",
+        ),
+        (
+            "operations = 1e12\n" + ROWS,
+            "'operations' is no longer a key of a table; set train.steps in each row",
+        ),
+        (
+            "max_seeds = 5\n" + ROWS,
+            "'max_seeds' is no longer a key of a table; set seeds to the number of runs",
+        ),
         (ROWS + "other = 'model.dropuot=0'\n", "model.dropuot"),
         (ROWS + "other = 'train.learning_rate=0.001'\n", "the rows 'slow' and 'other' are equal"),
-        (ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n", "the rows 'base' and 'other' are equal"),
+        (
+            ROWS + "other = 'train.warmup=9'\n[options.train]\nwarmup = 9\n",
+            "the rows 'base' and 'other' are equal",
+        ),
         (ROWS + "other = 3\n", "the row 'other' must be options"),
         (ROWS + "other = { ensemble = ['nobody'] }\n", "names 'nobody'"),
         (ROWS + "other = { ensemble = ['slow', 'slow'] }\n", "names a row twice"),
@@ -167,8 +224,14 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("grid = 'x'\n" + ROWS, "grid has the wrong type"),
         (ROWS + "'table.md' = 'train.warmup=7'\n", "a row can't be named"),
         (ROWS + f"'{'n' * 200}' = 'train.warmup=7'\n", "a row can't be named"),
-        (ROWS + "other = 'data.joint=false'\nboth = { ensemble = ['base', 'other'] }\n", "different vocabularies"),
-        (ROWS + "[grid]\n'data.joint' = [true, false]\n", "perplexity does not compare vocabularies"),
+        (
+            ROWS + "other = 'data.joint=false'\nboth = { ensemble = ['base', 'other'] }\n",
+            "different vocabularies",
+        ),
+        (
+            ROWS + "[grid]\n'data.joint' = [true, false]\n",
+            "perplexity does not compare vocabularies",
+        ),
         ("base = 'nobody'\n" + ROWS, "the base 'nobody'"),
         ("judge = 'beauty'\n" + ROWS, "judge must be one of"),
         ("seeds = 0\n" + ROWS, "seeds must be"),
@@ -179,7 +242,10 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         (ROWS + "[grid]\n'train.learning_rate' = [1, 2]\n", "which the grid tries"),
         (ROWS + "[grid]\n'train.warmup' = [1]\n", "with different values"),
         (ROWS + "[grid]\n'train.warmup' = [1, 1]\n", "with different values"),
-        (ROWS + "[grid]\n'model.expert_layers' = [[1], ['x']]\n", "must be a whole number, not 'x'"),
+        (
+            ROWS + "[grid]\n'model.expert_layers' = [[1], ['x']]\n",
+            "must be a whole number, not 'x'",
+        ),
         (ROWS + "other = 'train.seed=4'\n", "leave out train.seed"),
         (ROWS + "[options.model]\nheight = 1\n", "height"),
         (ROWS + "other = 'model.num_heads=5'\n", "num_heads"),
@@ -214,7 +280,10 @@ def test_missing_arguments_are_named(files, tmp_path, capsys):
     (tmp_path / "table.toml").write_text(ROWS)
     asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out"]
     assert "training, validation and test files (--train)" in run(capsys, *asked)[2]
-    assert "table.toml cannot be read" in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]
+    assert (
+        "table.toml cannot be read"
+        in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]
+    )
     assert run(capsys, *command(tmp_path, files, ROWS, "train.learning_rate=1"))[0] == 2
     assert run(capsys, *command(tmp_path, files, ROWS, "--budget", "-1"))[0] == 2
 
@@ -227,7 +296,11 @@ def test_a_grid_chooses_by_no_validation_text_that_is_not_there(files, tmp_path,
     (tmp_path / "table.toml").write_text("[grid]\n'train.warmup' = [1, 2]\n" + ROWS + named)
     asked = "compare", tmp_path / "table.toml", "--out", tmp_path / "out", "--test", *files["test"]
     status, _, said = run(capsys, *asked)
-    assert status == 2 and "a grid needs a validation set, and" in said and not (tmp_path / "out").exists()
+    assert (
+        status == 2
+        and "a grid needs a validation set, and" in said
+        and not (tmp_path / "out").exists()
+    )
 
 
 def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, capsys):
@@ -246,15 +319,26 @@ def test_corpora_names_in_other_scripts_and_strings_in_a_grid(files, tmp_path, c
         "без" = "train.learning_rate=2"
     """
     (tmp_path / "table.toml").write_text(text, encoding="utf-8")
-    asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out", *spelt(TRAINED), "--budget", "5"]
+    asked = [
+        "compare",
+        tmp_path / "table.toml",
+        "--out",
+        tmp_path / "out",
+        *spelt(TRAINED),
+        "--budget",
+        "5",
+    ]
     status, printed, said = run(capsys, *asked)
-    assert status == 0 and "One sentence." in printed and ("post" in printed or "pre" in printed), said
+    assert status == 0 and "One sentence." in printed and ("post" in printed or "pre" in printed), (
+        said
+    )
     assert "only 12 sentences" in printed
     assert (tmp_path / "out/базовый/seed-1/manifest.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.1, "+10.5 % [-100.0, > 10^6]"), (-800.0, "-100.0 %"), (5000.0, "> 10^6 %")]
+    ("value", "shown"),
+    [(0.1, "+10.5 % [-100.0, > 10^6]"), (-800.0, "-100.0 %"), (5000.0, "> 10^6 %")],
 )
 def test_large_differences_fit_the_table(value, shown):
     assert report._difference("perplexity", Difference(value, 90.0, 3.0, 0.5)).startswith(shown)
@@ -277,11 +361,17 @@ def test_a_row_that_diverges_is_not_tested(files, tmp_path, capsys):
 def test_a_model_without_numbers_is_not_asked_for_translations(files, tmp_path, capsys):
     rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30 train.warmup=2'\nboth = { ensemble = ['base', 'bad'] }\n"
     status, _, said = run(
-        capsys, *command(tmp_path, files, "seeds = 1\noptions.train.steps = 4\n" + rows, "--budget", 9)
+        capsys,
+        *command(tmp_path, files, "seeds = 1\noptions.train.steps = 4\n" + rows, "--budget", 9),
     )
     assert status == 0 and (tmp_path / "out/table.md").exists(), said
     base, bad, both = json.loads((tmp_path / "out/table.json").read_text())
-    assert bad["verdict"] == "diverged" and not bad["differences"] and not both["differences"] and not base["verdict"]
+    assert (
+        bad["verdict"] == "diverged"
+        and not bad["differences"]
+        and not both["differences"]
+        and not base["verdict"]
+    )
     assert "train.learning_rate" in said
 
 
@@ -301,7 +391,9 @@ def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(give
     table = definition(tmp_path, text, given)
     standings = Standings(table, tmp_path, EvaluationText((), [], Direction("en", "de"), "13a"))
     planned = list(itertools.islice(planned_runs(standings), 4))
-    assert [seed for _, seed in planned] == [TUNING_SEED] * 4 and len({each.name for each, _ in planned}) == 4
+    assert [seed for _, seed in planned] == [TUNING_SEED] * 4 and len(
+        {each.name for each, _ in planned}
+    ) == 4
     assert TUNING_SEED < 1, "no row has this seed"
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
     for row in table.trained:
@@ -315,7 +407,9 @@ def test_the_grid_is_tried_for_every_row_and_chooses_on_the_validation_text(give
 def test_a_point_of_a_grid_that_fails_is_not_chosen(given, tmp_path, capfd):
     rows = "[rows]\nbase = ''\nother = 'train.warmup=9'\n"
     table = definition(
-        tmp_path, "seeds = 1\noptions.train.steps = 12\n[grid]\n'train.learning_rate' = [1e30, 1]\n" + rows, given
+        tmp_path,
+        "seeds = 1\noptions.train.steps = 12\n[grid]\n'train.learning_rate' = [1e30, 1]\n" + rows,
+        given,
     )
     standings = Standings(table, tmp_path, EvaluationText((), [], Direction("en", "de"), "13a"))
     assert runs.carry_out(planned_runs(standings), tmp_path, math.inf)
@@ -324,13 +418,18 @@ def test_a_point_of_a_grid_that_fails_is_not_chosen(given, tmp_path, capfd):
         chosen = table.experiment(row, tmp_path)
         assert tried < failed == math.inf and chosen and chosen.options["train.learning_rate"] == 1
     first, second = report.failure_notes(standings, standings.rows())
-    assert "base/tuning/learning_rate=1e30/seed-0 diverged. The loss " in first and "other/tun" in second
+    assert (
+        "base/tuning/learning_rate=1e30/seed-0 diverged. The loss " in first
+        and "other/tun" in second
+    )
     (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").unlink()
     (unfinished, _) = report.failure_notes(standings, standings.rows())
     assert unfinished == "Not all values of the grid are tried yet for 'other'."
     (tmp_path / "other/tuning/learning_rate=1e30/seed-0/.failed").touch()
     capfd.readouterr()
-    assert runs.carry_out(planned_runs(standings), tmp_path, math.inf) and not capfd.readouterr().err
+    assert (
+        runs.carry_out(planned_runs(standings), tmp_path, math.inf) and not capfd.readouterr().err
+    )
 
 
 def fails(folder: str, real=runs.train):
@@ -354,16 +453,25 @@ def test_transient_error_does_not_disqualify_a_grid_point(files, tmp_path, capsy
     assert status == 2 and said.count("The disk is full.") == 4, "each value is tried"
     assert "Training failed in" in said.splitlines()[-1]
     page = (tmp_path / "out/table.md").read_text()
-    assert "out/base/tuning/warmup=1/seed-0 failed. The disk is full." in page and "Not all values" in page
+    assert (
+        "out/base/tuning/warmup=1/seed-0 failed. The disk is full." in page
+        and "Not all values" in page
+    )
     assert not list(tmp_path.glob("out/*/seed-1"))
     status, shown, said = run(capsys, *asked)
-    assert status == 0 and len(list(tmp_path.glob("out/*/tuning/*/seed-0/manifest.json"))) == 4, said
+    assert status == 0 and len(list(tmp_path.glob("out/*/tuning/*/seed-0/manifest.json"))) == 4, (
+        said
+    )
     assert "The disk is full." not in shown
 
 
 def test_row_that_diverges_for_every_grid_value_is_reported(files, tmp_path, capsys):
     rows = "[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\nmore = { init = 'bad', options = 'train.steps=2' }\n"
-    asked = command(tmp_path, files, "seeds = 1\noptions.train.steps = 12\n[grid]\n'train.warmup' = [1, 2]\n" + rows)
+    asked = command(
+        tmp_path,
+        files,
+        "seeds = 1\noptions.train.steps = 12\n[grid]\n'train.warmup' = [1, 2]\n" + rows,
+    )
     for attempt in ("first", "second"):
         status, shown, said = run(capsys, *asked, "--budget", 9)
         last = said.splitlines()[-1]
@@ -372,12 +480,19 @@ def test_row_that_diverges_for_every_grid_value_is_reported(files, tmp_path, cap
         assert "Not all values" not in shown and "Some runs are not finished" not in said
         assert ("skipped" in said) == (attempt == "first"), "a divergence is not repeated"
         page = (tmp_path / "out/table.md").read_text()
-        assert "The row 'bad' diverged" in page and "out/bad/tuning/warmup=1/seed-0 diverged. The loss " in page
-    assert len(list(tmp_path.glob("out/base/seed-1/manifest.json"))) == 1 and not (tmp_path / "out/bad/seed-1").exists()
+        assert (
+            "The row 'bad' diverged" in page
+            and "out/bad/tuning/warmup=1/seed-0 diverged. The loss " in page
+        )
+    assert (
+        len(list(tmp_path.glob("out/base/seed-1/manifest.json"))) == 1
+        and not (tmp_path / "out/bad/seed-1").exists()
+    )
 
 
 @pytest.mark.parametrize(
-    ("judge", "value", "told"), [("perplexity", -1.0, "better"), ("perplexity", 1.0, "worse"), ("BLEU", 1.0, "better")]
+    ("judge", "value", "told"),
+    [("perplexity", -1.0, "better"), ("perplexity", 1.0, "worse"), ("BLEU", 1.0, "better")],
 )
 def test_a_lower_perplexity_and_a_higher_bleu_are_better(given, tmp_path, judge, value, told):
     table = definition(tmp_path, f"judge = '{judge}'\n" + ROWS, given)
@@ -395,20 +510,29 @@ def test_a_verdict_counts_the_runs_that_diverged_and_failed(given, tmp_path):
     assert report.verdict(standing, table) == "1 of 2 runs diverged"
     standing = standing._replace(failures={Path("seed-3/.failed"): "", Path("seed-4/.error"): ""})
     assert report.verdict(standing, table) == "2 of 4 runs diverged; 1 of 4 runs failed"
-    assert report.verdict(standing._replace(runs=[], failures={Path("seed-3/.failed"): ""}), table) == "diverged"
+    assert (
+        report.verdict(standing._replace(runs=[], failures={Path("seed-3/.failed"): ""}), table)
+        == "diverged"
+    )
 
 
 # -- runs that add up ----------------------------------------------------------------------------------------
 
 
 def test_runs_of_several_calls_add_up(given, tmp_path):
-    rows = [Experiment("a", {**given, "train.steps": 2}), Experiment("b", {**given, "train.steps": 3})]
+    rows = [
+        Experiment("a", {**given, "train.steps": 2}),
+        Experiment("b", {**given, "train.steps": 3}),
+    ]
     assert not runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=0)
     assert runs.carry_out(runs.all_runs(rows, [1]), tmp_path, minutes=math.inf)
     (one,) = runs.results(rows[0], tmp_path)
     assert one.seed == 1 and one.folder == tmp_path / "a/seed-1" and one.target_tokens > 0
     assert one.revision.startswith("0.")
-    assert runs.count(runs.all_runs(rows, [1, 2]), tmp_path) == "2 of 4 runs are finished, 0 have begun."
+    assert (
+        runs.count(runs.all_runs(rows, [1, 2]), tmp_path)
+        == "2 of 4 runs are finished, 0 have begun."
+    )
     assert runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=math.inf)
     assert [each.seed for each in runs.results(rows[1], tmp_path)] == [1, 2]
     shutil.copytree(one.folder, tmp_path / "a/seed-1-aside")
@@ -461,7 +585,9 @@ def test_a_row_of_different_code_is_refused(given, tmp_path, monkeypatch):
     assert not (tmp_path / "one/seed-2/config.toml").exists(), "it is refused before it is trained"
     monkeypatch.setattr(runs, "code_hash", real)
     assert runs.carry_out([(one, 2)], tmp_path, minutes=math.inf)
-    with pytest.raises(UserError, match=r"seed-1 and .*seed-2 were made by different versions of the code"):
+    with pytest.raises(
+        UserError, match=r"seed-1 and .*seed-2 were made by different versions of the code"
+    ):
         runs.results(one, tmp_path)
     monkeypatch.setattr(runs, "code_hash", lambda: "another")
     (tmp_path / "one/seed-1/manifest.json").unlink()
@@ -473,7 +599,9 @@ def test_a_run_that_other_code_continued_is_refused(given, tmp_path, monkeypatch
     one = Experiment("one", {**given, "train.steps": 4, "train.save_every": 2})
     clock = itertools.count(0, 20).__next__
     assert not runs.carry_out([(one, 1)], tmp_path, 1.0, clock)
-    monkeypatch.setattr(run_card, "code_hash", lambda: "another")  # only a training by hand does not ask
+    monkeypatch.setattr(
+        run_card, "code_hash", lambda: "another"
+    )  # only a training by hand does not ask
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
     with pytest.raises(UserError, match="seed-1 was made by different versions of the code"):
         runs.results(one, tmp_path)
@@ -488,13 +616,19 @@ def test_failed_run_does_not_stop_other_runs(given, tmp_path):
 
 
 def test_a_run_that_fails_does_not_keep_the_table_from_being_written(files, tmp_path, capsys):
-    text = "seeds = 1\noptions.train.steps = 12\n[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\n"
+    text = (
+        "seeds = 1\noptions.train.steps = 12\n[rows]\nbase = ''\nbad = 'train.learning_rate=1e30'\n"
+    )
     status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
     assert status == 2 and "Training failed in" in said and "Written: " in said
     assert "base" in shown and (tmp_path / "out/table.md").exists()
     _, bad = json.loads((tmp_path / "out/table.json").read_text())
     folder, reason = *bad["failures"], *bad["failures"].values()
-    assert bad["verdict"] == "diverged" and folder.endswith("out/bad/seed-1") and "not finite" in reason
+    assert (
+        bad["verdict"] == "diverged"
+        and folder.endswith("out/bad/seed-1")
+        and "not finite" in reason
+    )
     assert f"{folder} diverged. {reason}" in (tmp_path / "out/table.md").read_text()
     status, shown, said = run(capsys, *command(tmp_path, files, text, "--budget", 9))
     assert status == 2 and "bad/seed-1. The reasons are above." in said and "not finite" in shown
@@ -546,7 +680,9 @@ def test_damage_to_a_finished_run_is_named(given, tmp_path):
     assert len(runs.results(one, tmp_path)) == 1
 
 
-@pytest.mark.parametrize("damage", [lambda text: text.replace("1.5", "3.5"), lambda _: "[]", lambda _: "\0"])
+@pytest.mark.parametrize(
+    "damage", [lambda text: text.replace("1.5", "3.5"), lambda _: "[]", lambda _: "\0"]
+)
 def test_damaged_scores_are_computed_again(damage, tmp_path):
     path, computed = tmp_path / "scores.json", list[int]()
 
@@ -570,12 +706,16 @@ def test_repeated_errors_are_reported_once_and_can_be_fixed(given, tmp_path, cap
     with pytest.raises(runs.RunsFailedError):
         runs.carry_out(runs.all_runs(rows, [1, 2]), tmp_path, minutes=math.inf)
     assert capfd.readouterr().err.count("bad.src has 1 line") == 1
-    assert runs.carry_out([(Experiment("one", {**given, "train.steps": 2}), 1)], tmp_path, minutes=math.inf)
+    assert runs.carry_out(
+        [(Experiment("one", {**given, "train.steps": 2}), 1)], tmp_path, minutes=math.inf
+    )
 
 
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
     long = Experiment("long", {**given, "train.steps": 100_000, "train.average": 1})
-    clock = itertools.count().__next__  # a second passes between two looks at it, of which there is one an update
+    clock = (
+        itertools.count().__next__
+    )  # a second passes between two looks at it, of which there is one an update
     assert not runs.carry_out([(long, 1)], tmp_path, 0.1, clock)
     assert runs.results(long, tmp_path) == []
     first = checkpoint_of(tmp_path / "long/seed-1")
@@ -603,11 +743,23 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(given, tmp_path):
 
 def test_the_runs_of_another_table_are_refused(given, tmp_path):
     out = tmp_path / "out"
-    train_rows(definition(tmp_path, "seeds = 1\noptions.train.steps = 2\n" + ROWS, given), out, math.inf, "test")
+    train_rows(
+        definition(tmp_path, "seeds = 1\noptions.train.steps = 2\n" + ROWS, given),
+        out,
+        math.inf,
+        "test",
+    )
     with pytest.raises(UserError, match=r"was made with train.steps = 2, not 3"):
-        train_rows(definition(tmp_path, "seeds = 1\noptions.train.steps = 3\n" + ROWS, given), out, 1.0, "test")
+        train_rows(
+            definition(tmp_path, "seeds = 1\noptions.train.steps = 3\n" + ROWS, given),
+            out,
+            1.0,
+            "test",
+        )
     more = "seeds = 1\noptions.train.steps = 2\n" + ROWS + "third = 'train.warmup=9'\n"
-    assert len(train_rows(definition(tmp_path, more, given), out, 0, "test").rows()[0].runs) == 1, "rows may be added"
+    assert len(train_rows(definition(tmp_path, more, given), out, 0, "test").rows()[0].runs) == 1, (
+        "rows may be added"
+    )
 
 
 # -- scores --------------------------------------------------------------------------------------------------
@@ -617,14 +769,17 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
     references = ["a b c d e f", "g h i j k", "l m n o p q r"]
     outputs = ["a b c d e x", "g h i y k", "l m n o p q r"]
     text = EvaluationText(
-        (), [Pair("s", reference, Origin("", 0)) for reference in references], Direction("xx", "yy"), "13a"
+        (),
+        [Pair("s", reference, Origin("", 0)) for reference in references],
+        Direction("xx", "yy"),
+        "13a",
     )
     judge = Judge(text, per_word=False)
     row = judge.row([Outcome([-3.0, -2.0, -5.0], [4, 3, 3], outputs)])
     assert row.scores["perplexity"] == [pytest.approx(1.0)]
-    assert Judge(text, per_word=True).row([Outcome([-3.0, -2.0, -5.0], [4, 3, 3], outputs)]).scores["perplexity"] == [
-        pytest.approx(10 / (6 + 5 + 7 + 3))
-    ]
+    assert Judge(text, per_word=True).row([Outcome([-3.0, -2.0, -5.0], [4, 3, 3], outputs)]).scores[
+        "perplexity"
+    ] == [pytest.approx(10 / (6 + 5 + 7 + 3))]
     by_name = {each.name: each.value for each in score(outputs, references)}
     assert row.scores["BLEU"] == [pytest.approx(by_name["BLEU"])]
     assert row.scores["chrF2"] == [pytest.approx(by_name["chrF2"])]
@@ -635,7 +790,8 @@ def test_scores_of_rows_are_those_of_sacrebleu_and_of_the_perplexity():
 
 
 @pytest.mark.parametrize(
-    ("change", "per_word"), [("data.vocab_size=90", True), ("data.joint=false", True), ("model.dropout=0.2", False)]
+    ("change", "per_word"),
+    [("data.vocab_size=90", True), ("data.joint=false", True), ("model.dropout=0.2", False)],
 )
 def test_rows_with_other_vocabularies_are_compared_per_word(given, tmp_path, change, per_word):
     own = {name: value for name, value in given.items() if name != "data.vocab_size"}
@@ -646,10 +802,14 @@ def test_rows_with_other_vocabularies_are_compared_per_word(given, tmp_path, cha
 def test_sentences_are_resampled_together_for_all_rows():
     """Two rows that differ by the same amount in every sentence differ without uncertainty over the sentences."""
     hard = [1.0, 9.0, 2.0, 30.0, 4.0, 2.5]
-    text = EvaluationText((), [Pair("s", "a b", Origin("", 0))] * len(hard), Direction("xx", "yy"), "13a")
+    text = EvaluationText(
+        (), [Pair("s", "a b", Origin("", 0))] * len(hard), Direction("xx", "yy"), "13a"
+    )
     judge = Judge(text, per_word=False)
     base, better = (
-        judge.row([Outcome([-each + gain for each in hard], [1] * len(hard), ["a b"] * len(hard))] * 2)
+        judge.row(
+            [Outcome([-each + gain for each in hard], [1] * len(hard), ["a b"] * len(hard))] * 2
+        )
         for gain in (0.0, 0.5)
     )
     found = judge.difference("perplexity", better, base, is_ensemble=False)

@@ -22,7 +22,14 @@ pytest.importorskip("scipy", reason="pip install 'transduce[lab]'")
 
 @pytest.mark.parametrize(
     ("t", "degrees", "p"),
-    [(12.706, 1, 0.05), (4.303, 2, 0.05), (2.228, 10, 0.05), (3.169, 10, 0.01), (1.962, 1000, 0.05), (0, 3, 1)],
+    [
+        (12.706, 1, 0.05),
+        (4.303, 2, 0.05),
+        (2.228, 10, 0.05),
+        (3.169, 10, 0.01),
+        (1.962, 1000, 0.05),
+        (0, 3, 1),
+    ],
 )
 def test_the_t_distribution_is_that_of_the_tables(t, degrees, p):
     assert p_value(t, degrees) == pytest.approx(p, rel=2e-3)
@@ -79,9 +86,17 @@ def test_single_seed_is_not_tested_but_an_ensemble_is():
 def test_holm_is_at_most_bonferroni_and_keeps_the_order():
     p = [0.04, 0.001, math.nan, 0.02, 0.5]
     corrected = holm(p)
-    assert corrected == [pytest.approx(0.08), 0.004, pytest.approx(math.nan, nan_ok=True), pytest.approx(0.06), 0.5]
+    assert corrected == [
+        pytest.approx(0.08),
+        0.004,
+        pytest.approx(math.nan, nan_ok=True),
+        pytest.approx(0.06),
+        0.5,
+    ]
     assert holm([0.6, 0.9]) == [1.0, 1.0], "a probability"
-    assert holm([0.01, math.nan, math.nan], 3)[0] == pytest.approx(0.03), "two tests are still to come"
+    assert holm([0.01, math.nan, math.nan], 3)[0] == pytest.approx(0.03), (
+        "two tests are still to come"
+    )
 
 
 def test_resamples_draw_as_many_sentences_as_there_are():

@@ -65,10 +65,22 @@ def test_only_recurrence_is_sequential(name):
     [
         ("self-attention", (10, 100, 1000), [1, 1, 1]),
         ("recurrent", (10, 100), [10, 100]),
-        ("convolutional", (3, 9, 128), [1, 4, 64]),  # a kernel of 3 reaches two positions further per layer
+        (
+            "convolutional",
+            (3, 9, 128),
+            [1, 4, 64],
+        ),  # a kernel of 3 reaches two positions further per layer
         ("separable convolutional", (3, 9, 128), [1, 4, 64]),
-        ("convolutional, dilated", (2, 3, 4, 9, 10, 81, 128, 512), [1, 1, 2, 2, 3, 4, 5, 6]),  # log_3 n, rounded up
-        ("restricted self-attention", (32, 33, 63, 64, 95), [1, 2, 2, 3, 4]),  # r = 64: 31 to each side
+        (
+            "convolutional, dilated",
+            (2, 3, 4, 9, 10, 81, 128, 512),
+            [1, 1, 2, 2, 3, 4, 5, 6],
+        ),  # log_3 n, rounded up
+        (
+            "restricted self-attention",
+            (32, 33, 63, 64, 95),
+            [1, 2, 2, 3, 4],
+        ),  # r = 64: 31 to each side
     ],
 )
 def test_path_lengths(name, lengths, paths):
@@ -77,7 +89,11 @@ def test_path_lengths(name, lengths, paths):
 
 def test_costs_of_a_layer_grow_with_the_length():
     short, long = table1.measure("self-attention", [64, 2048], 32)
-    assert (short.n, long.n) == (64, 2048) and 0 < short.seconds < long.seconds and long.megabytes > 0.2
+    assert (
+        (short.n, long.n) == (64, 2048)
+        and 0 < short.seconds < long.seconds
+        and long.megabytes > 0.2
+    )
 
 
 @pytest.mark.parametrize("moment", ["Nothing else", "1 of 11"])
@@ -86,13 +102,22 @@ def test_table_1_can_be_interrupted(tmp_path, moment):
     listen = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     program = f"{listen}; from transduce.cli import main; main()"
     command = [sys.executable, "-c", program, "reproduce", "table1", "--out", str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stderr and any(line.startswith(moment) for line in process.stderr)
-        while moment == "1 of 11" and process.poll() is None and not any(map(_imports, _children(process.pid))):
+        while (
+            moment == "1 of 11"
+            and process.poll() is None
+            and not any(map(_imports, _children(process.pid)))
+        ):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
         said = process.stderr.read()
-        assert said in ("", "1 of 11: time and memory of self-attention, for n = 64 to 8,192 positions\n")
+        assert said in (
+            "",
+            "1 of 11: time and memory of self-attention, for n = 64 to 8,192 positions\n",
+        )
     assert process.returncode == 130 and not list(tmp_path.iterdir())
 
 
@@ -148,7 +173,9 @@ def test_the_papers_training_flops():
 @pytest.mark.parametrize("d", [64, 128])
 def test_the_models_own_arithmetic_is_that_of_its_matrices(d):
     n, v = 7, 50
-    config = ModelConfig(vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=5, num_decoder_layers=4)
+    config = ModelConfig(
+        vocab_size=v, d_model=d, d_ff=4 * d, num_heads=4, num_encoder_layers=5, num_decoder_layers=4
+    )
     encoder_layer, decoder_layer = 4 * d * d + 8 * d * d, 8 * d * d + 8 * d * d
     products = n * (5 * encoder_layer + 4 * decoder_layer + v * d)
     attention = (5 + 4 * 2) * 2 * n * n * d  # q k and weights v, for each use of attention
@@ -161,7 +188,13 @@ def test_the_arithmetic_needs_no_memory():
 
 def test_the_arithmetic_of_the_families_is_that_of_their_matrices():
     n, v, d, k, layers = 10, 50, 64, 3, 2
-    shape = {"vocab_size": v, "d_model": d, "d_ff": 4 * d, "num_encoder_layers": layers, "num_decoder_layers": layers}
+    shape = {
+        "vocab_size": v,
+        "d_model": d,
+        "d_ff": 4 * d,
+        "num_encoder_layers": layers,
+        "num_decoder_layers": layers,
+    }
     gates, attention, logits = 4 * d * n, 2 * n * n * d, n * v * d
     # both ways, the second layer over both; two decoder layers over token or layer below, and context; query and key
     lstm = gates * (2 * 2 * d + 3 * d + 2 * 3 * d) + 2 * n * d * d
@@ -202,7 +235,13 @@ def test_every_row_changes_its_named_options():
 
 def test_scaling_keeps_heads_and_layers():
     small = table3.scaled(replace(table3.BASE, num_heads=4, d_k=128, d_v=128), 4)
-    assert (small.d_model, small.d_ff, small.d_k, small.d_v, small.num_heads) == (128, 512, 32, 32, 4)
+    assert (small.d_model, small.d_ff, small.d_k, small.d_v, small.num_heads) == (
+        128,
+        512,
+        32,
+        32,
+        4,
+    )
 
 
 # -- published configurations of the systems that the paper compares with ----------------------------------
@@ -231,17 +270,24 @@ def test_the_shape_of_convs2s():
         model = model_class("convolutional")(config)
     kernels = [(layer.conv.out_channels // 2, layer.kernel) for layer in model.encoder]
     assert kernels == [(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2
-    assert [(layer.convolution.conv.out_channels // 2, layer.convolution.kernel) for layer in model.decoder] == kernels
+    assert [
+        (layer.convolution.conv.out_channels // 2, layer.convolution.kernel)
+        for layer in model.decoder
+    ] == kernels
 
 
 def test_the_shape_of_bytenet():
     """30 + 30 blocks of 800 units, in sets with dilations of 1, 2, 4, 8 and 16 (section 5)."""
-    config = ModelConfig(kind="bytenet", vocab_size=300, d_model=1600, num_encoder_layers=30, num_decoder_layers=30)
+    config = ModelConfig(
+        kind="bytenet", vocab_size=300, d_model=1600, num_encoder_layers=30, num_decoder_layers=30
+    )
     with torch.device("meta"):
         model = model_class("bytenet")(config)
     for stack in (model.encoder, model.decoder):
         assert [block.conv.dilation[0] for block in stack] == [1, 2, 4, 8, 16] * 6
-        assert {(block.conv.in_channels, block.conv.kernel_size[0]) for block in stack} == {(800, 3)}
+        assert {(block.conv.in_channels, block.conv.kernel_size[0]) for block in stack} == {
+            (800, 3)
+        }
 
 
 # -- parsing -----------------------------------------------------------------------------------------------
@@ -263,17 +309,33 @@ def test_parsers_are_trained_and_scored_on_trees(tmp_path, capsys, monkeypatch):
     trees = "".join(f"{example.tree}\n" for example in examples("train", 40))
     (tmp_path / "some.mrg").write_text(trees)
     (tmp_path / "few.mrg").write_text("".join(trees.splitlines(keepends=True)[:8]))
-    tiny = ["train.steps=2", "train.threads=1", "model.num_encoder_layers=1", "model.num_decoder_layers=1"]
-    tiny += ["model.d_model=16", "model.d_ff=16", "model.num_heads=2", "data.max_length=90", "train.precision=float32"]
+    tiny = [
+        "train.steps=2",
+        "train.threads=1",
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+    ]
+    tiny += [
+        "model.d_model=16",
+        "model.d_ff=16",
+        "model.num_heads=2",
+        "data.max_length=90",
+        "train.precision=float32",
+    ]
     tiny += ["decode.beam_size=1", "data.vocab_size=330", "decode.max_extra_tokens=20"]
     files = ["--train", tmp_path / "some.mrg", "--valid", tmp_path / "few.mrg"]
     command = ["reproduce", "parsing", "--out", tmp_path / "out", *files, "--seeds", "1", *tiny]
     with monkeypatch.context() as patch:
         patch.setattr(runs, "train", fails("some-10"))
         status, printed, said = run(capsys, *command, "--budget", "5")
-    assert status == 2 and said.splitlines()[-1].endswith("parsing/some-10/seed-1. The reasons are above."), said
+    assert status == 2 and said.splitlines()[-1].endswith(
+        "parsing/some-10/seed-1. The reasons are above."
+    ), said
     page = (tmp_path / "out/parsing.md").read_text()
-    assert "some-10/seed-1 failed. The disk is full." in page and page.count("out/parsing/some-40/seed-1, by") == 1
+    assert (
+        "some-10/seed-1 failed. The disk is full." in page
+        and page.count("out/parsing/some-40/seed-1, by") == 1
+    )
     status, printed, said = run(capsys, *command, "--budget", "5")
     assert status == 0, said
     assert "some-40" in printed and "some-5" in printed and "phrasebook" in printed
@@ -304,7 +366,9 @@ def test_wavelengths_span_from_two_pi_to_ten_thousand_times_that():
 
 def test_without_the_scale_softmax_loses_its_gradient():
     small, large = figures.scale_of_dot_products([4, 2048])
-    assert small.variance == pytest.approx(4, rel=0.1) and large.variance == pytest.approx(2048, rel=0.1)
+    assert small.variance == pytest.approx(4, rel=0.1) and large.variance == pytest.approx(
+        2048, rel=0.1
+    )
     assert large.gradient < 0.5 * large.gradient_scaled
     assert large.gradient_scaled == pytest.approx(small.gradient_scaled, rel=0.2)
 
@@ -326,7 +390,10 @@ def test_figures_are_drawn(tmp_path):
 def given(tmp_path_factory) -> dict[str, Any]:
     """Options that name a small corpus and make every run a matter of seconds."""
     folder = tmp_path_factory.mktemp("paper")
-    files = {name: write_texts(folder, name, count, seed) for seed, (name, count) in enumerate(COUNTS.items())}
+    files = {
+        name: write_texts(folder, name, count, seed)
+        for seed, (name, count) in enumerate(COUNTS.items())
+    }
     return {
         "data.corpora": [{"files": list(files["train"])}],
         "data.valid": files["valid"],
@@ -346,13 +413,19 @@ COUNTS = {"train": 60, "valid": 10, "test": 10}
 
 def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     monkeypatch.setattr(table3, "VARIATIONS", [table3.VARIATIONS[0], table3.VARIATIONS[6]])
-    quick = {"train.learning_rate": 0.05, "train.warmup": 2}  # two updates at a low rate look like a divergence
+    quick = {
+        "train.learning_rate": 0.05,
+        "train.warmup": 2,
+    }  # two updates at a low rate look like a divergence
     compared = replace(table3.comparison({**given, **quick}), seeds=1)
     assert compared.options["train.average"] == 1, "section 6.2 does not average"
     table = table3.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)
     paths = table.write(tmp_path)
     page = paths[0].read_text()
-    assert "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 | 1 |" in page and "`transduce reproduce table3`" in page
+    assert (
+        "| B | d_k=32 | 60 | 58.4 | 5.01 | 25.4 | 1 |" in page
+        and "`transduce reproduce table3`" in page
+    )
     assert len(paths) == 4 and all(path.stat().st_size > 1000 for path in paths[2:])
     rows = json.loads(paths[1].read_text())
     assert [len(row["runs"]) for row in rows] == [1, 1] and rows[1]["printed"]["bleu"] == 25.4
@@ -363,22 +436,48 @@ def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
 def test_table_3_is_written_despite_a_failed_run(given, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runs, "train", fails("C-N2"))
     files = ["--train", *given["data.corpora"][0]["files"]]
-    files += [argument for name in ("valid", "test") for argument in (f"--{name}", *given[f"data.{name}"])]
+    files += [
+        argument for name in ("valid", "test") for argument in (f"--{name}", *given[f"data.{name}"])
+    ]
     options = spelt({name: value for name, value in given.items() if name not in FILE_OPTIONS})
-    asked = ["reproduce", "table3", "--out", tmp_path, "--rows", "C-N2", "--seeds", 1, "--budget", 9, *files, *options]
+    asked = [
+        "reproduce",
+        "table3",
+        "--out",
+        tmp_path,
+        "--rows",
+        "C-N2",
+        "--seeds",
+        1,
+        "--budget",
+        9,
+        *files,
+        *options,
+    ]
     status, printed, said = run(capsys, *asked)
-    assert status == 2 and said.splitlines()[-1].endswith("table3/C-N2/seed-1. The reasons are above."), said
+    assert status == 2 and said.splitlines()[-1].endswith(
+        "table3/C-N2/seed-1. The reasons are above."
+    ), said
     base, other = json.loads((tmp_path / "table3.json").read_text())
     assert len(base["runs"]) == 1 and other["verdict"] == "failed"
-    assert "C-N2/seed-1 failed. The disk is full." in (tmp_path / "table3.md").read_text() and "failed" in printed
+    assert (
+        "C-N2/seed-1 failed. The disk is full." in (tmp_path / "table3.md").read_text()
+        and "failed" in printed
+    )
 
 
 def test_rows_of_table_3_can_be_chosen(tmp_path, capsys):
     compared = table3.comparison({}, ["C-N2", "base"])
-    assert [row.name for row in compared.rows] == ["base", "C-N2"] and compared.rows[1].options["model.d_model"] == 128
-    status, printed, _ = run(capsys, "reproduce", "table3", "--out", tmp_path, "--rows", "C-N4", "D-P_drop0.0")
+    assert [row.name for row in compared.rows] == ["base", "C-N2"] and compared.rows[1].options[
+        "model.d_model"
+    ] == 128
+    status, printed, _ = run(
+        capsys, "reproduce", "table3", "--out", tmp_path, "--rows", "C-N4", "D-P_drop0.0"
+    )
     assert status == 0 and "P_drop=0.0" in printed and "N=2" not in printed
-    assert [row["printed"]["bleu"] for row in json.loads((tmp_path / "table3.json").read_text())] == [25.8, 25.3, 24.6]
+    assert [
+        row["printed"]["bleu"] for row in json.loads((tmp_path / "table3.json").read_text())
+    ] == [25.8, 25.3, 24.6]
     status, _, said = run(capsys, "reproduce", "table3", "--out", tmp_path, "--rows", "N=2")
     assert status == 2 and "Table 3 has no row N=2. Its rows are: base, A-h1-d_k512-d_v512," in said
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--rows", "C-N2")
@@ -388,10 +487,16 @@ def test_rows_of_table_3_can_be_chosen(tmp_path, capsys):
 @pytest.mark.slow
 def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatch):
     small = {"model.num_encoder_layers": 1, "model.num_decoder_layers": 1, "model.d_ff": 32}
-    families = {name: table2.COMPARED_FAMILIES[name] | small for name in ("Transformer", "recurrent (GNMT)")}
+    families = {
+        name: table2.COMPARED_FAMILIES[name] | small for name in ("Transformer", "recurrent (GNMT)")
+    }
     monkeypatch.setattr(table2, "COMPARED_FAMILIES", families)
     stage = {"train": {**table2.TABLE2["reinforcement"]["train"], "steps": 4, "risk_steps": 4}}
-    parts = {"grid": {"train.warmup": [1, 9]}, "ensembles": {"both": list(families)}, "reinforced": ["Transformer"]}
+    parts = {
+        "grid": {"train.warmup": [1, 9]},
+        "ensembles": {"both": list(families)},
+        "reinforced": ["Transformer"],
+    }
     parts["reinforcement"] = stage
     monkeypatch.setattr(table2, "TABLE2", {**table2.TABLE2, **parts, "training_flops": 2e8})
     own = {name: value for name, value in given.items() if name != "train.steps"}
@@ -401,21 +506,29 @@ def test_table_2_tunes_each_family_and_has_ensembles(given, tmp_path, monkeypatc
     assert rows["Transformer (big)"]["FLOPs en-de"] == "2.3e+19"
     assert rows["here: both"]["runs"] == "4 models" and "±" in rows["here: both"]["BLEU"]
     costs = {row[0]: row for row in table.parts[0].rows}
-    assert float(costs["both"][-3]) == pytest.approx(sum(float(costs[name][-3]) for name in families), abs=0.1)
-    assert {costs[name][1] for name in families} <= {"1", "9"} and len(list(tmp_path.glob("table2/*/tuning/*"))) == 4
+    assert float(costs["both"][-3]) == pytest.approx(
+        sum(float(costs[name][-3]) for name in families), abs=0.1
+    )
+    assert {costs[name][1] for name in families} <= {"1", "9"} and len(
+        list(tmp_path.glob("table2/*/tuning/*"))
+    ) == 4
 
 
 def test_a_family_that_costs_more_a_token_has_fewer_updates(tmp_path):
     compared = table2.comparison({})
     assert {"train.learning_rate", "model.dropout"} == compared.grid.keys()
-    steps = {row.name: compared.tuning(row, compared.points()[0]).options["train.steps"] for row in compared.trained}
+    steps = {
+        row.name: compared.tuning(row, compared.points()[0]).options["train.steps"]
+        for row in compared.trained
+    }
     assert 900 < steps["Transformer with experts"] < steps["Transformer"] < 1200
     table = table2.table(compared, train_rows(compared, tmp_path, 0, "test"), tmp_path)
     assert any(row[0] == "here: recurrent (GNMT)" and row[6] == "–" for row in table.rows)
 
 
 @pytest.mark.parametrize(
-    ("own", "message"), [({"train.risk_steps": 9}, "minimum-risk"), ({"data.max_tokens": 10**7}, "One update has")]
+    ("own", "message"),
+    [({"train.risk_steps": 9}, "minimum-risk"), ({"data.max_tokens": 10**7}, "One update has")],
 )
 def test_uncountable_trainings_of_table_2_are_refused(own, message):
     with pytest.raises(UserError, match=message):
@@ -425,7 +538,17 @@ def test_uncountable_trainings_of_table_2_are_refused(own, message):
 def test_attention_of_a_model_is_drawn(given, tmp_path, capsys):
     one = Experiment("one", {**given, "model.num_encoder_layers": 1, "model.num_decoder_layers": 2})
     assert carry_out([(one, 1)], tmp_path, minutes=math.inf)
-    command = ["reproduce", "figures", "--out", tmp_path, "--model", tmp_path / "one/seed-1", "--text", "ka", "--text"]
+    command = [
+        "reproduce",
+        "figures",
+        "--out",
+        tmp_path,
+        "--model",
+        tmp_path / "one/seed-1",
+        "--text",
+        "ka",
+        "--text",
+    ]
     status, _, said = run(capsys, *command, "zu $ka^$")
     assert status == 0, said
     for name in ("1-encoder", "1-source", "2-decoder"):
@@ -448,23 +571,50 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     batch = make_batch(rows, rows)
     sums = objective(config.train)(model, batch)
     sums.loss.backward()
-    gradients = [weight.grad / batch.num_tokens for weight in model.parameters() if weight.grad is not None]
+    gradients = [
+        weight.grad / batch.num_tokens for weight in model.parameters() if weight.grad is not None
+    ]
     assert sums.loss.item() / batch.num_tokens < 2 * math.log(1000)
     assert torch.nn.utils.get_total_norm(gradients) < 50
 
 
 def test_options_that_rows_vary_can_not_be_set():
-    for table, name in ((table2, "model.kind"), (table3, "model.d_model"), (table3, "train.label_smoothing")):
+    for table, name in (
+        (table2, "model.kind"),
+        (table3, "model.d_model"),
+        (table3, "train.label_smoothing"),
+    ):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.comparison({name: 1})
 
 
 def test_a_prepared_corpus_has_languages(given, tmp_path, capsys, monkeypatch):
-    texts = "--from", "en", "--to", "zh", "--train", *given["data.corpora"][0]["files"], "--valid", *given["data.valid"]
-    assert run(capsys, "prepare", *texts, "--out", tmp_path / "prepared", "data.vocab_size=300")[0] == 0
+    texts = (
+        "--from",
+        "en",
+        "--to",
+        "zh",
+        "--train",
+        *given["data.corpora"][0]["files"],
+        "--valid",
+        *given["data.valid"],
+    )
+    assert (
+        run(capsys, "prepare", *texts, "--out", tmp_path / "prepared", "data.vocab_size=300")[0]
+        == 0
+    )
     tables, trained = [], reproduce_command.train_rows
-    monkeypatch.setattr(reproduce_command, "train_rows", lambda *given: tables.append(given[0]) or trained(*given))
-    asked = "--out", tmp_path / "out", "--train", tmp_path / "prepared", "--test", *given["data.test"]
+    monkeypatch.setattr(
+        reproduce_command, "train_rows", lambda *given: tables.append(given[0]) or trained(*given)
+    )
+    asked = (
+        "--out",
+        tmp_path / "out",
+        "--train",
+        tmp_path / "prepared",
+        "--test",
+        *given["data.test"],
+    )
     assert run(capsys, "reproduce", "table3", *asked)[0] == 0
     assert tables[0].options["data.target"] == "zh"
 
@@ -476,7 +626,9 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     status, _, said = run(capsys, "reproduce", "table2", "--out", tmp_path, "--budget", "1")
     assert status == 2 and "With --budget, give --train and --test" in said
     status, _, said = run(capsys, "reproduce", "figures", "--out", tmp_path / "new", "--text", "ka")
-    assert status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
+    assert (
+        status == 2 and "--model and --text go together" in said and not (tmp_path / "new").exists()
+    )
     for wrong in (
         ["table1", "--seeds", "0"],
         ["table1", "--budget", "3"],
@@ -485,7 +637,10 @@ def test_the_command_prints_and_writes_tables(tmp_path, capsys):
     ):
         assert run(capsys, "reproduce", *wrong, "--out", tmp_path)[0] == 2
     (tmp_path / "file").write_text("")
-    assert "can't be written: File exists" in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
+    assert (
+        "can't be written: File exists"
+        in run(capsys, "reproduce", "table3", "--out", tmp_path / "file")[2]
+    )
     status, printed, said = run(capsys, "reproduce", "figures", "--out", tmp_path)
     assert status == 0 and "PE(pos + 1) = PE(pos) M" in printed
 
@@ -500,17 +655,32 @@ def test_the_papers_settings(name):
     config = configure(read_recipe(*read_text(name)))
     assert config.data.max_tokens == 25000 and config.model.init == "t2t"
     assert config.train.warmup == (16_000 if name == "wsj-parsing-only" else 4000)
-    assert config.train.learning_rate == (1.0 if name in WMT else 0.5) and not config.data.deduplicate
+    assert (
+        config.train.learning_rate == (1.0 if name in WMT else 0.5) and not config.data.deduplicate
+    )
     if name.startswith("wmt"):
         big = name.endswith("big")
-        assert replace(config.model, dropout=BIG_OR_BASE[big].dropout, init="transduce") == BIG_OR_BASE[big]
+        assert (
+            replace(config.model, dropout=BIG_OR_BASE[big].dropout, init="transduce")
+            == BIG_OR_BASE[big]
+        )
         assert not config.decode.capitals and not config.decode.retry_loops
-        assert (config.train.steps, config.train.average) == ((300_000, 20) if big else (100_000, 5))
+        assert (config.train.steps, config.train.average) == (
+            (300_000, 20) if big else (100_000, 5)
+        )
         assert config.model.dropout == (0.3 if name == "wmt14-en-de-big" else 0.1)
-        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (4, 0.6, 50)
+        assert (
+            config.decode.beam_size,
+            config.decode.length_penalty,
+            config.decode.max_extra_tokens,
+        ) == (4, 0.6, 50)
     else:
         assert (config.model.num_encoder_layers, config.model.d_model) == (4, 1024)
-        assert (config.decode.beam_size, config.decode.length_penalty, config.decode.max_extra_tokens) == (21, 0.3, 300)
+        assert (
+            config.decode.beam_size,
+            config.decode.length_penalty,
+            config.decode.max_extra_tokens,
+        ) == (21, 0.3, 300)
 
 
 BIG_OR_BASE = {False: table3.BASE, True: table3.BIG}
@@ -523,8 +693,16 @@ def test_the_papers_recipes_take_their_first_steps(name, tmp_path, capsys):
         pairs = {split: write_texts(tmp_path, split, count, 1) for split, count in COUNTS.items()}
         files = [argument for split, paths in pairs.items() for argument in (f"--{split}", *paths)]
     else:
-        (tmp_path / "trees.mrg").write_text("".join(f"{example.tree}\n" for example in examples("train", 40)))
-        files = ["--train", tmp_path / "trees.mrg", "--valid", tmp_path / "trees.mrg", "decode.beam_size=1"]
+        (tmp_path / "trees.mrg").write_text(
+            "".join(f"{example.tree}\n" for example in examples("train", 40))
+        )
+        files = [
+            "--train",
+            tmp_path / "trees.mrg",
+            "--valid",
+            tmp_path / "trees.mrg",
+            "decode.beam_size=1",
+        ]
     more = ["train.steps=2", "train.precision=float32", "data.vocab_size=400", "train.save_every=1"]
     status, _, said = run(capsys, "train", name, "--out", tmp_path / "model", *files, *more)
     assert status == 0, said

@@ -4,14 +4,22 @@ import pytest
 
 from command_line import run
 from transduce.system.errors import UserError
-from transduce_lab.paper.paper_bleu import moses_tokenizer, paper_bleu, split_compounds, tokenised_bleu
+from transduce_lab.paper.paper_bleu import (
+    moses_tokenizer,
+    paper_bleu,
+    split_compounds,
+    tokenised_bleu,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "split"),
     [
         ("ein Rock-Konzert", "ein Rock ##AT##-##AT## Konzert"),
-        ("a-b-c", "a ##AT##-##AT## b-c"),  # the second needs a character of its own before it, as in Perl
+        (
+            "a-b-c",
+            "a ##AT##-##AT## b-c",
+        ),  # the second needs a character of its own before it, as in Perl
         ("Nord-Süd-Dialog", "Nord ##AT##-##AT## Süd ##AT##-##AT## Dialog"),
         ("das - und", "das - und"),
     ],
@@ -21,7 +29,11 @@ def test_compounds(text, split):
 
 
 def test_moses_tokens():
-    assert moses_tokenizer("de")("Er sagte: „Nein!“, z.B. heute.").split()[:3] == ["Er", "sagte", ":"]
+    assert moses_tokenizer("de")("Er sagte: „Nein!“, z.B. heute.").split()[:3] == [
+        "Er",
+        "sagte",
+        ":",
+    ]
 
 
 def test_a_compound_counts_as_three_tokens():
@@ -40,7 +52,9 @@ def test_paper_bleu_is_shown_beside_sacrebleu(tmp_path, capsys):
     files = "--hypothesis", tmp_path / "out", tmp_path / "reference"
     status, printed, said = run(capsys, "evaluate", *files, "--paper-bleu", "de")
     assert status == 0, said
-    wanted = paper_bleu("de")(*([(tmp_path / name).read_text().strip()] for name in ("out", "reference")))
+    wanted = paper_bleu("de")(
+        *([(tmp_path / name).read_text().strip()] for name in ("out", "reference"))
+    )
     assert f"BLEU as in the paper, tokenised and with compounds split: {wanted:.2f}" in printed
     assert "tok:13a" in printed
 

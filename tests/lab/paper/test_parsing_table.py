@@ -23,8 +23,13 @@ PEAK = 0.7 / math.sqrt(256 * 1000)
 
 def peak(options: dict) -> float:
     """The highest learning rate of a training."""
-    config = configure({name: value for name, value in options.items() if not name.startswith("data.")})
-    return max(learning_rate(step, config.train, config.model.d_model) for step in range(1, config.train.steps + 1))
+    config = configure(
+        {name: value for name, value in options.items() if not name.startswith("data.")}
+    )
+    return max(
+        learning_rate(step, config.train, config.model.d_model)
+        for step in range(1, config.train.steps + 1)
+    )
 
 
 @pytest.fixture
@@ -33,7 +38,10 @@ def treebank(tmp_path: Path) -> dict[str, object]:
     trees = [f"{example.tree}\n" for example in examples("train", 40)]
     (tmp_path / "some.mrg").write_text("".join(trees))
     (tmp_path / "few.mrg").write_text("".join(trees[:3]))
-    return {"data.corpora": [{"files": [str(tmp_path / "some.mrg")]}], "data.valid": (str(tmp_path / "few.mrg"),)}
+    return {
+        "data.corpora": [{"files": [str(tmp_path / "some.mrg")]}],
+        "data.valid": (str(tmp_path / "few.mrg"),),
+    }
 
 
 def planned(own: dict, tmp_path: Path) -> list:
@@ -46,14 +54,22 @@ def test_every_share_has_the_options_of_the_recipe_or_of_the_user(treebank, tmp_
     runs = planned(treebank, tmp_path)
     assert len({run.options["data.corpora"][0]["files"][0] for run in runs}) == 4
     assert {run.options["model.positions"] for run in runs} == {"sinusoidal"}, "the paper's layers"
-    assert {run.options["train.steps"] for run in runs} == {read_recipe(*read_text("craft-parsing"))["train.steps"]}
+    assert {run.options["train.steps"] for run in runs} == {
+        read_recipe(*read_text("craft-parsing"))["train.steps"]
+    }
     own = planned({**treebank, "train.learning_rate": 0.1, "train.steps": 40}, tmp_path)
-    assert {(run.options["train.learning_rate"], run.options["train.steps"]) for run in own} == {(0.1, 40)}
+    assert {(run.options["train.learning_rate"], run.options["train.steps"]) for run in own} == {
+        (0.1, 40)
+    }
 
 
 def test_a_tiny_treebank_has_no_two_equal_rows(treebank, tmp_path):
     (tmp_path / "some.mrg").write_text((tmp_path / "few.mrg").read_text())
-    assert [run.name for run in planned(treebank, tmp_path)] == ["parsing/some-3", "parsing/some-2", "parsing/some-1"]
+    assert [run.name for run in planned(treebank, tmp_path)] == [
+        "parsing/some-3",
+        "parsing/some-2",
+        "parsing/some-1",
+    ]
 
 
 @pytest.mark.parametrize("name", ["craft-parsing", "gum-parsing", "ptb-sample-parsing"])
@@ -75,7 +91,9 @@ def test_parses_are_judged_over_all_trees():
     trees = [tree for tree, _ in parse_trees(GOLD)]
     pairs = [Pair(" ".join(tree.words()), "", 1) for tree in trees]
     text = EvaluationText(("gold.mrg",), pairs, Direction("en", "tree"), "none", trees)
-    row = Judge(text, per_word=False).row([Outcome([-3.0, -2.0], [4, 4], PARSES), Outcome([-3.0, -2.0], [4, 4], GOLD)])
+    row = Judge(text, per_word=False).row(
+        [Outcome([-3.0, -2.0], [4, 4], PARSES), Outcome([-3.0, -2.0], [4, 4], GOLD)]
+    )
     assert row.scores["F1"] == pytest.approx([100 * 2 * 7 / (7 + 8), 100.0])
     assert row.length_ratio == pytest.approx((7 / 8 + 1) / 2)
     assert row.scores["perplexity"] == pytest.approx([5 / 8] * 2), "the logarithm"

@@ -62,7 +62,9 @@ class Random:
         self.generator, self.spread = torch.Generator().manual_seed(seed), spread
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        return (self.spread * torch.randn(len(tokens), len(PIECES), generator=self.generator)).log_softmax(-1)
+        return (
+            self.spread * torch.randn(len(tokens), len(PIECES), generator=self.generator)
+        ).log_softmax(-1)
 
     def reorder(self, rows: Tensor, sentences: Tensor | None = None) -> None:
         pass
@@ -85,12 +87,30 @@ def test_any_probabilities_give_trees(sizes, seed, spread, beam_size):
             text = " ".join(PIECES[token].removeprefix("▁") for token in hypothesis.tokens)
             tree = delinearise(without_marks(text), [f"w{i}" for i in range(count)])
             assert str(tree) and tree.words() == [f"w{i}" for i in range(count)]
-            assert [symbol for symbol in text.split(" ") if symbol in MARKED] == (MARKED * count)[:count]
+            assert [symbol for symbol in text.split(" ") if symbol in MARKED] == (MARKED * count)[
+                :count
+            ]
 
 
 def test_allowed_next_symbols_by_hand():
     kinds = kinds_of(PIECES, SYMBOLS)
-    assert kinds.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, *(CLOSES_TO + depth for depth in range(3)), 3, 3, 0, 3, 4, 5]
+    assert kinds.tolist() == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        2,
+        *(CLOSES_TO + depth for depth in range(3)),
+        3,
+        3,
+        0,
+        3,
+        4,
+        5,
+    ]
     opens, tags, close, end = {"▁(S", "▁(NP", "▁("}, {"▁NN", "▁.", "▁-LRB-"}, {"▁)"}, {"</s>"}
     for text, words, limit, wanted in [
         ("", 2, 9, opens),
@@ -111,7 +131,11 @@ def test_allowed_next_symbols_by_hand():
         tokens = torch.tensor([[[1, *map(PIECES.index, text.split())]]])
         log_probs = torch.zeros(1, 1, len(PIECES))
         WellFormed(kinds, [words], [limit])(tokens, log_probs)
-        assert {piece for piece, value in zip(PIECES, log_probs[0, 0].tolist(), strict=True) if value == 0} == wanted
+        assert {
+            piece
+            for piece, value in zip(PIECES, log_probs[0, 0].tolist(), strict=True)
+            if value == 0
+        } == wanted
 
 
 # -- from trees to trees ---------------------------------------------------------------------------------
@@ -140,22 +164,37 @@ def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("parsing")
     trees = (f"( {example.tree} )\n" for example in examples("train", 60))
     (folder / "trees.mrg").write_text("".join(trees), encoding="utf-8")
-    files = {"data.corpora": [{"files": [str(folder / "trees.mrg")]}], "data.valid": (str(folder / "trees.mrg"),)}
+    files = {
+        "data.corpora": [{"files": [str(folder / "trees.mrg")]}],
+        "data.valid": (str(folder / "trees.mrg"),),
+    }
     train(SHAPE | files, folder / "model")
     return folder
 
 
 def test_every_word_of_the_targets_is_a_piece(place):
     tokenizer = model_folder.load(place / "model").tokenizer
-    targets = [marked_tags(linearise(simplify(tree))) for tree, _ in read_trees(str(place / "trees.mrg"))]
-    assert set(tokenizer.target_symbols().values()) == set(" ".join([*targets, ALL_MARKS]).split(" "))
+    targets = [
+        marked_tags(linearise(simplify(tree))) for tree, _ in read_trees(str(place / "trees.mrg"))
+    ]
+    assert set(tokenizer.target_symbols().values()) == set(
+        " ".join([*targets, ALL_MARKS]).split(" ")
+    )
     text = "(S (NP 0) DT 1) NN ) (VP 2) VBZ ) 3) . )0"
     (ids,) = tokenizer.encode_target([text])
     assert len(ids) == len(text.split()) and tokenizer.decode([ids]) == [text]
 
 
 def test_untrained_parser_outputs_trees(place, capsys, tmp_path):
-    lines = ["The dog ( a pet ) runs .", "", "  Yes !", "word " * 40, "\u00a0", "a\x0cb\u2009c d", "\x1c \u2003"]
+    lines = [
+        "The dog ( a pet ) runs .",
+        "",
+        "  Yes !",
+        "word " * 40,
+        "\u00a0",
+        "a\x0cb\u2009c d",
+        "\x1c \u2003",
+    ]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     status, printed, said = run(capsys, "parse", place / "model", "--input", tmp_path / "in.txt")
     assert status == 0, said
@@ -169,7 +208,13 @@ def test_untrained_parser_outputs_trees(place, capsys, tmp_path):
 
 def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     status, printed, said = run(
-        capsys, "evaluate", place / "model", place / "trees.mrg", "--output", tmp_path / "out.mrg", "--json"
+        capsys,
+        "evaluate",
+        place / "model",
+        place / "trees.mrg",
+        "--output",
+        tmp_path / "out.mrg",
+        "--json",
     )
     assert status == 0, said
     found = json.loads(printed)
@@ -180,15 +225,28 @@ def test_trees_are_evaluated_by_brackets(place, capsys, tmp_path):
     assert agreed["valid"] + agreed["skipped"] == 60 and not agreed["errors"]
     assert found["changed by the constraint"] > 30, "left alone, it makes no trees yet"
     free = found["all, without the constraint"]
-    assert free["test"] < agreed["test"] and free["gold"] == agreed["gold"], "what is not a tree has no brackets"
+    assert free["test"] < agreed["test"] and free["gold"] == agreed["gold"], (
+        "what is not a tree has no brackets"
+    )
     assert free["valid"] + free["skipped"] == 60 and not free["errors"]
-    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json")
+    status, printed, _ = run(
+        capsys, "evaluate", "--hypothesis", tmp_path / "out.mrg", place / "trees.mrg", "--json"
+    )
     assert json.loads(printed)["all"] == found["all"]
     (tmp_path / "gold.txt").write_bytes((place / "trees.mrg").read_bytes())
-    status, printed, _ = run(capsys, "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg")
+    status, printed, _ = run(
+        capsys, "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg"
+    )
     assert status == 0 and "F1                  100.00  100.00" in printed
     (tmp_path / "my.prm").write_text("DELETE_LABEL TOP\nDELETE_LABEL\n")
-    command = "evaluate", "--hypothesis", tmp_path / "gold.txt", place / "trees.mrg", "--evalb", tmp_path / "my.prm"
+    command = (
+        "evaluate",
+        "--hypothesis",
+        tmp_path / "gold.txt",
+        place / "trees.mrg",
+        "--evalb",
+        tmp_path / "my.prm",
+    )
     status, _, said = run(capsys, *command)
     assert status == 2 and "my.prm, line 2" in said
 
@@ -215,28 +273,45 @@ def test_mistakes_in_what_is_evaluated_are_named(place, capsys, tmp_path, monkey
 
 def test_words_of_unicode_white_space_are_parsed(place):
     (gold,) = (tree for tree, _ in parse_trees(["(S (NN \u00a0) (NN \u2003))"]))
-    (parse,) = Parser([model_folder.load(place / "model")], DecodeConfig(max_extra_tokens=60)).parse_gold([gold])
+    (parse,) = Parser(
+        [model_folder.load(place / "model")], DecodeConfig(max_extra_tokens=60)
+    ).parse_gold([gold])
     assert parse and parse.words() == ["\u00a0", "\u2003"]
 
 
 def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path):
-    for command in (["translate", place / "model", "--input"], ["evaluate", place / "model", tmp_path / "one"]):
+    for command in (
+        ["translate", place / "model", "--input"],
+        ["evaluate", place / "model", tmp_path / "one"],
+    ):
         (tmp_path / "one").write_text("a\n")
         status, _, said = run(capsys, *command, tmp_path / "one")
         assert status == 2 and "model is a parser. Use `transduce parse`" in said
     write_texts(tmp_path, "train", 60, 1)
-    trees = {"data.corpora": [{"files": [str(place / "trees.mrg")]}], "data.valid": (str(place / "trees.mrg"),)}
+    trees = {
+        "data.corpora": [{"files": [str(place / "trees.mrg")]}],
+        "data.valid": (str(place / "trees.mrg"),),
+    }
     pair = {"data.corpora": [{"files": [str(tmp_path / "train.src"), str(tmp_path / "train.tgt")]}]}
-    train({**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0}, tmp_path / "other")
+    train(
+        {**SHAPE, **pair, "data.symbols": False, "data.valid": (), "data.holdout": 0},
+        tmp_path / "other",
+    )
     files = tmp_path / "train.src", tmp_path / "train.tgt"
-    status, _, said = run(capsys, "evaluate", tmp_path / "other", *files, "--against", place / "model")
+    status, _, said = run(
+        capsys, "evaluate", tmp_path / "other", *files, "--against", place / "model"
+    )
     assert status == 2 and "model is a parser." in said
-    status, _, said = run(capsys, "evaluate", place / "model", place / "trees.mrg", "--against", place / "model")
+    status, _, said = run(
+        capsys, "evaluate", place / "model", place / "trees.mrg", "--against", place / "model"
+    )
     assert status == 2 and "Parse trees are scored by brackets: leave out --against." in said
     (tmp_path / "one").write_text("a b c\n")
     status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
     assert status == 2 and "was not trained on trees" in said
-    status, _, said = run(capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0")
+    status, _, said = run(
+        capsys, "parse", place / "model", "--input", tmp_path / "one", "decode.max_extra_tokens=0"
+    )
     assert status == 2 and "A tree of 3 words needs more than" in said
     (tmp_path / "one").write_text("a\n" + "word " * 90 + "\n")
     limited = {"model.positions": "learned", "model.max_positions": 100, "data.max_length": 99}
@@ -244,14 +319,19 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     status, _, said = run(capsys, "parse", tmp_path / "limited", "--input", tmp_path / "one")
     assert status == 2 and "Source text 2 has" in said
     with pytest.raises(UserError, match="A tree of 3 words needs more than 7 tokens"):
-        Parser([model_folder.load(place / "model")], DecodeConfig())._token_filter(["0) a 1) b 2) c"], [7])
+        Parser([model_folder.load(place / "model")], DecodeConfig())._token_filter(
+            ["0) a 1) b 2) c"], [7]
+        )
 
 
 # -- what a parser is trained on --------------------------------------------------------------------------
 
 
 def options(shape):
-    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in shape.items()]
+    return [
+        f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+        for name, value in shape.items()
+    ]
 
 
 @pytest.fixture
@@ -261,7 +341,9 @@ def others(place, tmp_path) -> Path:
     for name in ("trees.mrg", "mixed/a.mrg"):
         (tmp_path / name).write_bytes((place / "trees.mrg").read_bytes())
     for name in ("x.tsv", "mixed/notes.tsv"):
-        (tmp_path / name).write_text("".join(f"Hello {number} .\tHallo (Welt {number}).\n" for number in range(60)))
+        (tmp_path / name).write_text(
+            "".join(f"Hello {number} .\tHallo (Welt {number}).\n" for number in range(60))
+        )
     (tmp_path / "new.mrg").write_text("(S (NP (NN x)))\n" + "(S (QQ (NN x)))\n" * 2)
     return tmp_path
 
@@ -269,20 +351,44 @@ def others(place, tmp_path) -> Path:
 @pytest.mark.parametrize(
     ("files", "named"),
     [
-        ("--train mixed", "mixed/notes.tsv holds no trees, unlike mixed/a.mrg. Train and validate a parser on trees "),
+        (
+            "--train mixed",
+            "mixed/notes.tsv holds no trees, unlike mixed/a.mrg. Train and validate a parser on trees ",
+        ),
         ("--train x.tsv trees.mrg", "x.tsv holds no trees, unlike trees.mrg."),
         ("--train trees.mrg --valid x.tsv", "x.tsv holds no trees, unlike trees.mrg."),
         ("--init MODEL --train x.tsv", "x.tsv holds no trees, unlike the corpus of the model."),
-        ("--init MODEL --train trees.mrg --valid x.tsv", "x.tsv holds no trees, unlike the corpus of the model."),
-        ("--train x.tsv --valid trees.mrg data.symbols=false", "x.tsv holds no trees, unlike trees.mrg."),
-        ("--train trees.mrg data.symbols=false", "trees.mrg holds trees: train with a recipe for parsers"),
-        ("--train trees.mrg data.augment=default", "data.symbols does not support data.augment; leave"),
-        ("--init MODEL --train new.mrg", "new.mrg, line 2: the label 'QQ' is not in the parser's vocabulary."),
+        (
+            "--init MODEL --train trees.mrg --valid x.tsv",
+            "x.tsv holds no trees, unlike the corpus of the model.",
+        ),
+        (
+            "--train x.tsv --valid trees.mrg data.symbols=false",
+            "x.tsv holds no trees, unlike trees.mrg.",
+        ),
+        (
+            "--train trees.mrg data.symbols=false",
+            "trees.mrg holds trees: train with a recipe for parsers",
+        ),
+        (
+            "--train trees.mrg data.augment=default",
+            "data.symbols does not support data.augment; leave",
+        ),
+        (
+            "--init MODEL --train new.mrg",
+            "new.mrg, line 2: the label 'QQ' is not in the parser's vocabulary.",
+        ),
     ],
 )
-def test_a_parser_learns_from_trees_with_known_labels_only(place, others, files, named, capsys, monkeypatch):
+def test_a_parser_learns_from_trees_with_known_labels_only(
+    place, others, files, named, capsys, monkeypatch
+):
     monkeypatch.chdir(others)
-    shape = {name: value for name, value in SHAPE.items() if "--init" not in files or name.startswith("train.")}
+    shape = {
+        name: value
+        for name, value in SHAPE.items()
+        if "--init" not in files or name.startswith("train.")
+    }
     arguments = files.replace("MODEL", str(place / "model")).split()
     status, _, said = run(capsys, "train", "--out", others / "out", *options(shape), *arguments)
     assert status == 2 and named in said, said
@@ -295,20 +401,32 @@ def test_a_parser_continues_on_trees_with_known_labels(place, others, capsys):
         f"{'(S (NP ' * 200}{trees[0]}{'))' * 200}"
     )  # closes until some number of brackets are open that is new
     (others / "few.mrg").write_text("".join(f"{tree}\n" for tree in trees))
-    arguments = "train", "--out", others / "out", "--init", place / "model", "--train", others / "few.mrg"
+    arguments = (
+        "train",
+        "--out",
+        others / "out",
+        "--init",
+        place / "model",
+        "--train",
+        others / "few.mrg",
+    )
     status, printed, said = run(capsys, *arguments, "train.steps=1", "data.max_length=9999")
     assert status == 0 and "is ready: transduce parse" in printed, said
 
 
 def test_symbols_that_are_no_trees_make_no_parser(others, capsys):
     shape = options(SHAPE | {"train.steps": 1, "data.holdout": 5})
-    status, printed, said = run(capsys, "train", "--out", others / "out", "--train", others / "x.tsv", *shape)
+    status, printed, said = run(
+        capsys, "train", "--out", others / "out", "--train", others / "x.tsv", *shape
+    )
     assert status == 0 and "x.tsv holds no trees, so the model will not be a parser." in said, said
     assert "is ready: transduce translate" in printed
 
 
 def test_symbols_that_look_like_closing_brackets_are_none():
-    assert kinds_of(["▁)", "▁)12", "▁)x", "▁)²", "▁)."], [")", ")12", ")x", ")²", ")."]).tolist() == [
+    assert kinds_of(
+        ["▁)", "▁)12", "▁)x", "▁)²", "▁)."], [")", ")12", ")x", ")²", ")."]
+    ).tolist() == [
         2,
         CLOSES_TO + 12,
         0,

@@ -160,7 +160,10 @@ def test_a_label_without_a_word_is_refused_in_files_only(text, line, why, tmp_pa
     assert parse(*text.split("\n")), "EVALB scores such parses"
     check_refused_in_files(text, line, re.escape(why), tmp_path)
     (tmp_path / "good.mrg").write_text("( (S (NP (-NONE- *T*)) (NN a)) )\n(())")
-    assert [tree.words() for tree, _ in read_trees(str(tmp_path / "good.mrg"))] == [["*T*", "a"], []]
+    assert [tree.words() for tree, _ in read_trees(str(tmp_path / "good.mrg"))] == [
+        ["*T*", "a"],
+        [],
+    ]
 
 
 def check_refused_in_files(text, line, why, tmp_path):
@@ -186,4 +189,6 @@ def test_a_treebank_is_a_folder_or_several_files(tmp_path):
             file.write(f"(X (NN {name}))")
     files = [str(tmp_path / name) for name in names]
     for some, expected in ([str(tmp_path)], names), (files, names), (files[:2], names[:2]):
-        assert are_trees(some) and [pair.source for pair in read_pairs(some)] == [f"0) {name}" for name in expected]
+        assert are_trees(some) and [pair.source for pair in read_pairs(some)] == [
+            f"0) {name}" for name in expected
+        ]

@@ -50,7 +50,12 @@ from waiting import PATIENCE, wait_for
 
 SIZES = {
     **{"model.d_model": 16, "model.d_ff": 32, "model.num_heads": 2, "model.num_encoder_layers": 1},
-    **{"model.num_decoder_layers": 1, "model.dropout": 0.0, "decode.beam_size": 1, "decode.max_extra_tokens": 4},
+    **{
+        "model.num_decoder_layers": 1,
+        "model.dropout": 0.0,
+        "decode.beam_size": 1,
+        "decode.max_extra_tokens": 4,
+    },
 }
 
 
@@ -72,7 +77,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two and a half times the lines that are translated together; most are blank, for the sake of time."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     lines = [""] * (CHUNK_LINES * 5 // 2)
-    for place, line in zip(range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False):
+    for place, line in zip(
+        range(0, len(lines), 77), reverse_texts(len(lines) // 77 + 1, seed=1)[0], strict=False
+    ):
         lines[place] = line
     lines[0] = "\ufeff" + lines[0]
     path.write_text("".join(f"{line}\r\n" for line in lines), encoding="utf-8", newline="")
@@ -100,7 +107,9 @@ def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
     assert sorted(shards) == sorted(shards, key=lambda shard: shard.name)
 
 
-@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"])
+@pytest.mark.parametrize(
+    "text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"]
+)
 def test_invalid_shard_names_are_refused(text):
     with pytest.raises(UserError, match="is not a shard"):
         read_shard(text)
@@ -109,7 +118,10 @@ def test_invalid_shard_names_are_refused(text):
 @given(st.integers(0, 10**8), st.integers(1, 200))
 def test_every_worker_has_a_shard_and_no_shard_is_large(lines, workers):
     shards = shards_for(lines, workers)
-    sizes = [end - begin for begin, end in (Shard(n, shards).cut(lines, CHUNK_LINES) for n in (1, shards))]
+    sizes = [
+        end - begin
+        for begin, end in (Shard(n, shards).cut(lines, CHUNK_LINES) for n in (1, shards))
+    ]
     assert max(sizes) <= 4 * CHUNK_LINES
     assert shards >= min(4 * workers, -(-lines // CHUNK_LINES)) and shards >= 1
 
@@ -130,7 +142,15 @@ def test_shards_that_start_at_the_same_moment_agree(tmp_path):
 
 def test_concurrent_calls_with_other_shards_are_refused(tmp_path):
     def start(shards: int, measure: Callable[[], list[int]]) -> Plan:
-        return agree(tmp_path / "parts", "translate", {}, [], measure=measure, shards=shards, unit=lambda *_: 1)
+        return agree(
+            tmp_path / "parts",
+            "translate",
+            {},
+            [],
+            measure=measure,
+            shards=shards,
+            unit=lambda *_: 1,
+        )
 
     with pytest.raises(UserError, match="with 2 shards instead of 4"):
         start(4, lambda: [*start(2, lambda: [8]).lengths])
@@ -140,8 +160,12 @@ def test_concurrent_calls_with_other_shards_are_refused(tmp_path):
 # -- translating ------------------------------------------------------------------------------------------------------
 
 
-def translate(capsys: pytest.CaptureFixture[str], model: Path, text: Path, output: Path, *more: object) -> str:
-    status, _, said = run(capsys, "translate", model, "--engine", "torch", "--input", text, "--output", output, *more)
+def translate(
+    capsys: pytest.CaptureFixture[str], model: Path, text: Path, output: Path, *more: object
+) -> str:
+    status, _, said = run(
+        capsys, "translate", model, "--engine", "torch", "--input", text, "--output", output, *more
+    )
     assert status == 0, said
     return said
 
@@ -150,24 +174,42 @@ def translate(capsys: pytest.CaptureFixture[str], model: Path, text: Path, outpu
 def whole(model: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The translation by one process."""
     output = tmp_path_factory.mktemp("whole") / "out.txt"
-    cli.main(["translate", str(model), "--engine", "torch", "--input", str(text), "--output", str(output)])
+    cli.main(
+        [
+            "translate",
+            str(model),
+            "--engine",
+            "torch",
+            "--input",
+            str(text),
+            "--output",
+            str(output),
+        ]
+    )
     return output.read_bytes()
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_shards_joined_are_the_translation_of_the_whole(count, model, text, whole, tmp_path, capsys):
+def test_shards_joined_are_the_translation_of_the_whole(
+    count, model, text, whole, tmp_path, capsys
+):
     shards = tmp_path / "shards"
     for number in np.random.default_rng(count).permutation(count) + 1:
         said = translate(capsys, model, text, shards, "--shard", f"{number}/{count}")
     assert f"Shard {number}/{count} is complete" in said
     before = text.read_bytes()
-    assert "is also the input" in run(capsys, "join", shards, "--output", text)[2] and text.read_bytes() == before
+    assert (
+        "is also the input" in run(capsys, "join", shards, "--output", text)[2]
+        and text.read_bytes() == before
+    )
     assert run(capsys, "join", shards, "--output", tmp_path / "joined.txt")[0] == 0
     assert (tmp_path / "joined.txt").read_bytes() == whole
     assert b"".join(path.read_bytes() for path in sorted(shards.glob("*.txt"))) == whole
     (tmp_path / "link.txt").symlink_to("elsewhere.txt")
     assert run(capsys, "join", shards, "--output", tmp_path / "link.txt")[0] == 0
-    assert (tmp_path / "elsewhere.txt").read_bytes() == whole and (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "elsewhere.txt").read_bytes() == whole and (
+        tmp_path / "link.txt"
+    ).is_symlink()
 
 
 def test_complete_shards_are_kept_and_truncated_ones_repeated(model, text, whole, tmp_path, capsys):
@@ -193,11 +235,15 @@ def test_complete_shards_are_kept_and_truncated_ones_repeated(model, text, whole
     plan = shards / "plan.json"
     plan.write_text(plan.read_text().replace('"shards": 2', '"shards": 48888888888888'))
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
-    assert status == 2 and f"{plan} is damaged" in said  # before a list of all shards fills the memory
+    assert (
+        status == 2 and f"{plan} is damaged" in said
+    )  # before a list of all shards fills the memory
     assert (tmp_path / "joined.txt").read_bytes() == whole
 
 
-def test_leftovers_of_a_killed_process_are_not_taken_for_a_shard(model, text, whole, tmp_path, capsys):
+def test_leftovers_of_a_killed_process_are_not_taken_for_a_shard(
+    model, text, whole, tmp_path, capsys
+):
     shards = tmp_path / "shards"
     translate(capsys, model, text, shards, "--shard", "1/2")
     record = next(shards.glob("*-of-*.json"))
@@ -214,14 +260,17 @@ def test_leftovers_of_a_killed_process_are_not_taken_for_a_shard(model, text, wh
 
 def test_json_lines_of_shards_join_to_the_whole(model, tmp_path, capsys):
     text = tmp_path / "text.txt"
-    text.write_text("".join(f"{line}\n" for line in ["", *reverse_texts(9, seed=3)[0]]), encoding="utf-8")
+    text.write_text(
+        "".join(f"{line}\n" for line in ["", *reverse_texts(9, seed=3)[0]]), encoding="utf-8"
+    )
     options = "--n-best", "2", "--beam-size", "2"
     translate(capsys, model, text, tmp_path / "out", *options)
     for number in range(1, 4):
         translate(capsys, model, text, tmp_path / "shards", *options, "--shard", f"{number}/3")
     joined = b"".join(path.read_bytes() for path in sorted((tmp_path / "shards").glob("*.jsonl")))
     there, expected = (
-        [json.loads(line)["text"] for line in each.splitlines()] for each in (joined, (tmp_path / "out").read_bytes())
+        [json.loads(line)["text"] for line in each.splitlines()]
+        for each in (joined, (tmp_path / "out").read_bytes())
     )
     assert there == expected
 
@@ -236,15 +285,29 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
     copy.write_bytes(text.read_bytes())
 
     def refused(file: Path, *more: object) -> str:
-        command = "translate", model, "--engine", "torch", "--input", file, "--output", shards, *more
+        command = (
+            "translate",
+            model,
+            "--engine",
+            "torch",
+            "--input",
+            file,
+            "--output",
+            shards,
+            *more,
+        )
         status, _, said = run(capsys, *command)
         assert status == 2
         return said
 
-    assert "with decode.beam_size 1 instead of 2. Use" in refused(text, "--shard", "1/3", "--beam-size", "2")
+    assert "with decode.beam_size 1 instead of 2. Use" in refused(
+        text, "--shard", "1/3", "--beam-size", "2"
+    )
     assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
     assert "differs from that run's input" in refused(other, "--shard", "1/3")
-    assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")  # the same text elsewhere
+    assert "is complete" in translate(
+        capsys, model, copy, shards, "--shard", "2/3"
+    )  # the same text elsewhere
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
 
@@ -262,23 +325,33 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_shards(data: DataConfig, folder: Path, out: Path, count: int, order: int, unit: int = 1, **more: object) -> None:
+def in_shards(
+    data: DataConfig, folder: Path, out: Path, count: int, order: int, unit: int = 1, **more: object
+) -> None:
     """Both rounds, the shards in some order, some twice."""
     plan = plan_preparation(data, folder, count, unit=unit, **more)
-    numbers = np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
+    numbers = (
+        np.random.default_rng(order).permutation([*range(1, count + 1), order % count + 1]).tolist()
+    )
     for number in numbers:
         stage_shard(folder, plan, Shard(number, count))
     aggregate_shards(folder, plan)
     for number in numbers:
         encode_shard(folder, plan, Shard(number, count))
-    (folder / ".aggregate.aside-1.lock").touch()  # of a process that was killed when the folder was complete
+    (
+        folder / ".aggregate.aside-1.lock"
+    ).touch()  # of a process that was killed when the folder was complete
     merge_prepared(folder, plan, out)
     assert not [*folder.glob(".*")]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """All files, without what tells the time."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    found = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     facts = json.loads(found.pop("preparation.json"))
     assert facts.pop("seconds") > 0
     manifest = json.loads(found.pop("manifest.json"))
@@ -296,7 +369,19 @@ def attempt(do: object, *arguments: object, **more: object) -> str:
 
 
 texts = st.sampled_from(
-    ["", "ka", "lo", "ka lo", "lo mi", "ka ka", "KA", " ", "nu po re so ti va", "mi " * 12, "ja\u2028nu"]
+    [
+        "",
+        "ka",
+        "lo",
+        "ka lo",
+        "lo mi",
+        "ka ka",
+        "KA",
+        " ",
+        "nu po re so ti va",
+        "mi " * 12,
+        "ja\u2028nu",
+    ]
 )
 corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, max_size=2)
 
@@ -323,7 +408,16 @@ corpora = st.lists(st.lists(st.tuples(texts, texts), max_size=25), min_size=1, m
 )
 @settings(max_examples=12)
 def test_a_corpus_prepared_in_shards_is_the_same(
-    vocabulary, tmp_path_factory, corpora, count, order, holdout, deduplicate, max_ratio, max_length, rules
+    vocabulary,
+    tmp_path_factory,
+    corpora,
+    count,
+    order,
+    holdout,
+    deduplicate,
+    max_ratio,
+    max_length,
+    rules,
 ):
     folder = tmp_path_factory.mktemp("prepared")
     files = []
@@ -340,8 +434,16 @@ def test_a_corpus_prepared_in_shards_is_the_same(
         max_length=max_length,
         rules=rules,
     )
-    alone = attempt(prepare, data, folder / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
-    joined = attempt(in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary)
+    alone = attempt(
+        prepare,
+        data,
+        folder / "one",
+        vocab_size=lambda _: 290,
+        tokenizer=Tokenizer.load(vocabulary),
+    )
+    joined = attempt(
+        in_shards, data, folder / "shards", folder / "joined", count, *order, vocabulary=vocabulary
+    )
     assert joined == alone
     assert alone or contents(folder / "joined") == contents(folder / "one")
 
@@ -350,13 +452,20 @@ def test_a_vocabulary_without_the_tags_is_refused_before_a_shard_is_read(vocabul
     file = str(vocabulary.parent / "t.tsv")
     corpora = (CorpusConfig((file,), source="en", target="de"),)
     with pytest.raises(UserError, match="The vocabulary has no tag for de"):
-        plan_preparation(DataConfig(corpora=corpora, directions=("en-de", "de-en")), tmp_path, 1, vocabulary=vocabulary)
+        plan_preparation(
+            DataConfig(corpora=corpora, directions=("en-de", "de-en")),
+            tmp_path,
+            1,
+            vocabulary=vocabulary,
+        )
 
 
 def test_paired_html_pages_are_sharded_by_pairs(vocabulary, tmp_path):
     files = [str(tmp_path / f"{side}.xhtml") for side in ("a", "b")]
     for file, texts in zip(files, reverse_texts(9, seed=3), strict=True):
-        Path(file).write_text("<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>")
+        Path(file).write_text(
+            "<html><body>\n" + "".join(f"<p>\n{text}</p>\n" for text in texts) + "</body></html>"
+        )
     data = DataConfig(corpora=(CorpusConfig(tuple(files)),), holdout=0, placeholders="kept")
     prepare(data, tmp_path / "one", vocab_size=lambda _: 290, tokenizer=Tokenizer.load(vocabulary))
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 2, 1, vocabulary=vocabulary)
@@ -371,13 +480,18 @@ def corpus_files(folder: Path) -> DataConfig:
     (folder / "a.tgt").write_text("".join(f"{line}\n" for line in targets * 2), encoding="utf-8")
     pairs = zip(*reverse_texts(300, seed=6), strict=True)
     (folder / "b.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    corpora = CorpusConfig((str(folder / "a.src"), str(folder / "a.tgt")), 2.0), CorpusConfig((str(folder / "b.tsv"),))
+    corpora = (
+        CorpusConfig((str(folder / "a.src"), str(folder / "a.tgt")), 2.0),
+        CorpusConfig((str(folder / "b.tsv"),)),
+    )
     return DataConfig(corpora=corpora, holdout=30, max_length=9)
 
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_vocabulary_is_learnt_from_all_shards(joint, tmp_path):
-    data = configure({"data.joint": joint}).data.__class__(**corpus_files(tmp_path).__dict__ | {"joint": joint})
+    data = configure({"data.joint": joint}).data.__class__(
+        **corpus_files(tmp_path).__dict__ | {"joint": joint}
+    )
     prepare(data, tmp_path / "one", vocab_size=lambda _: 290)
     in_shards(data, tmp_path / "shards", tmp_path / "joined", 3, 4, vocab_size=290)
     assert contents(tmp_path / "joined") == contents(tmp_path / "one")
@@ -388,7 +502,11 @@ def test_rules_over_several_pairs_find_the_same_in_shards(tmp_path):
     """Stretches that have slipped, unusual lengths, near repetitions, and placeholders that don't match."""
     sources, targets = reverse_texts(3000, seed=7, longest=12)
     pairs = list(zip(sources, targets, strict=True))
-    pairs = [*pairs[:1200], *zip(sources[1200:1400], targets[1203:1403], strict=True), *pairs[1400:]]
+    pairs = [
+        *pairs[:1200],
+        *zip(sources[1200:1400], targets[1203:1403], strict=True),
+        *pairs[1400:],
+    ]
     pairs[5] = pairs[40] = pairs[2900] = "ka {0} lo", "fe {0} zu"
     pairs[6] = pairs[2950] = "ka {0} mi", "ga zu"
     pairs[7], pairs[2990] = ("KA LO.", "FE ZU."), ("ka lo", "fe zu")
@@ -397,16 +515,32 @@ def test_rules_over_several_pairs_find_the_same_in_shards(tmp_path):
     (tmp_path / "c.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in many), encoding="utf-8")
     rules = "misaligned", "length", "near-duplicate"
     corpora = (CorpusConfig((str(tmp_path / "c.tsv"),)),)
-    data = DataConfig(corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked")
+    data = DataConfig(
+        corpora=corpora, holdout=20, deduplicate=False, rules=rules, placeholders="masked"
+    )
     once = dataclasses.replace(data, deduplicate=True)
-    for name, options in {"twice": data, "once": once, "plain": dataclasses.replace(once, rules=())}.items():
+    for name, options in {
+        "twice": data,
+        "once": once,
+        "plain": dataclasses.replace(once, rules=()),
+    }.items():
         (tmp_path / name).mkdir()
         prepare(options, tmp_path / name / "one", vocab_size=lambda _: 300)
-        in_shards(options, tmp_path / name / "shards", tmp_path / name / "joined", 3, 4, unit=10_000, vocab_size=300)
+        in_shards(
+            options,
+            tmp_path / name / "shards",
+            tmp_path / name / "joined",
+            3,
+            4,
+            unit=10_000,
+            vocab_size=300,
+        )
         assert contents(tmp_path / name / "joined") == contents(tmp_path / name / "one")
 
 
-@pytest.mark.parametrize(("lines", "workers"), [(5000, 2), (4097, 1), (16_385, 2), (100_000, 16), (1_000_000, 100)])
+@pytest.mark.parametrize(
+    ("lines", "workers"), [(5000, 2), (4097, 1), (16_385, 2), (100_000, 16), (1_000_000, 100)]
+)
 def test_shards_on_ray_begin_where_one_process_begins_its_chunks(lines, workers):
     assert unit_for(lines, shards_for(lines, workers)) == CHUNK_LINES
 
@@ -414,10 +548,20 @@ def test_shards_on_ray_begin_where_one_process_begins_its_chunks(lines, workers)
 def test_the_commands_say_what_comes_next(tmp_path, capsys):
     data = corpus_files(tmp_path)
     files = data.corpora[0].files
-    command = "prepare", "--train", *files, "data.vocab_size=290", "data.holdout=30", "--out", tmp_path / "shards"
+    command = (
+        "prepare",
+        "--train",
+        *files,
+        "data.vocab_size=290",
+        "data.holdout=30",
+        "--out",
+        tmp_path / "shards",
+    )
     status, _, said = run(capsys, *command, "--shard", "1/2")
     assert status == 0 and "The first round of shard 1/2 is complete" in said
-    assert "lacks 1 of 2 shards of the first round: 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    assert (
+        "lacks 1 of 2 shards of the first round: 2/2" in run(capsys, "join", tmp_path / "shards")[2]
+    )
     run(capsys, *command, "--shard", "2/2")
     assert "is already complete" in run(capsys, *command, "--shard", "2/2")[2]
     status, _, said = run(capsys, "join", tmp_path / "shards")
@@ -464,7 +608,9 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("typed", MISTAKES)
-def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_path, capsys, monkeypatch):
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    typed, model, text, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.po").write_text("")
     names = {"MODEL": model, "TEXT": text}
@@ -477,8 +623,12 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(typed, model, text, tmp_pa
 
 def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    status, _, said = run(capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray")
-    assert status == 2 and said.strip().endswith("Ray is not installed: pip install 'transduce[scale]'")
+    status, _, said = run(
+        capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray"
+    )
+    assert status == 2 and said.strip().endswith(
+        "Ray is not installed: pip install 'transduce[scale]'"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -496,7 +646,9 @@ def test_ray_addresses_are_checked(monkeypatch):
 @pytest.mark.slow
 def test_translation_on_ray_survives_killed_workers(model, tmp_path):
     """Whoever is seen with the file of a shard open is killed, three times; the result is that of one process."""
-    lines = [" ".join(line.split()) for line in reverse_texts(6 * CHUNK_LINES, seed=2, longest=9)[0]]
+    lines = [
+        " ".join(line.split()) for line in reverse_texts(6 * CHUNK_LINES, seed=2, longest=9)[0]
+    ]
     text = tmp_path / "text.txt"
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     job = Job((str(model),), {}, "torch", LineFormat())
@@ -561,7 +713,9 @@ def test_shard_whose_workers_always_die_is_given_up(tmp_path):
         return stage_shard(folder, plan, shard)
 
     with ray_pool("", 1, gpus=False) as pool:
-        with pytest.raises(UserError, match=rf"all {SHARD_ATTEMPTS} attempts at shard 2/3 \(pairs 201 to 500 of"):
+        with pytest.raises(
+            UserError, match=rf"all {SHARD_ATTEMPTS} attempts at shard 2/3 \(pairs 201 to 500 of"
+        ):
             do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
         assert missing(tmp_path / "shards", plan, READ_ROUND) == [Shard(2, 3)]
         assert sorted(tried.read_text()) == sorted("13" + "2" * SHARD_ATTEMPTS)
@@ -572,7 +726,9 @@ def test_shard_whose_workers_always_die_is_given_up(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_path, model, capsys):
+def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(
+    tmp_path, model, capsys
+):
     """A line that is longer than the model's positions, in the middle of a file."""
     config = model_folder.read_config(model)
     learned = configure(
@@ -584,7 +740,9 @@ def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_
     (tmp_path / "text").write_text("ka\n" * (CHUNK_LINES + 5) + "ka lo mi nu " * 9 + "\nka\n")
     command = ["translate", tmp_path / "short", "--engine", "torch", "--input", tmp_path / "text"]
     alone = run(capsys, *command, "--output", tmp_path / "one")
-    status, _, said = run(capsys, *command, "--output", tmp_path / "ray", "--on", "ray", "--workers", "1")
+    status, _, said = run(
+        capsys, *command, "--output", tmp_path / "ray", "--on", "ray", "--workers", "1"
+    )
     assert status == alone[0] == 0, said
     assert said.splitlines()[-1] == alone[2].splitlines()[-1] and f"line {CHUNK_LINES + 6}" in said
     assert (tmp_path / "ray").read_bytes() == (tmp_path / "one").read_bytes()
@@ -593,7 +751,17 @@ def test_a_line_that_is_too_long_for_the_model_is_translated_as_without_ray(tmp_
 @pytest.mark.slow
 def test_ray_stops_with_the_command(model, text, tmp_path):
     """Ctrl-C: nothing that was started runs on, and no folder of Ray's is left."""
-    command = [sys.executable, "-m", "transduce", "translate", str(model), "--engine", "torch", "--on", "ray"]
+    command = [
+        sys.executable,
+        "-m",
+        "transduce",
+        "translate",
+        str(model),
+        "--engine",
+        "torch",
+        "--on",
+        "ray",
+    ]
     command += ["--input", str(text), "--output", str(tmp_path / "out.txt"), "--beam-size", "4"]
     others = set(Path("/tmp").glob("ray-*"))
     process = subprocess.Popen(command, stderr=subprocess.PIPE)

@@ -75,16 +75,41 @@ from transduce.wings.rules.misalignment import (
 )
 from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
-BY_THEMSELVES = (MOJIBAKE, CHARACTERS, COPIED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)  # rules that need no other pair
+BY_THEMSELVES = (
+    MOJIBAKE,
+    CHARACTERS,
+    COPIED,
+    NUMBERS_DISAGREE,
+    PLACEHOLDERS_DIFFER,
+)  # rules that need no other pair
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != IN_TEST_SET)
 SKIP_MISALIGNED = (*LENGTH_RULES, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)
-odd = st.sampled_from(["Ã¤", "\ufffd", "\x02", "{0}", "<b>", "</b>", "%s", "12", "14", "\n", " ", "Ä", "ß“", "1.000"])
+odd = st.sampled_from(
+    ["Ã¤", "\ufffd", "\x02", "{0}", "<b>", "</b>", "%s", "12", "14", "\n", " ", "Ä", "ß“", "1.000"]
+)
 texts = st.lists(odd | st.text(st.characters(codec="utf-8"), max_size=3), max_size=5).map("".join)
-WORDS = [*"„“…’€–", "Ähre", "Übel", "Öl", "über", "Spaß", "café", "à", "señor", "Œuvre", "naïve", " »", " "]
+WORDS = [
+    *"„“…’€–",
+    "Ähre",
+    "Übel",
+    "Öl",
+    "über",
+    "Spaß",
+    "café",
+    "à",
+    "señor",
+    "Œuvre",
+    "naïve",
+    " »",
+    " ",
+]
 
 
 def pairs_of(texts: list[tuple[str, str]], file: str = "corpus.tsv") -> list[Pair]:
-    return [Pair(source, target, Origin(file, line)) for line, (source, target) in enumerate(texts, start=1)]
+    return [
+        Pair(source, target, Origin(file, line))
+        for line, (source, target) in enumerate(texts, start=1)
+    ]
 
 
 def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> set[str]:
@@ -96,9 +121,14 @@ def broken(source: str, target: str, *rules: str, **given: tuple[str, ...]) -> s
 @pytest.fixture(scope="module")
 def sentences() -> list[tuple[str, str]]:
     """English and German, of lengths that vary as in a book, and none is there twice."""
-    choice, parts = random.Random(1), [(each.english, each.german) for each in examples("train", 3000)]
+    choice, parts = (
+        random.Random(1),
+        [(each.english, each.german) for each in examples("train", 3000)],
+    )
     drawn = [choice.choices(parts, k=choice.randint(1, 4)) for _ in range(1600)]
-    different = dict.fromkeys((" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn)
+    different = dict.fromkeys(
+        (" ".join(a for a, _ in some), " ".join(b for _, b in some)) for some in drawn
+    )
     return list(different)[:1500]
 
 
@@ -114,7 +144,9 @@ def test_rules_find_the_same_in_batches_and_alone(pairs):
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_mojibake_is_found_and_nothing_else(text):
-    assume(not re.search("[à-ï][„“…’€–]{2}", text))  # two signs after an accented letter may be a misread one
+    assume(
+        not re.search("[à-ï][„“…’€–]{2}", text)
+    )  # two signs after an accented letter may be a misread one
     assert not MISREAD.search(text)
     for wrong in ("cp1252", "latin-1"):
         misread = text.encode().decode(wrong, "replace")
@@ -124,7 +156,9 @@ def test_mojibake_is_found_and_nothing_else(text):
 UNITS = ["1200 Å³", "10 Å²", "50 Å–60 Å", "1.5 Å±0.1 Å", "Ø±2 mm", "AMANHÃ—disse", "AMANHÃ — disse"]
 
 
-@pytest.mark.parametrize("text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord.", *UNITS])
+@pytest.mark.parametrize(
+    "text", ["LA MAÑ…", "ATÉ AMANHÃ…", "Der Umlaut „Ä“ ist neu.", "«Å» er et ord.", *UNITS]
+)
 def test_marks_after_a_capital_letter_are_not_mojibake(text):
     assert not MISREAD.search(text)
     assert MISREAD.search(text.encode().decode("cp1252", "replace") + " Ã…ngström")
@@ -203,7 +237,9 @@ def named_of(pairs: list[tuple[str, str]], rule: str, usual: list[tuple[str, str
     """How many of the pairs break a rule about lengths, by what is usual in a corpus."""
     sources, targets = map(list, zip(*usual, strict=True))
     checker = Checker(Rules(0, False, LENGTH_RULES), (sources, targets))
-    return np.count_nonzero(checker.check(PairBatch(*map(list, zip(*pairs, strict=True)))) & BITS[rule])
+    return np.count_nonzero(
+        checker.check(PairBatch(*map(list, zip(*pairs, strict=True)))) & BITS[rule]
+    )
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -215,11 +251,16 @@ def test_cut_and_joined_targets_are_found(sentences, mirrored):
     joined = [(a, f"{b} {c}") for (a, b), (_, c) in pairwise(sentences) if len(c) > len(b)]
     for rule, spoilt in ((BROKEN_OFF, cut), (JOINED, joined)):
         assert named_of(sides(sentences), rule, sides(sentences)) < 0.005 * len(sentences)
-        assert named_of(sides(spoilt), rule, sides([*sentences[100:], *spoilt[:100]])) > 0.95 * len(spoilt)
+        assert named_of(sides(spoilt), rule, sides([*sentences[100:], *spoilt[:100]])) > 0.95 * len(
+            spoilt
+        )
 
 
 def test_a_text_that_ends_in_a_bracket_may_be_no_sentence(sentences):
-    terms = [("bytes", "*bytes* (séquence d'octets)"), ("Frames", "Objets décrivant les «\u00a0*frames*\u00a0»")]
+    terms = [
+        ("bytes", "*bytes* (séquence d'octets)"),
+        ("Frames", "Objets décrivant les «\u00a0*frames*\u00a0»"),
+    ]
     assert named_of(terms, BROKEN_OFF, sentences) == 0
     assert named_of([("(All is well.)", "Alles")], BROKEN_OFF, sentences) == 1
 
@@ -232,7 +273,11 @@ def test_missing_full_stops_are_no_fault_if_they_are_common(sentences):
 
 
 def test_wrong_and_swapped_languages_are_found():
-    english, german, french = "Where is the next station?", "Wo ist der nächste Bahnhof?", "Où se trouve la gare ?"
+    english, german, french = (
+        "Where is the next station?",
+        "Wo ist der nächste Bahnhof?",
+        "Où se trouve la gare ?",
+    )
     rules = {"rules": (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE), "languages": ("en", "de-AT")}
 
     def wrong(source: str, target: str) -> set[str]:
@@ -242,14 +287,21 @@ def test_wrong_and_swapped_languages_are_found():
     assert wrong(german, english) == {SWAPPED}
     assert wrong(french, german) == {SOURCE_LANGUAGE}
     assert wrong(english, french) == {TARGET_LANGUAGE}
-    for short in ("Tom hugged Mary.", "Tom umarmte Mary."), ("I ate a banana.", "Ich habe eine Banane gegessen."):
+    for short in (
+        ("Tom hugged Mary.", "Tom umarmte Mary."),
+        ("I ate a banana.", "Ich habe eine Banane gegessen."),
+    ):
         assert wrong(*short) == set()
     assert wrong(french, "Le train est en retard.") == {SOURCE_LANGUAGE, TARGET_LANGUAGE}
     assert wrong(french, french) == set()  # copied, as names are
     serial = "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"
     numbered = f"{serial} is the checksum of the file.", f"{serial} ist die Prüfsumme der Datei."
     assert wrong(*numbered) == set() and wrong(*reversed(numbered)) == {SWAPPED}
-    for name in ("Bulgaria", "Bulgarien"), ("Afrikaans", "Afrikaans"), ("Burkina Faso", "Obervolta"):
+    for name in (
+        ("Bulgaria", "Bulgarien"),
+        ("Afrikaans", "Afrikaans"),
+        ("Burkina Faso", "Obervolta"),
+    ):
         assert wrong(*name) == set()
     for code, label in (
         ("be_Latn", ""),
@@ -267,20 +319,41 @@ def test_a_rule_reports_the_same_pairs_whatever_other_rules_are_asked_for(senten
     sources, targets = map(list, zip(*sentences, strict=True))
     targets[900:1200] = targets[903:1200] + targets[:3]
     french = "Où se trouve la gare ?"
-    odd = [("Müller", "Müller"), (targets[1], sources[1]), (french, targets[3]), (sources[4], french)]
-    odd += [(french, "Ã¤ Ã¶"), ("\ufffd", french), ("", french), ("Seite 3", french + " 4 {0}"), (french, french)]
-    odd += [(targets[1], "Ã¤"), ("A dog.", " ".join(targets[:3])), (sources[9], targets[9][:8]), (french, "a\nb")]
+    odd = [
+        ("Müller", "Müller"),
+        (targets[1], sources[1]),
+        (french, targets[3]),
+        (sources[4], french),
+    ]
+    odd += [
+        (french, "Ã¤ Ã¶"),
+        ("\ufffd", french),
+        ("", french),
+        ("Seite 3", french + " 4 {0}"),
+        (french, french),
+    ]
+    odd += [
+        (targets[1], "Ã¤"),
+        ("A dog.", " ".join(targets[:3])),
+        (sources[9], targets[9][:8]),
+        (french, "a\nb"),
+    ]
     for place, pair in enumerate(odd):
         sources[place * 20], targets[place * 20] = pair
     (tmp_path / "test.tsv").write_text(f"{sources[5]}\t{targets[7]}\n", encoding="utf-8")
-    batch, more = PairBatch(sources, targets), {"languages": ("en", "de"), "test": (str(tmp_path / "test.tsv"),)}
+    batch, more = (
+        PairBatch(sources, targets),
+        {"languages": ("en", "de"), "test": (str(tmp_path / "test.tsv"),)},
+    )
     together = Checker(Rules(0, False, OTHERS, **more), (sources, targets)).check(batch)
     aligned = together & BITS[MISALIGNED] == 0
     for rule in {*OTHERS} - {NEAR_DUPLICATE}:
         alone = Checker(Rules(0, False, (rule,), **more), (sources, targets)).check(batch)
         compared = aligned if rule in SKIP_MISALIGNED else slice(None)
         assert rule == UNRELATED or (alone & BITS[rule])[compared].any(), f"no pair breaks {rule}"
-        assert np.array_equal((alone & BITS[rule])[compared], (together & BITS[rule])[compared]), rule
+        assert np.array_equal((alone & BITS[rule])[compared], (together & BITS[rule])[compared]), (
+            rule
+        )
 
 
 def test_missing_inputs_of_rules_are_named():
@@ -294,7 +367,10 @@ def test_missing_inputs_of_rules_are_named():
             Checker(rules)
 
 
-@given(texts, st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]))
+@given(
+    texts,
+    st.sampled_from([str.upper, str.lower, lambda text: f"„{text}“ …", lambda text: f"1. {text}"]),
+)
 def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
     one, other = TextColumn([text.casefold()]), TextColumn([change(text.casefold())])
     assert one.letters == other.letters
@@ -306,18 +382,32 @@ def test_case_punctuation_and_digits_make_no_other_sentence(text, change):
 @settings(max_examples=40)  # each has room for every character
 @given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(1, 5))
 def test_cleaning_leaves_out_what_the_audit_names(pairs, chunk):
-    rules, named = Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)), pairs_of([*pairs, ("a", "b"), ("a", "b")])
+    rules, named = (
+        Rules(0, True, (*BY_THEMSELVES, NEAR_DUPLICATE)),
+        pairs_of([*pairs, ("a", "b"), ("a", "b")]),
+    )
     with patch.object(passes, "CHUNK", chunk), patch.object(auditing, "CHUNK", chunk):
         found, report = audit(named, rules), Cleaning()
         kept = clean(named, rules, report)
-    assert kept == [pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict.rule]
-    assert report.counts == Counter(list(MEANINGS)[verdict.rule - 1] for verdict in found.verdicts if verdict.rule)
-    assert (report.counts.total(), report.read) == (found.faulty, found.pairs) == (len(named) - len(kept), len(named))
+    assert kept == [
+        pair for pair, verdict in zip(named, found.verdicts, strict=True) if not verdict.rule
+    ]
+    assert report.counts == Counter(
+        list(MEANINGS)[verdict.rule - 1] for verdict in found.verdicts if verdict.rule
+    )
+    assert (
+        (report.counts.total(), report.read)
+        == (found.faulty, found.pairs)
+        == (len(named) - len(kept), len(named))
+    )
 
 
 def test_number_of_processes_changes_nothing(sentences, monkeypatch):
     monkeypatch.setattr(auditing, "CHUNK", 400)
-    spoilt = [("{0}", "x") if place % 70 == 0 else pair for place, pair in enumerate([*sentences, *sentences[:50]])]
+    spoilt = [
+        ("{0}", "x") if place % 70 == 0 else pair
+        for place, pair in enumerate([*sentences, *sentences[:50]])
+    ]
     rules = Rules(0, True, WITHOUT_TEST, ("en", "de"))
     one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
     assert list(one.verdicts) == list(two.verdicts)
@@ -334,18 +424,29 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
     with patch.object(auditing, "CHUNK", chunk):
         found = audit(pairs_of(pairs), Rules(0, False))
     for side, texts in enumerate(zip(*pairs, strict=True)):
-        assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)  # a line feed after each
+        assert found.characters[side].sum() == sum(map(len, texts)) + len(
+            pairs
+        )  # a line feed after each
         lengths = sorted(len(text.strip()) for text in texts)
         assert quantiles(found.lengths[side], (1.0,)) == lengths[-1:]
         assert found.lengths[side].sum() == len(texts)
 
 
 def test_languages_of_a_corpus_are_detected(sentences):
-    half = [(source, target if place < 20 else "") for place, (source, target) in enumerate(sentences[:50])]
+    half = [
+        (source, target if place < 20 else "")
+        for place, (source, target) in enumerate(sentences[:50])
+    ]
     assert audit(pairs_of(half), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
     assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,))).rules.languages == ("", "")
-    assert audit(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == ("en", "de")
-    assert audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0] == "fr"
+    assert audit(pairs_of(sentences[:50]), Rules(0, False, (SWAPPED,))).rules.languages == (
+        "en",
+        "de",
+    )
+    assert (
+        audit(pairs_of([("1", "2")]), Rules(0, False, (SWAPPED,), ("fr", ""))).rules.languages[0]
+        == "fr"
+    )
 
 
 # -- stretches ---------------------------------------------------------------------------------------------------------
@@ -356,11 +457,15 @@ def test_shifted_lines_are_found_and_located(sentences, shift):
     sources, targets = map(list, zip(*sentences, strict=True))
     at = 700 + shift
     moved = (
-        [*targets[:at], *targets[:shift], *targets[at:-shift]] if shift > 0 else [*targets[:at], *targets[at - shift :]]
+        [*targets[:at], *targets[:shift], *targets[at:-shift]]
+        if shift > 0
+        else [*targets[:at], *targets[at - shift :]]
     )
     found = find_shifts(sources[: len(moved)], moved)
     assert [each.offset for each in found if each.offset is not None] == [shift]
-    assert abs(found[0].first - at) <= 10  # where many lines are missing, those beside the gap are nowhere near
+    assert (
+        abs(found[0].first - at) <= 10
+    )  # where many lines are missing, those beside the gap are nowhere near
     assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
 
 
@@ -385,7 +490,12 @@ def test_lengths_that_tell_little_are_no_shift(seed):
     """Neither lengths without any relation, nor names whose lengths have little to do with each other."""
     choice = random.Random(seed)
     lengths = [choice.randint(5, 30) for _ in range(1000)]
-    assert find_shifts(["a" * each for each in lengths], ["b" * choice.randint(5, 30) for _ in lengths]) == []
+    assert (
+        find_shifts(
+            ["a" * each for each in lengths], ["b" * choice.randint(5, 30) for _ in lengths]
+        )
+        == []
+    )
     assert find_shifts(*_names(choice, 500)) == []
 
 
@@ -430,7 +540,11 @@ def test_the_path_is_the_best_one(seed):
 
 
 @given(
-    st.lists(st.lists(st.text(st.sampled_from("abcäßÉ3٣"), min_size=1, max_size=5), max_size=4), min_size=1, max_size=5)
+    st.lists(
+        st.lists(st.text(st.sampled_from("abcäßÉ3٣"), min_size=1, max_size=5), max_size=4),
+        min_size=1,
+        max_size=5,
+    )
 )
 def test_words_have_the_same_hash_where_they_are_the_same(lines):
     found = _words([" ".join(line) for line in lines])
@@ -443,13 +557,19 @@ def test_words_have_the_same_hash_where_they_are_the_same(lines):
     hashes = (found >> LINE_BITS).tolist()
     assert (found & LINE_MASK).tolist() == [place for place, _ in kept]
     assert len(set(hashes)) == len({word for _, word in kept})
-    assert len(set(zip(hashes, (word for _, word in kept), strict=True))) == len({w for _, w in kept})
+    assert len(set(zip(hashes, (word for _, word in kept), strict=True))) == len(
+        {w for _, w in kept}
+    )
 
 
 def test_stretches_continue_across_chunks(sentences, monkeypatch):
-    monkeypatch.setattr(auditing, "CHUNK", 730)  # which leaves 37 lines over: too few to show a shift
+    monkeypatch.setattr(
+        auditing, "CHUNK", 730
+    )  # which leaves 37 lines over: too few to show a shift
     sources, targets = zip(*sentences, strict=True)
-    found = audit(pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,)))
+    found = audit(
+        pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,))
+    )
     assert found.stretches == [Misaligned("corpus.tsv", 1, len(sentences) - 3, 3)]
     misaligned = 1 + list(MEANINGS).index(MISALIGNED)
     assert Counter(found.verdicts) == {
@@ -473,11 +593,23 @@ def corpus(tmp_path: Path, sentences: list[tuple[str, str]]) -> Path:
 
 def test_repairing_changes_only_faulty_pairs(corpus, capsys):
     mended, before = corpus.with_name("mended.tsv"), corpus.read_text(encoding="utf-8").split("\n")
-    status, out, _ = run(capsys, "doctor", corpus, "--fix", mended, "--json", "--only", DUPLICATE, PLACEHOLDERS_DIFFER)
+    status, out, _ = run(
+        capsys,
+        "doctor",
+        corpus,
+        "--fix",
+        mended,
+        "--json",
+        "--only",
+        DUPLICATE,
+        PLACEHOLDERS_DIFFER,
+    )
     report = json.loads(out)
     at_fault = {line for rule in report["rules"].values() for _, line in rule["lines"]}
     assert status == 0 and at_fault == {21, 31, 41, 51} and report["faulty"] == 4
-    assert {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()} == {
+    assert {
+        rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()
+    } == {
         DUPLICATE: [21],
         EMPTY: [31, 51],
         PLACEHOLDERS_DIFFER: [41],
@@ -485,7 +617,10 @@ def test_repairing_changes_only_faulty_pairs(corpus, capsys):
     assert mended.read_text(encoding="utf-8").split("\n") == [
         row for line, row in enumerate(before, start=1) if line not in at_fault
     ]
-    left = [json.loads(row) for row in Path(f"{mended}.left-out.jsonl").read_text(encoding="utf-8").splitlines()]
+    left = [
+        json.loads(row)
+        for row in Path(f"{mended}.left-out.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [(each["rule"], each["line"]) for each in left] == [
         (DUPLICATE, 21),
         (EMPTY, 31),
@@ -498,13 +633,23 @@ def test_repairing_changes_only_faulty_pairs(corpus, capsys):
 def test_suspicious_pairs_are_kept_and_counted_separately(tmp_path, capsys):
     rows = [f"Sentence number {i} is here.\tSatz Nummer {i} ist hier." for i in range(40)]
     rows[3], rows[5] = "Read the word *now*.\tLies jetzt das Wort {0}.", "A blank side\t"
-    rows[7] = "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"  # only code: in no language, and not to be translated
+    rows[7] = (
+        "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"  # only code: in no language, and not to be translated
+    )
     corpus, mended = tmp_path / "corpus.tsv", tmp_path / "mended.tsv"
     corpus.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     chosen = "--from", "en", "--to", "de", "--without", NEAR_DUPLICATE, "--fix", mended
     said = run(capsys, "doctor", corpus, *chosen)[1]
-    assert "1 pair (2.50%) with a fault; 1 more (2.50%) only suspicious: a clean copy keeps them.\n" in said
-    assert said.index("\nfaults") < said.index(EMPTY) < said.index("\nsuspicions") < said.index(PLACEHOLDERS_DIFFER)
+    assert (
+        "1 pair (2.50%) with a fault; 1 more (2.50%) only suspicious: a clean copy keeps them.\n"
+        in said
+    )
+    assert (
+        said.index("\nfaults")
+        < said.index(EMPTY)
+        < said.index("\nsuspicions")
+        < said.index(PLACEHOLDERS_DIFFER)
+    )
     assert mended.read_text(encoding="utf-8").splitlines() == rows[:5] + rows[6:]
     report = json.loads(run(capsys, "doctor", corpus, *chosen, "--json")[1])
     assert (report["faulty"], report["suspicious"]) == (1, 1)
@@ -512,15 +657,21 @@ def test_suspicious_pairs_are_kept_and_counted_separately(tmp_path, capsys):
         EMPTY: "fault",
         PLACEHOLDERS_DIFFER: "suspicion",
     }
-    run(capsys, "doctor", corpus, "--only", PLACEHOLDERS_DIFFER, "--fix", mended)  # named: to be dropped, too
+    run(
+        capsys, "doctor", corpus, "--only", PLACEHOLDERS_DIFFER, "--fix", mended
+    )  # named: to be dropped, too
     assert mended.read_text(encoding="utf-8").splitlines() == rows[:3] + rows[4:5] + rows[6:]
 
 
 def test_repaired_corpus_has_no_fault(corpus, capsys):
     once, twice = corpus.with_name("once.jsonl"), corpus.with_name("twice.jsonl")
-    pairs = [[*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]]
+    pairs = [
+        [*row.split("\t"), ""][:2] for row in corpus.read_text(encoding="utf-8").split("\n")[:-1]
+    ]
     as_json = corpus.with_suffix(".jsonl")
-    as_json.write_text("".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in pairs), encoding="utf-8")
+    as_json.write_text(
+        "".join(json.dumps({"source": a, "target": b}) + "\n" for a, b in pairs), encoding="utf-8"
+    )
     sides = [corpus.with_suffix(suffix) for suffix in (".en", ".de")]
     for side, texts in zip(sides, zip(*pairs, strict=True), strict=True):
         side.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
@@ -551,7 +702,9 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
     page = tmp_path / "page.html"
     said = run(capsys, "doctor", *files, "--only", NUMBERS_DISAGREE, "--out", page)[1]
     assert f"also in {files[0]}, line 3; {files[1]}, lines 1, 2, 3\n" in said
-    assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(encoding="utf-8")
+    assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(
+        encoding="utf-8"
+    )
     assert "also in line 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
 
 
@@ -565,17 +718,29 @@ def test_lengths_above_the_counting_limit_are_shown_as_or_more(tmp_path, capsys)
 
 def test_half_a_character_of_json_does_not_end_the_reading(tmp_path, capsys):
     """What JSON says with an escape, and bytes that are not UTF-8, in the same file."""
-    rows = [rb'"a b", "c d"', rb'"a \ud83d", "c \udcff"', b'"e \xff", "f"', b'"g \xff\\ud83d", "h"', rb'"i", "j"']
+    rows = [
+        rb'"a b", "c d"',
+        rb'"a \ud83d", "c \udcff"',
+        b'"e \xff", "f"',
+        b'"g \xff\\ud83d", "h"',
+        rb'"i", "j"',
+    ]
     lines = [b'{"source": %s, "target": %s}\n' % tuple(row.split(b", ")) for row in rows]
     (tmp_path / "half.jsonl").write_bytes(b"".join(lines))
     out = tmp_path / "kept.jsonl"
-    status, said, _ = run(capsys, "doctor", tmp_path / "half.jsonl", "--json", "--fix", out, "--only", CHARACTERS)
+    status, said, _ = run(
+        capsys, "doctor", tmp_path / "half.jsonl", "--json", "--fix", out, "--only", CHARACTERS
+    )
     report = json.loads(said)
     assert status == 0 and not report["stopped"] and report["pairs"] == 5
     found = {rule: [line for _, line in each["lines"]] for rule, each in report["rules"].items()}
     assert found == {ENCODING: [2, 3, 4]}
     assert out.read_bytes() == lines[0] + lines[4]
-    assert [row["line"] for row in map(json.loads, written(Path(f"{out}.left-out.jsonl")))] == [2, 3, 4]
+    assert [row["line"] for row in map(json.loads, written(Path(f"{out}.left-out.jsonl")))] == [
+        2,
+        3,
+        4,
+    ]
 
 
 def written(file: Path) -> list[str]:
@@ -584,11 +749,17 @@ def written(file: Path) -> list[str]:
 
 def test_a_stretch_does_not_run_from_one_file_into_another(tmp_path, sentences, capsys):
     files = [tmp_path / f"{name}.tsv" for name in "ab"]
-    moved = [(source, target) for (source, _), (_, target) in zip(sentences[2:], sentences, strict=False)]
+    moved = [
+        (source, target) for (source, _), (_, target) in zip(sentences[2:], sentences, strict=False)
+    ]
     for file, pairs in zip(files, (moved[:700], moved[700:]), strict=True):
         file.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
-    found = json.loads(run(capsys, "doctor", *files, "--only", "misaligned", "--json")[1])["stretches"]
-    assert [(Path(each["file"]).name, each["first"], each["last"], each["offset"]) for each in found] == [
+    found = json.loads(run(capsys, "doctor", *files, "--only", "misaligned", "--json")[1])[
+        "stretches"
+    ]
+    assert [
+        (Path(each["file"]).name, each["first"], each["last"], each["offset"]) for each in found
+    ] == [
         ("a.tsv", 1, 700, 2),
         ("b.tsv", 1, len(moved) - 700, 2),
     ]
@@ -610,12 +781,18 @@ def test_no_pair_is_kept_wrong_where_a_stretch_reaches_a_border(sentences, monke
 
 
 @pytest.mark.parametrize("missing", [1, 7])
-def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(tmp_path, sentences, capsys, missing):
+def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(
+    tmp_path, sentences, capsys, missing
+):
     sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
     mended = [tmp_path / "mended.en", tmp_path / "mended.de"]
     for side, texts, lacks in zip(sides, zip(*sentences, strict=True), (0, missing), strict=True):
-        side.write_text("".join(f"{text}\n" for text in (*texts[:600], *texts[600 + lacks :])), encoding="utf-8")
-    status, out, _ = run(capsys, "doctor", *sides, "--only", "misaligned", "--json", "--fix", *mended)
+        side.write_text(
+            "".join(f"{text}\n" for text in (*texts[:600], *texts[600 + lacks :])), encoding="utf-8"
+        )
+    status, out, _ = run(
+        capsys, "doctor", *sides, "--only", "misaligned", "--json", "--fix", *mended
+    )
     report = json.loads(out)
     (stretch,) = report["stretches"]
     assert status == 0 and report["stopped"] == ""
@@ -627,14 +804,19 @@ def test_lines_that_one_side_lacks_are_located_and_the_others_realigned(tmp_path
     assert len(kept) + len(left) == len(sentences) and len(changed) == report["mendable"]
     assert all(json.loads(row)["offset"] == -missing for row in changed)
     assert f"shift by {-missing}" in run(capsys, "doctor", *sides, "--only", "misaligned")[1]
-    assert json.loads(run(capsys, "doctor", *mended, "--json", "--only", "misaligned")[1])["faulty"] == 0
+    assert (
+        json.loads(run(capsys, "doctor", *mended, "--json", "--only", "misaligned")[1])["faulty"]
+        == 0
+    )
 
 
 def test_nothing_is_written_where_a_side_ends_much_earlier(tmp_path, sentences, capsys):
     sides = [tmp_path / "corpus.en", tmp_path / "corpus.de"]
     for side, texts, length in zip(sides, zip(*sentences, strict=True), (1500, 1479), strict=True):
         side.write_text("".join(f"{text}\n" for text in texts[:length]), encoding="utf-8")
-    status, out, said = run(capsys, "doctor", *sides, "--json", "--fix", tmp_path / "a", tmp_path / "b")
+    status, out, said = run(
+        capsys, "doctor", *sides, "--json", "--fix", tmp_path / "a", tmp_path / "b"
+    )
     assert "1,500 lines" in json.loads(out)["stopped"] and json.loads(out)["pairs"] == 1479
     assert status == 2 and "Nothing was repaired" in said and not (tmp_path / "a").exists()
     assert run(capsys, "doctor", *sides)[0] == 1, "it can't be read to its end"
@@ -642,7 +824,11 @@ def test_nothing_is_written_where_a_side_ends_much_earlier(tmp_path, sentences, 
 
 def test_a_clean_copy_is_not_written_into_the_corpus(corpus, capsys):
     status, _, said = run(capsys, "doctor", corpus.parent, "--fix", corpus.with_name("clean.jsonl"))
-    assert status == 2 and "would belong to the corpus" in said and len(list(corpus.parent.iterdir())) == 1
+    assert (
+        status == 2
+        and "would belong to the corpus" in said
+        and len(list(corpus.parent.iterdir())) == 1
+    )
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])
@@ -652,7 +838,9 @@ def test_realigning_keeps_other_columns_and_keys(tmp_path, sentences, capsys, su
     rows = [
         f"{source}\t{target}\t{line}\t"
         if suffix == ".tsv"
-        else json.dumps({"id": line, "translation": {"de": target, "en": source}}, ensure_ascii=False)
+        else json.dumps(
+            {"id": line, "translation": {"de": target, "en": source}}, ensure_ascii=False
+        )
         for line, ((source, _), target) in enumerate(zip(sentences, moved, strict=True))
     ]
     corpus, mended = (tmp_path / f"{name}{suffix}" for name in ("corpus", "mended"))
@@ -660,7 +848,9 @@ def test_realigning_keeps_other_columns_and_keys(tmp_path, sentences, capsys, su
     languages = ["--from", "en", "--to", "de", "--only", "misaligned"]
     assert run(capsys, "doctor", corpus, *languages, "--fix", mended)[0] == 0
     kept = [
-        row.split("\t")[:3] if suffix == ".tsv" else [row["translation"]["en"], row["translation"]["de"], row["id"]]
+        row.split("\t")[:3]
+        if suffix == ".tsv"
+        else [row["translation"]["en"], row["translation"]["de"], row["id"]]
         for row in (row if suffix == ".tsv" else json.loads(row) for row in written(mended))
     ]
     assert all(sentences[int(line)] == (source, target) for source, target, line in kept)
@@ -677,13 +867,20 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
     targets[10], targets[20] = f"{FRENCH} 10".encode("cp1252"), "Caf\xe9 été 20".encode("cp1252")
     targets[30], targets[40] = b"Le caf\xc3 30", "Pøíli¹ 40".encode("cp1252")
     targets[50] = f"{FRENCH} 50".encode() + b"\xe9"
-    sources = [f"The café is already closed at Christmas. {number}".encode() for number in range(100)]
+    sources = [
+        f"The café is already closed at Christmas. {number}".encode() for number in range(100)
+    ]
     names = {".tsv": ["c.tsv"], ".jsonl": ["c.jsonl"]}.get(form, ["c.en", "c.fr"])
     files, mended = ([tmp_path / f"{place}{name}" for name in names] for place in ("", "mended-"))
     rows = {
         "two files": [sources, targets],
         ".tsv": [[b"%s\t%s" % pair for pair in zip(sources, targets, strict=True)]],
-        ".jsonl": [[b'{"source": "%s", "target": "%s"}' % pair for pair in zip(sources, targets, strict=True)]],
+        ".jsonl": [
+            [
+                b'{"source": "%s", "target": "%s"}' % pair
+                for pair in zip(sources, targets, strict=True)
+            ]
+        ],
     }[form]
     for file, lines in zip(files, rows, strict=True):
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -693,37 +890,47 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
     )
     found = json.loads(out)["rules"]
     assert status == 0, said
-    assert {rule: [line for _, line in each["lines"]] for rule, each in found.items() if rule == ENCODING} == {
-        ENCODING: [11, 21, 31, 41, 51]
-    }
+    assert {
+        rule: [line for _, line in each["lines"]]
+        for rule, each in found.items()
+        if rule == ENCODING
+    } == {ENCODING: [11, 21, 31, 41, 51]}
     assert "Le caf\ufffd 30" in found[ENCODING]["examples"][2]["target"]
     left = [json.loads(row) for row in written(Path(f"{mended[0]}.left-out.jsonl"))]
     assert [(each["rule"], each["line"]) for each in left if each["rule"] == ENCODING] == [
         (ENCODING, line) for line in (31, 41, 51)
     ]
     kept = {pair.target for pair in read_pairs(list(map(str, mended)))}
-    assert {f"{FRENCH} 9", f"{FRENCH} 10", "Café été 20"} <= kept and not any("\ufffd" in text for text in kept)
+    assert {f"{FRENCH} 9", f"{FRENCH} 10", "Café été 20"} <= kept and not any(
+        "\ufffd" in text for text in kept
+    )
     changed = [json.loads(row) for row in written(Path(f"{mended[0]}.mended.jsonl"))]
     assert [(each["rule"], each["line"]) for each in changed] == [(ENCODING, 11), (ENCODING, 21)]
     assert (
         "convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
         in run(capsys, "doctor", *files, *options)[1]
     )
-    assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2  # which wants to be sure
+    assert (
+        run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2
+    )  # which wants to be sure
 
 
 @pytest.mark.parametrize(
     "form", ["%s\t%s\t\udcb3", '{"source": "%s", "target": "%s", "x": "\udcb3\\ud83d"}'], ids=ascii
 )
 def test_bytes_outside_the_texts_stay_unchanged(tmp_path, capsys, form):
-    corpus, mended = (tmp_path / f"{name}.{'tsv' if form[0] == '%' else 'jsonl'}" for name in ("corpus", "mended"))
+    corpus, mended = (
+        tmp_path / f"{name}.{'tsv' if form[0] == '%' else 'jsonl'}" for name in ("corpus", "mended")
+    )
     pairs = [(f"The café is closed. {number}", f"{FRENCH} {number}") for number in range(100)]
     whole = [(form % pair).encode(errors="surrogateescape") for pair in pairs]
     rows = list(whole)
     for row, text in ((10, pairs[10][0]), (20, pairs[20][1])):
         rows[row] = rows[row].replace(text.encode(), text.encode("cp1252"))
     corpus.write_bytes(b"\n".join([*rows, b""]))
-    assert "(2 kept pairs)" in run(capsys, "doctor", corpus, "--only", "mojibake", "--fix", mended)[2]
+    assert (
+        "(2 kept pairs)" in run(capsys, "doctor", corpus, "--only", "mojibake", "--fix", mended)[2]
+    )
     assert mended.read_bytes() == b"\n".join([*whole, b""])
 
 
@@ -731,10 +938,14 @@ def test_invalid_utf8_in_messages_is_named_and_repaired(tmp_path, capsys):
     corpus = tmp_path / "c.po"
     with corpus.open("wb") as file:
         for number in range(100):
-            text = f"{FRENCH} {number}".replace(" ", "_").encode("cp1252" if number == 10 else "utf-8")
+            text = f"{FRENCH} {number}".replace(" ", "_").encode(
+                "cp1252" if number == 10 else "utf-8"
+            )
             file.write(b'msgid "The caf\xc3\xa9 is closed. %d"\nmsgstr "%s"\n' % (number, text))
     mended = tmp_path / "mended.jsonl"
-    status, out, said = run(capsys, "doctor", corpus, "--only", "mojibake", "--json", "--fix", mended)
+    status, out, said = run(
+        capsys, "doctor", corpus, "--only", "mojibake", "--json", "--fix", mended
+    )
     assert status == 0, said
     assert json.loads(out)["rules"][ENCODING]["lines"] == [[str(corpus), 21]]
     assert len(written(mended)) == 100 and "déjà_fermé_à_Noël._10" in written(mended)[10]
@@ -744,11 +955,20 @@ def test_invalid_utf8_in_messages_is_named_and_repaired(tmp_path, capsys):
 def test_trees_are_no_corpus_of_translations(tmp_path, capsys, named):
     (tmp_path / "c.mrg").write_text("(S (NP x))\n" * 2)
     status, out, said = run(capsys, "doctor", tmp_path / named, "--fix", tmp_path / "mended.jsonl")
-    assert status == 2 and "holds trees, and the doctor checks translations: `transduce prepare` with" in said
+    assert (
+        status == 2
+        and "holds trees, and the doctor checks translations: `transduce prepare` with" in said
+    )
     assert not out and [path.name for path in tmp_path.iterdir()] == ["c.mrg"]
 
 
-@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 30), st.sampled_from([None, -20, -2, 1, 3, 20]))))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 99), st.integers(0, 30), st.sampled_from([None, -20, -2, 1, 3, 20])
+        )
+    )
+)
 def test_no_target_goes_to_two_lines(drawn):
     stretches, line = [], 0
     for gap, length, offset in drawn:
@@ -763,7 +983,10 @@ def test_no_target_goes_to_two_lines(drawn):
 
 @given(st.lists(st.integers(-MAX_SHIFT_LINES, MAX_SHIFT_LINES), max_size=80))
 def test_items_are_found_at_offsets(offsets):
-    wanted = [place + offset if 0 <= place + offset < len(offsets) else None for place, offset in enumerate(offsets)]
+    wanted = [
+        place + offset if 0 <= place + offset < len(offsets) else None
+        for place, offset in enumerate(offsets)
+    ]
     assert list(at_offsets(iter(range(len(offsets))), offsets)) == wanted
 
 
@@ -788,7 +1011,11 @@ def test_report_page_is_self_contained_and_escapes_text(corpus, capsys):
     page = corpus.with_name("page.html")
     assert run(capsys, "doctor", corpus, "--out", page)[0] == 0
     html = page.read_text(encoding="utf-8")
-    assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
+    assert (
+        "<script" not in html
+        and "src=" not in html
+        and "http" not in html.replace("http-equiv", "")
+    )
     assert "&lt;script&gt;" in html and "default-src 'none'" in html
     for rule in (EMPTY, DUPLICATE, PLACEHOLDERS_DIFFER, CHARACTERS):
         assert f'id="{rule}"' in html and f'href="#{rule}"' in html
@@ -796,20 +1023,39 @@ def test_report_page_is_self_contained_and_escapes_text(corpus, capsys):
 
 def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys):
     test = tmp_path / "test.tsv"
-    test.write_text(f"{sentences[5][0].upper()} !!\tetwas anderes\nnever seen\t{sentences[7][1]}\n", encoding="utf-8")
-    report = json.loads(run(capsys, "doctor", corpus, "--test", test, "--only", "test", "--json")[1])
+    test.write_text(
+        f"{sentences[5][0].upper()} !!\tetwas anderes\nnever seen\t{sentences[7][1]}\n",
+        encoding="utf-8",
+    )
+    report = json.loads(
+        run(capsys, "doctor", corpus, "--test", test, "--only", "test", "--json")[1]
+    )
     assert [line for _, line in report["rules"][IN_TEST_SET]["lines"]] == [6, 8]
 
 
 def test_a_corpus_is_prepared_with_all_rules(tmp_path, sentences, capsys):
     lines = [f"{source}\t{target}\n" for source, target in sentences]
-    lines += [f"{sentences[0][0]}\t{sentences[0][0]}\n", f"Es\tgeht.\n{sentences[1][0].upper()}\t{sentences[1][1]}\n"]
+    lines += [
+        f"{sentences[0][0]}\t{sentences[0][0]}\n",
+        f"Es\tgeht.\n{sentences[1][0].upper()}\t{sentences[1][1]}\n",
+    ]
     (tmp_path / "corpus.tsv").write_text("".join(lines), encoding="utf-8")
-    corpus = "--train", tmp_path / "corpus.tsv", "--from", "en", "--to", "de", "data.vocab_size=400", "data.holdout=0"
+    corpus = (
+        "--train",
+        tmp_path / "corpus.tsv",
+        "--from",
+        "en",
+        "--to",
+        "de",
+        "data.vocab_size=400",
+        "data.holdout=0",
+    )
     named = f"data.rules={','.join(rule for rule in OTHERS if rule != IN_TEST_SET)}"
     for out, rules in ("all", "data.rules=all"), ("named", named):
         assert run(capsys, "prepare", *corpus, "--out", tmp_path / out, rules)[0] == 0
-    both = [(tmp_path / out / "left-out.jsonl").read_text(encoding="utf-8") for out in ("all", "named")]
+    both = [
+        (tmp_path / out / "left-out.jsonl").read_text(encoding="utf-8") for out in ("all", "named")
+    ]
     assert both[0] == both[1] and {"copied", "near-duplicate"} <= {
         json.loads(line)["rule"] for line in both[0].split("\n")[:-1]
     }
@@ -822,19 +1068,42 @@ def test_a_corpus_is_prepared_with_all_rules(tmp_path, sentences, capsys):
 def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     files = write_texts(tmp_path, "train", 300, 1)
     vocabulary = tmp_path / "vocabulary"
-    options = ["data.vocab_size=400", "data.holdout=0", "data.rules=copied,test", f"data.test={files[0]},{files[1]}"]
+    options = [
+        "data.vocab_size=400",
+        "data.holdout=0",
+        "data.rules=copied,test",
+        f"data.test={files[0]},{files[1]}",
+    ]
     status, _, said = run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options)
-    assert status == 2 and "No training pairs are" in said and "test set" in said  # every sentence is in the test set
-    assert run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options[:2], "data.rules=copied")[0] == 0
+    assert (
+        status == 2 and "No training pairs are" in said and "test set" in said
+    )  # every sentence is in the test set
+    assert (
+        run(
+            capsys,
+            "prepare",
+            "--train",
+            *files,
+            "--out",
+            vocabulary,
+            *options[:2],
+            "data.rules=copied",
+        )[0]
+        == 0
+    )
     (tmp_path / "other.tsv").write_text("ka lo Ж\tzu fe\nka Ж\tzu ж\n", encoding="utf-8")
-    report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
+    report = json.loads(
+        run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1]
+    )
     assert report["uncovered"] == {"Ж": 2, "ж": 1}
     model = (vocabulary / "tokenizer.model").read_bytes()
     for file in vocabulary.glob("tokenizer*"):
         file.unlink()
     pieces = ["<pad>", "<s>", "</s>", "<unk>", "\u2581ka", "\u2581", "\u2581k", "k"]
     Tokenizer(ImportedVocabulary(model, pieces)).save(vocabulary)
-    report = json.loads(run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1])
+    report = json.loads(
+        run(capsys, "doctor", tmp_path / "other.tsv", "--vocabulary", vocabulary, "--json")[1]
+    )
     assert report["uncovered"].keys() >= {"Ж", "ж", "l"} and "k" not in report["uncovered"]
 
 
@@ -844,16 +1113,28 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         (["--only", "mojibake"], "--only needs a corpus"),
         (["--from", "en"], "--from needs a corpus"),
         (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
-        (["corpus.tsv", "--only", "source-language", "--from", "qqq"], "can't identify the language 'qqq'"),
+        (
+            ["corpus.tsv", "--only", "source-language", "--from", "qqq"],
+            "can't identify the language 'qqq'",
+        ),
         (["corpus.tsv", "--only", "test"], "name its files with --test"),
-        (["corpus.tsv", "--only", "copied", "--without", "copied"], "every rule that is to be checked"),
+        (
+            ["corpus.tsv", "--only", "copied", "--without", "copied"],
+            "every rule that is to be checked",
+        ),
         (["corpus.tsv", "--threads", "-3"], "must be at least 0, not -3"),
         (["a.en", "a.de", "--fix", "b.en", "-"], "--fix needs names of files, not /dev/stdin"),
         (["corpus.tsv", "--fix=-"], "--fix needs names of files, not -"),
         (["a.en", "a.de", "--fix", "/dev/fd/1", "b.de"], "--fix needs names of files"),
         (["a.jsonl.mended.jsonl", "--fix", "a.jsonl"], "a.jsonl.mended.jsonl is also the input"),
-        (["a.jsonl.left-out.jsonl", "--fix", "a.jsonl"], "a.jsonl.left-out.jsonl is also the input"),
-        (["corpus.tsv", "--test", "a.jsonl.mended.jsonl", "--fix", "a.jsonl.mended.jsonl"], "is also the input"),
+        (
+            ["a.jsonl.left-out.jsonl", "--fix", "a.jsonl"],
+            "a.jsonl.left-out.jsonl is also the input",
+        ),
+        (
+            ["corpus.tsv", "--test", "a.jsonl.mended.jsonl", "--fix", "a.jsonl.mended.jsonl"],
+            "is also the input",
+        ),
         (["a.en", "a.de", "--fix", "b", "b.left-out.jsonl"], "are the same"),
         (["a.en", "a.de", "--fix", "b", "c", "--out", "./b.mended.jsonl"], "are the same"),
         (["corpus.tsv", "--fix", "a.jsonl.gz"], "would not be compressed"),
@@ -886,9 +1167,14 @@ def test_wrong_arguments_are_refused(corpus, capsys, monkeypatch, arguments, sai
 def test_the_machine_is_described(capsys, tmp_path, monkeypatch):
     status, out, _ = run(capsys, "doctor", "--json")
     facts = {fact["what"]: fact for fact in json.loads(out)}
-    assert status == 0 and {"Python", "torch", "GPU", "cores", "memory", "disk", "extra fast"} <= facts.keys()
+    assert (
+        status == 0
+        and {"Python", "torch", "GPU", "cores", "memory", "disk", "extra fast"} <= facts.keys()
+    )
     assert all(bool(fact["mend"]) == (fact["state"] != "good") for fact in facts.values())
-    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["nothing-like-it[x]>=2; extra == 'fast'"])
+    monkeypatch.setattr(
+        "importlib.metadata.requires", lambda _: ["nothing-like-it[x]>=2; extra == 'fast'"]
+    )
     (lacking,) = [fact for fact in machine_facts(tmp_path) if fact.what == "extra fast"]
     assert (lacking.state, lacking.mend) == ("lacking", "pip install 'transduce[fast]'")
     assert "nothing-like-it is missing" in lacking.says
@@ -923,11 +1209,24 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
 
 
 def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys, monkeypatch):
-    tiny = ["data.vocab_size=290", "model.d_model=8", "model.d_ff=8", "model.num_heads=1", "train.steps=2"]
-    layers = ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "train.save_every=1", "data.max_tokens=200"]
+    tiny = [
+        "data.vocab_size=290",
+        "model.d_model=8",
+        "model.d_ff=8",
+        "model.num_heads=1",
+        "train.steps=2",
+    ]
+    layers = [
+        "model.num_encoder_layers=1",
+        "model.num_decoder_layers=1",
+        "train.save_every=1",
+        "data.max_tokens=200",
+    ]
     model, valid = tmp_path / "a model", write_texts(tmp_path, "valid", 5, 2)
     files = write_texts(tmp_path, "train", 60, 1)
-    status, ready, said = run(capsys, "train", "--train", *files, "--valid", *valid, "--out", model, *tiny, *layers)
+    status, ready, said = run(
+        capsys, "train", "--train", *files, "--valid", *valid, "--out", model, *tiny, *layers
+    )
     assert status == 0, said
     assert ready.endswith(f" transduce translate '{model}' --input FILE\n")
     (model / f".left{ASIDE}1").mkdir()
@@ -936,18 +1235,28 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys, monke
     (model / "checkpoints" / "step-00000001.bak").mkdir()  # somebody's copy
     (model / "README.md").write_text("edited")
     status, out, _ = run(capsys, "doctor", model)
-    assert status == 0 and out.count("none damaged") > 1 and "edited since" in out and "! " not in out
+    assert (
+        status == 0 and out.count("none damaged") > 1 and "edited since" in out and "! " not in out
+    )
     for name in ("model.safetensors", "checkpoints/step-00000001/state.json", "data/corpus-0"):
         copy = tmp_path / "copy"
         shutil.copytree(model, copy)
-        path = copy / name if (copy / name).is_file() else max((copy / name).iterdir(), key=lambda p: p.stat().st_size)
+        path = (
+            copy / name
+            if (copy / name).is_file()
+            else max((copy / name).iterdir(), key=lambda p: p.stat().st_size)
+        )
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
         status, out, _ = run(capsys, "doctor", copy, "--json")
         damaged = [fact for fact in json.loads(out) if fact["state"] == "damaged"]
         assert status == 1 and len(damaged) == 1
-        assert damaged[0]["what"].endswith(path.name) and "SHA-256" in damaged[0]["says"] and damaged[0]["mend"]
+        assert (
+            damaged[0]["what"].endswith(path.name)
+            and "SHA-256" in damaged[0]["says"]
+            and damaged[0]["mend"]
+        )
         shutil.rmtree(copy)
     for name in ("config.toml", "manifest.json"):
         content = (model / name).read_bytes()

@@ -46,7 +46,14 @@ MEMBERS = {"data/train.en": ENGLISH, "data/train.de": GERMAN}
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No long waiting, and no proxy of the machine that the tests run on."""
     monkeypatch.setattr(download, "FIRST_WAIT_SECONDS", 0.001)
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -70,7 +77,9 @@ def table(folder: Path, **splits: list[dict[str, Any]]) -> Path:
     return folder / "table.toml"
 
 
-def offer(site: Site, folder: Path, content: bytes | None = None, checksum: str = "right") -> tuple[object, ...]:
+def offer(
+    site: Site, folder: Path, content: bytes | None = None, checksum: str = "right"
+) -> tuple[object, ...]:
     """Put an archive with a corpus on the site; the arguments of the command that fetches it."""
     site.files["/a.tgz"] = tar(MEMBERS) if content is None else content
     file = table(folder, train=[part(site, "/a.tgz", checksum, member="data/train.{language}")])
@@ -102,9 +111,15 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 # What is written
 
 
-def test_corpus_of_many_parts_is_joined(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    site.files["/train.tgz"] = tar({"news/n.en": b"\xef\xbb\xbfNews.\r\nMore.\r\n", "news/n.de": b"Neues.\nMehr."})
-    site.files["/more.tar"] = tar({"g.de.gz": gzip.compress(b"Gro\xdf.\n"), "g.en.gz": gzip.compress(b"Big.\n")}, "w")
+def test_corpus_of_many_parts_is_joined(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.files["/train.tgz"] = tar(
+        {"news/n.en": b"\xef\xbb\xbfNews.\r\nMore.\r\n", "news/n.de": b"Neues.\nMehr."}
+    )
+    site.files["/more.tar"] = tar(
+        {"g.de.gz": gzip.compress(b"Gro\xdf.\n"), "g.en.gz": gzip.compress(b"Big.\n")}, "w"
+    )
     site.files["/talks.tgz"] = tar(
         {
             "t.en": b"<url>x</url>\n<title>A talk</title>\n<talkid>7</talkid>\nI talk.\n",
@@ -124,7 +139,10 @@ def test_corpus_of_many_parts_is_joined(site: Site, tmp_path: Path, capsys: pyte
         train=[
             part(site, "/train.tgz", "right", member="news/n.{language}"),
             part(
-                site, "/more.tar", f"md5:{hashlib.md5(site.files['/more.tar']).hexdigest()}", member="g.{language}.gz"
+                site,
+                "/more.tar",
+                f"md5:{hashlib.md5(site.files['/more.tar']).hexdigest()}",
+                member="g.{language}.gz",
             ),
             part(site, "/talks.tgz", member="t.{language}", format="ted"),
         ],
@@ -132,7 +150,9 @@ def test_corpus_of_many_parts_is_joined(site: Site, tmp_path: Path, capsys: pyte
         test=[part(site, "/test.zip", source="src.sgm", target="ref.sgm", format="sgm")],
         extra_2=[part(site, "/extra.{language}")],
     )
-    status, output, errors = run(capsys, "fetch", "toy", "--out", tmp_path / "new/toy", "--table", file)
+    status, output, errors = run(
+        capsys, "fetch", "toy", "--out", tmp_path / "new/toy", "--table", file
+    )
     assert status == 0, errors
     wanted = {
         "train.en": "News.\nMore.\nBig.\nA talk\nI talk.\n",
@@ -153,21 +173,33 @@ def test_corpus_of_many_parts_is_joined(site: Site, tmp_path: Path, capsys: pyte
     }
 
 
-def test_suggested_train_command_works(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggested_train_command_works(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """By `prepare`, whose arguments are the same, and which is quicker."""
     _, output, _ = run(capsys, *offer(site, tmp_path))
     words = shlex.split(output.splitlines()[-1].removeprefix("To train on this corpus: "))
     assert words[:2] == ["transduce", "train"] and words[-2:] == ["--out", "MODEL"]
-    status, output, errors = run(capsys, "prepare", *words[2:-1], tmp_path / "data", "data.vocab_size=300")
+    status, output, errors = run(
+        capsys, "prepare", *words[2:-1], tmp_path / "data", "data.vocab_size=300"
+    )
     assert status == 0, errors
     assert "pairs to train on" in output
 
 
-def test_swapped_languages_swap_the_files(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_swapped_languages_swap_the_files(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     site.files["/t.zip"] = zipped({"src.de": b"Hund\n", "ref.en": b"dog\n"})
-    file = table(tmp_path, test=[part(site, "/t.zip", source="src.{source}", target="ref.{target}")])
-    status, output, _ = run(capsys, "fetch", "toy:de-en", "--out", tmp_path / "toy", "--table", file)
-    assert status == 0 and "test.de and" in output and "To train" not in output, "it has no text to train on"
+    file = table(
+        tmp_path, test=[part(site, "/t.zip", source="src.{source}", target="ref.{target}")]
+    )
+    status, output, _ = run(
+        capsys, "fetch", "toy:de-en", "--out", tmp_path / "toy", "--table", file
+    )
+    assert status == 0 and "test.de and" in output and "To train" not in output, (
+        "it has no text to train on"
+    )
     assert (tmp_path / "toy/test.de").read_text() == "Hund\n"
 
 
@@ -175,7 +207,10 @@ lines = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs
 
 
 @given(
-    lines=st.lists(lines, min_size=1), ends=st.sampled_from(["\n", "\r\n"]), last=st.booleans(), block=st.integers(1, 9)
+    lines=st.lists(lines, min_size=1),
+    ends=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+    block=st.integers(1, 9),
 )
 def test_lines_come_out_as_they_were(lines: list[str], ends: str, last: bool, block: int) -> None:
     import io
@@ -197,10 +232,15 @@ def test_segments_come_out_as_they_were(texts: list[str]) -> None:
     import html
     import io
 
-    segments = "".join(f'<seg id="{i}"> {html.escape(text)}\n</seg>\n' for i, text in enumerate(texts))
+    segments = "".join(
+        f'<seg id="{i}"> {html.escape(text)}\n</seg>\n' for i, text in enumerate(texts)
+    )
     file = io.BytesIO()
     written = write_text(io.BytesIO(f"<doc docid='d'>{segments}</doc>".encode()), file, "sgm")
-    assert (file.getvalue().decode(), written.lines) == ("".join(f"{text}\n" for text in texts), len(texts))
+    assert (file.getvalue().decode(), written.lines) == (
+        "".join(f"{text}\n" for text in texts),
+        len(texts),
+    )
 
 
 # Interruptions
@@ -232,13 +272,17 @@ def test_download_without_validator_or_checksum_starts_again(
     assert [asked.range for asked in site.asked] == ["", ""]
 
 
-def test_killed_process_resumes_its_download(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_killed_process_resumes_its_download(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path)
     site.faults = [stall(2000)]
     command = [sys.executable, "-c", "from transduce.cli import main; main()", *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         wait_for(
-            lambda: any(file.stat().st_size == 2000 for file in tmp_path.glob("toy.downloads/*.part")),
+            lambda: any(
+                file.stat().st_size == 2000 for file in tmp_path.glob("toy.downloads/*.part")
+            ),
             lambda: process.poll() is not None,
         )
         assert "Another process is downloading" in refused(capsys, *arguments)
@@ -271,7 +315,12 @@ def changing(old: bytes, new: bytes) -> Callable[[Handler], None]:
 @pytest.mark.parametrize("checksum", ["right", ""])
 @pytest.mark.parametrize("old", OLD)
 def test_changed_file_is_downloaded_again(
-    old: str, checksum: str, checks_condition: bool, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: str,
+    checksum: str,
+    checks_condition: bool,
+    site: Site,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Also where the server would send the end of the new version behind the beginning of the old one."""
     new = tar(MEMBERS, "w")
@@ -333,7 +382,9 @@ def test_downloaded_bytes_need_no_disk_space(
     check_whole(tmp_path)
 
 
-def test_complete_partial_download_is_used(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_complete_partial_download_is_used(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As after a power cut between the last byte and the renaming."""
     arguments = offer(site, tmp_path)
     site.faults = [cut(1000), *[cut(0)] * 6]
@@ -360,16 +411,24 @@ def test_complete_partial_download_of_another_version_is_replaced(
     check_whole(tmp_path)
 
 
-@pytest.mark.parametrize("sent", ["bytes 0-999/*", "bytes 500-1499/*", "bytes 500-1499/1500", "chapters 1-2/3"])
-def test_unrequested_part_is_ignored(sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "sent", ["bytes 0-999/*", "bytes 500-1499/*", "bytes 500-1499/1500", "chapters 1-2/3"]
+)
+def test_unrequested_part_is_ignored(
+    sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path, checksum="")
-    site.faults = [lambda handler: handler.say(206, {"Content-Range": sent}, site.files["/a.tgz"][:1000])]
+    site.faults = [
+        lambda handler: handler.say(206, {"Content-Range": sent}, site.files["/a.tgz"][:1000])
+    ]
     status, _, errors = run(capsys, *arguments)
     assert status == 0 and "another part or version" in errors
     check_whole(tmp_path)
 
 
-@pytest.mark.parametrize("tag, sent", [("{}", "1000-9999/10000"), ("", "500-9499/10000"), ("", "1000-9999/*")])
+@pytest.mark.parametrize(
+    "tag, sent", [("{}", "1000-9999/10000"), ("", "500-9499/10000"), ("", "1000-9999/*")]
+)
 def test_server_that_repeats_the_beginning_is_given_up(
     tag: str, sent: str, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -377,7 +436,9 @@ def test_server_that_repeats_the_beginning_is_given_up(
 
     def answer(handler: Handler) -> None:
         headers = {"ETag": f'"{tag.format(len(site.asked))}"', "Content-Range": f"bytes {sent}"}
-        handler.say(206 if site.asked[-1].range else 200, headers | {"Content-Length": "9000"}, bytes(1000))
+        handler.say(
+            206 if site.asked[-1].range else 200, headers | {"Content-Length": "9000"}, bytes(1000)
+        )
 
     arguments = offer(site, tmp_path)
     site.faults = [answer] * 50
@@ -386,9 +447,13 @@ def test_server_that_repeats_the_beginning_is_given_up(
 
 
 @pytest.mark.parametrize("code", [404, 503])
-def test_odd_characters_of_a_server(code: int, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_characters_of_a_server(
+    code: int, site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path)
-    site.faults = [lambda handler: handler.wfile.write(b"HTTP/1.0 %d SP\x85AM\r\n\r\n" % code) and None] * 6
+    site.faults = [
+        lambda handler: handler.wfile.write(b"HTTP/1.0 %d SP\x85AM\r\n\r\n" % code) and None
+    ] * 6
     sentence = refused(capsys, *arguments)
     assert "SP" in sentence and sentence.isprintable()
 
@@ -398,7 +463,9 @@ def test_the_compression_of_the_file_itself_is_kept(
 ) -> None:
     """Some servers call it an encoding."""
     arguments = offer(site, tmp_path)
-    site.faults = [lambda handler: handler.say(200, {"Content-Encoding": "gzip"}, site.files["/a.tgz"])]
+    site.faults = [
+        lambda handler: handler.say(200, {"Content-Encoding": "gzip"}, site.files["/a.tgz"])
+    ]
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
 
@@ -420,7 +487,9 @@ def test_shorter_ranges_than_asked_for_are_continued(
     assert site.asked[-1].range == "bytes=2000-"
 
 
-def test_transient_errors_are_retried(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_transient_errors_are_retried(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path)
     site.faults = [status(500), status(503, Retry_After="0"), status(429)]
     ended, _, errors = run(capsys, *arguments)
@@ -453,7 +522,9 @@ def test_permanent_errors_are_reported(
     assert "answers 404 Not Found" in refused(capsys, *arguments)
     assert len(site.asked) == 1
     site.faults = [status(500)] * 6
-    assert "answers 500 Internal Server Error (6 tries). Repeat the command later" in refused(capsys, *arguments)
+    assert "answers 500 Internal Server Error (6 tries). Repeat the command later" in refused(
+        capsys, *arguments
+    )
     assert len(site.asked) == 7
     site.faults = [cut(1000), *[cut(0)] * 6]
     assert "received 0 bytes" in refused(capsys, *arguments)
@@ -465,7 +536,9 @@ def test_permanent_errors_are_reported(
     assert run(capsys, *arguments)[0] == 0
     assert site.asked[-1].range == "bytes=1000-"
     nobody = table(tmp_path, train=[{"url": "http://127.0.0.1:9/a.tgz", "member": "{language}"}])
-    assert "Connection refused" in refused(capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", nobody)
+    assert "Connection refused" in refused(
+        capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", nobody
+    )
     assert not (tmp_path / "no").exists()
 
 
@@ -498,7 +571,9 @@ def test_web_page_in_place_of_a_corpus_is_refused(
     assert not [*tmp_path.glob("toy.downloads/*")]
 
 
-def test_texts_that_look_like_web_pages(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_that_look_like_web_pages(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And do so for long: comments without an end take no time."""
     for language in ("en", "de"):
         site.files[f"/{language}"] = b"<!---->" * 5000 + b"<head> " + language.encode()
@@ -506,10 +581,14 @@ def test_texts_that_look_like_web_pages(site: Site, tmp_path: Path, capsys: pyte
     assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)[0] == 0
 
 
-def test_one_file_for_both_languages(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_for_both_languages(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     site.files["/en"] = site.files["/de"] = b"Your trial has ended.\n"
     file = table(tmp_path, train=[part(site, "/{language}")])
-    assert "are byte-identical" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    assert "are byte-identical" in refused(
+        capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file
+    )
 
 
 @contextmanager
@@ -539,16 +618,26 @@ def test_a_full_disk(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
 
 
-def test_a_disk_that_can_not_be_written_to(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_that_can_not_be_written_to(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Which is not mistaken for a network that may be better in a moment."""
     arguments = offer(site, tmp_path)
-    part = tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + download.UNKNOWN_VERSION)
+    part = (
+        tmp_path / "kept" / (download.file_name(site.address + "/a.tgz") + download.UNKNOWN_VERSION)
+    )
     part.mkdir(parents=True)
-    assert "Is a directory. Choose another place" in refused(capsys, *arguments, "--downloads", tmp_path / "kept")
+    assert "Is a directory. Choose another place" in refused(
+        capsys, *arguments, "--downloads", tmp_path / "kept"
+    )
     assert len(site.asked) == 1
     part.rmdir()
-    (tmp_path / "kept/.lock").symlink_to(tmp_path / "no folder/.lock")  # as in a folder that can only be read
-    assert "Not a directory" in refused(capsys, *arguments, "--downloads", tmp_path / "table.toml/kept")
+    (tmp_path / "kept/.lock").symlink_to(
+        tmp_path / "no folder/.lock"
+    )  # as in a folder that can only be read
+    assert "Not a directory" in refused(
+        capsys, *arguments, "--downloads", tmp_path / "table.toml/kept"
+    )
     assert run(capsys, *arguments, "--downloads", tmp_path / "kept")[0] == 0
 
 
@@ -566,7 +655,9 @@ def test_redirects(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert [asked.range for asked in other.asked] == ["", "bytes=1000-"]
     for location in ("file:///etc/passwd", "/a.tgz"):
         site.faults = [status(302, Location=location)] * 50
-        assert "is the address right?" in refused(capsys, *arguments[:3], tmp_path / "no", *arguments[4:])
+        assert "is the address right?" in refused(
+            capsys, *arguments[:3], tmp_path / "no", *arguments[4:]
+        )
     assert not (tmp_path / "no").exists()
 
 
@@ -578,7 +669,9 @@ def test_the_name_of_a_download_is_its_address() -> None:
 def test_no_redirect_leads_from_https_to_http() -> None:
     def follow(new: str) -> None:
         asked = httpx2.Request("GET", "https://example.org/a.tgz")
-        download._refuse_insecure_redirect(httpx2.Response(302, headers={"Location": new}, request=asked))
+        download._refuse_insecure_redirect(
+            httpx2.Response(302, headers={"Location": new}, request=asked)
+        )
 
     follow("https://example.com/b.tgz")
     follow("/b.tgz")
@@ -589,8 +682,12 @@ def test_no_redirect_leads_from_https_to_http() -> None:
 def test_a_missing_package_is_named() -> None:
     call = "cli.main(['fetch', 'multi30k', '--out', 'nowhere'])"
     script = f"import sys; sys.modules['httpx2'] = None; from transduce import cli; {call}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "pip install 'transduce[fetch]'" in " ".join(done.stderr.split())
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "pip install 'transduce[fetch]'" in " ".join(
+        done.stderr.split()
+    )
 
 
 def test_a_proxy_of_the_environment(
@@ -627,7 +724,9 @@ ODD = (
 )
 
 
-def test_odd_members_have_no_effect(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_members_have_no_effect(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path, tar(MEMBERS, also=ODD))
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
@@ -649,11 +748,20 @@ DE = {"data/train.de": GERMAN}
 SPARSE = odd("data/train.en", size=3)
 SPARSE.pax_headers = {"GNU.sparse.map": "x"}
 REFUSED = {
-    "symlink": (tar(DE, also=(odd("data/train.en", tarfile.SYMTYPE, "/etc/passwd"),)), "is a link or a device"),
-    "hard link": (tar(DE, also=(odd("data/train.en", tarfile.LNKTYPE, "data/train.de"),)), "is a link or a device"),
+    "symlink": (
+        tar(DE, also=(odd("data/train.en", tarfile.SYMTYPE, "/etc/passwd"),)),
+        "is a link or a device",
+    ),
+    "hard link": (
+        tar(DE, also=(odd("data/train.en", tarfile.LNKTYPE, "data/train.de"),)),
+        "is a link or a device",
+    ),
     "fifo": (tar(DE, also=(odd("data/train.en", tarfile.FIFOTYPE),)), "is a link or a device"),
     "device": (tar(DE, also=(odd("data/train.en", tarfile.BLKTYPE),)), "is a link or a device"),
-    "link in a zip": (zipped({link_in_zip("data/train.en"): b"/etc/passwd"} | DE), "is a link or a device"),
+    "link in a zip": (
+        zipped({link_in_zip("data/train.en"): b"/etc/passwd"} | DE),
+        "is a link or a device",
+    ),
     "sparse": (tar(DE, also=(SPARSE,)), "is damaged"),
     "endless": (
         odd("endless", b"Z", size=1 << 70).tobuf(tarfile.GNU_FORMAT) + tar(MEMBERS, "w"),
@@ -665,15 +773,24 @@ REFUSED = {
     "bomb beside it": (tar({"zeros": ZEROS} | MEMBERS), "100 times its size"),
     "bomb in a member": (tar({"data/train.en": gzip.compress(ZEROS)}), "100 times its size"),
     "bomb in a zip": (zipped({"data/train.en": ZEROS}), "100 times its size"),
-    "bomb of headers": (tar(MEMBERS, also=(odd("h", tarfile.XHDTYPE, size=2_000_000),)), "100 times its size"),
+    "bomb of headers": (
+        tar(MEMBERS, also=(odd("h", tarfile.XHDTYPE, size=2_000_000),)),
+        "100 times its size",
+    ),
     "truncated": (tar(MEMBERS)[:-2000], "is damaged"),
     "truncated tar": (tar(MEMBERS, "w")[:40_000], "is damaged"),
     "truncated zip": (zipped(MEMBERS)[:-100], "is damaged"),
-    "zip that begins before the file": (zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7), "is damaged"),
+    "zip that begins before the file": (
+        zipped(MEMBERS)[:-10] + bytes([255] * 3 + [0] * 7),
+        "is damaged",
+    ),
     "bit rot": (tar(MEMBERS)[:9000] + b"\xff" * 100 + tar(MEMBERS)[9100:], "is damaged"),
     "web page": (b"<html>Log in</html>", "it is a web page"),
     "empty": (b"", "it is empty (0 bytes, removed)"),
-    "not aligned": (tar(MEMBERS | {"data/train.en": b"one\n"}), "has 1 lines and data/train.de has 3,000"),
+    "not aligned": (
+        tar(MEMBERS | {"data/train.en": b"one\n"}),
+        "has 1 lines and data/train.de has 3,000",
+    ),
     "no text": (tar({"data/train.en": b"", "data/train.de": b""}), "has no text"),
 }
 
@@ -693,7 +810,9 @@ def test_parts_that_share_a_file_name_are_refused(
 ) -> None:
     parts = [part(site, "/a/{language}"), part(site, "/a_{language}")]
     file = table(tmp_path, train=parts[:1], test=parts[1:])
-    assert "share a file name" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    assert "share a file name" in refused(
+        capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file
+    )
     with serving(Site({"/en": b"other\n", "/de": b"andere\n"})) as other:
         site.files |= {"/en": b"one\n", "/de": b"eine\n"}
         file = table(tmp_path, train=[part(site, "/{language}")], test=[part(other, "/{language}")])
@@ -701,11 +820,29 @@ def test_parts_that_share_a_file_name_are_refused(
     assert (tmp_path / "toy/test.en").read_text() == "other\n"
 
 
-def test_licences_of_all_archives_are_kept(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_licences_of_all_archives_are_kept(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("CC0", "MIT"):
-        site.files[f"/{name}.zip"] = zipped({"t.en": b"dog\n", "t.de": b"Hund\n", "LICENSE": name.encode()})
-    parts = [part(site, f"/{name}.zip", member="t.{language}", notes=["LICENSE"]) for name in ("CC0", "MIT")]
-    assert run(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", table(tmp_path, train=parts))[0] == 0
+        site.files[f"/{name}.zip"] = zipped(
+            {"t.en": b"dog\n", "t.de": b"Hund\n", "LICENSE": name.encode()}
+        )
+    parts = [
+        part(site, f"/{name}.zip", member="t.{language}", notes=["LICENSE"])
+        for name in ("CC0", "MIT")
+    ]
+    assert (
+        run(
+            capsys,
+            "fetch",
+            "toy",
+            "--out",
+            tmp_path / "toy",
+            "--table",
+            table(tmp_path, train=parts),
+        )[0]
+        == 0
+    )
     assert (tmp_path / "toy/LICENSE").read_text() == "CC0\n\nMIT"
 
 
@@ -721,7 +858,9 @@ def test_a_licence_never_replaces_or_joins_a_file_of_the_corpus(
 
 def test_invalid_addresses_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = table(tmp_path, train=[{"url": "http://a:x/{language}"}])
-    assert "is the address right?" in refused(capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", file)
+    assert "is the address right?" in refused(
+        capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", file
+    )
 
 
 def test_segments_must_be_the_same_on_both_sides(
@@ -730,13 +869,17 @@ def test_segments_must_be_the_same_on_both_sides(
     one, other = (f'<doc docid="d"><seg id="{i}">x</seg></doc>'.encode() for i in (1, 2))
     site.files["/t.zip"] = zipped({"t.en": one, "t.de": other})
     file = table(tmp_path, test=[part(site, "/t.zip", member="t.{language}", format="sgm")])
-    assert "same segments" in refused(capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file)
+    assert "same segments" in refused(
+        capsys, "fetch", "toy", "--out", tmp_path / "toy", "--table", file
+    )
 
 
 # What is there already
 
 
-def test_existing_corpus_is_not_fetched_again(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_corpus_is_not_fetched_again(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = offer(site, tmp_path)
     first = run(capsys, *arguments)[1]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "toy").iterdir()}
@@ -754,7 +897,9 @@ def test_existing_corpus_is_not_fetched_again(site: Site, tmp_path: Path, capsys
     assert list((tmp_path / "mine").iterdir()) == [] and len(site.asked) == 1
 
 
-def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_downloads_that_are_kept_are_used(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = (*offer(site, tmp_path), "--downloads", tmp_path / "kept")
     assert run(capsys, *arguments)[0] == 0
     check_whole(tmp_path)
@@ -762,10 +907,14 @@ def test_downloads_that_are_kept_are_used(site: Site, tmp_path: Path, capsys: py
     assert len(site.asked) == 1
     (kept,) = (tmp_path / "kept").glob("*a.tgz")
     kept.write_bytes(b"something else")
-    assert "that the table describes" in refused(capsys, *arguments[:3], tmp_path / "third", *arguments[4:])
+    assert "that the table describes" in refused(
+        capsys, *arguments[:3], tmp_path / "third", *arguments[4:]
+    )
 
 
-def test_only_its_own_downloads_are_removed(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_its_own_downloads_are_removed(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "toy.downloads"
     arguments = offer(site, tmp_path)
     for _ in range(2):
@@ -783,7 +932,9 @@ def test_only_its_own_downloads_are_removed(site: Site, tmp_path: Path, capsys: 
     check_whole(tmp_path)
 
 
-def test_nothing_is_downloaded_unasked(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_downloaded_unasked(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     *_, option, file = offer(site, tmp_path)
     status, output, _ = run(capsys, "fetch", option, file)
     assert status == 0 and re.search(r"toy +en-de +not known +CC0", output)
@@ -801,7 +952,8 @@ def collection(site: Site, folder: Path) -> Path:
         "title": "{corpus} {version}",
         "languages": "any",
         "licence": "see LICENSE",
-        "catalogue": site.address + "/api?corpus={corpus}&source={source}&target={target}&version={version}",
+        "catalogue": site.address
+        + "/api?corpus={corpus}&source={source}&target={target}&version={version}",
         "train": [
             {
                 "url": site.address + "/{corpus}/{version}/{first}-{second}.txt.zip",
@@ -817,14 +969,20 @@ def collection(site: Site, folder: Path) -> Path:
 def test_a_collection(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "TIMEOUT_SECONDS", PATIENCE)  # one answer waits for another process to fetch all
+    monkeypatch.setattr(
+        download, "TIMEOUT_SECONDS", PATIENCE
+    )  # one answer waits for another process to fetch all
     known = {"corpus": "Books", "version": "v9", "source": "de", "target": "en", "size": 3}
-    site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps({"corpora": [known]}).encode()
+    site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps(
+        {"corpora": [known]}
+    ).encode()
     site.files["/Books/v9/de-en.txt.zip"] = zipped(
         {"Books.de-en.de": b"Buch\n", "Books.de-en.en": b"Book\n", "LICENSE": b"CC0"}
     )
     file = collection(site, tmp_path)
-    status, output, errors = run(capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "toy", "--table", file)
+    status, output, errors = run(
+        capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "toy", "--table", file
+    )
     assert status == 0, errors
     assert "Books v9" in output and (tmp_path / "toy/train.en").read_text() == "Book\n"
     assert (tmp_path / "toy/LICENSE").read_text() == "CC0"
@@ -836,16 +994,29 @@ def test_a_collection(
         handler.answer()
 
     site.faults = [overtaken]
-    status, output, errors = run(capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "third", "--table", file)
+    status, output, errors = run(
+        capsys, "fetch", "toys:Books:en-de", "--out", tmp_path / "third", "--table", file
+    )
     assert status == 0 and len(site.asked) == 2, "another process was quicker"
     site.asked.clear()
-    assert run(capsys, "fetch", "toys:Books/v9:de-en", "--out", tmp_path / "second", "--table", file)[0] == 0
+    assert (
+        run(capsys, "fetch", "toys:Books/v9:de-en", "--out", tmp_path / "second", "--table", file)[
+            0
+        ]
+        == 0
+    )
     assert [asked.path for asked in site.asked] == ["/Books/v9/de-en.txt.zip"]
     site.files["/api?corpus=Books&source=en&target=fr&version=latest"] = b'{"corpora": []}'
     site.files["/api?corpus=Books&source=en&target=cs&version=latest"] = b"<html>"
-    for language, odd in (("sk", {"size": 1e999}), ("sl", {"size": -1}), ("sr", {"version": "../x\ny"})):
+    for language, odd in (
+        ("sk", {"size": 1e999}),
+        ("sl", {"size": -1}),
+        ("sr", {"version": "../x\ny"}),
+    ):
         answer = json.dumps({"corpora": [known | {"source": "en", "target": language} | odd]})
-        site.files[f"/api?corpus=Books&source=en&target={language}&version=latest"] = answer.encode()
+        site.files[f"/api?corpus=Books&source=en&target={language}&version=latest"] = (
+            answer.encode()
+        )
     for name, reason in (
         *((f"toys:Books:en-{language}", "is not a catalogue") for language in ("sk", "sl", "sr")),
         ("toys:Books:en-fr", "toys has no Books for en-fr"),
@@ -861,10 +1032,22 @@ def test_a_collection(
 # The table
 
 
-def test_tables_that_use_a_text_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole, member = {"url": "https://a/b.{language}"}, {"url": "https://a/b.tgz", "member": "{language}"}
-    for parts in ([whole, whole], [member, member], [{"url": "https://a/b"}], [{"url": "https://a/b.tgz"}, member]):
-        assert "In the table, toy uses" in refused(capsys, "fetch", "toy", "--table", table(tmp_path, train=parts))
+def test_tables_that_use_a_text_twice_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, member = (
+        {"url": "https://a/b.{language}"},
+        {"url": "https://a/b.tgz", "member": "{language}"},
+    )
+    for parts in (
+        [whole, whole],
+        [member, member],
+        [{"url": "https://a/b"}],
+        [{"url": "https://a/b.tgz"}, member],
+    ):
+        assert "In the table, toy uses" in refused(
+            capsys, "fetch", "toy", "--table", table(tmp_path, train=parts)
+        )
 
 
 @pytest.mark.parametrize(
@@ -895,7 +1078,12 @@ def test_tables_that_use_a_text_twice_are_refused(tmp_path: Path, capsys: pytest
 def test_a_table_with_a_mistake(
     change: Mapping[str, Any], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0", "train": [{"url": "https://a/{language}"}]}
+    toy = {
+        "title": "A toy",
+        "languages": ["en-de"],
+        "licence": "CC0",
+        "train": [{"url": "https://a/{language}"}],
+    }
     toy = {key: value for key, value in (toy | change).items() if value is not None}
     (tmp_path / "table.toml").write_text(tomli_w.dumps({"toy": toy}))
     sentence = refused(capsys, "fetch", "--table", tmp_path / "table.toml")
@@ -944,7 +1132,9 @@ odd_values = st.sampled_from(
     facts=st.dictionaries(st.sampled_from([*ENTRY_KEYS, "train", "test"]), odd_values, max_size=2),
     fields=st.dictionaries(st.sampled_from(PART_KEYS), odd_values, max_size=3),
 )
-def test_every_mistake_of_a_table_is_reported(facts: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_every_mistake_of_a_table_is_reported(
+    facts: dict[str, Any], fields: dict[str, Any]
+) -> None:
     toy = {"title": "A toy", "languages": ["en-de"], "licence": "CC0"}
     toy |= {"train": [{"url": "https://a/{language}"} | fields]} | facts
     with contextlib.suppress(UserError):
@@ -962,18 +1152,37 @@ def test_the_table_in_the_documentation() -> None:
 
 def test_the_table_that_comes_with_transduce() -> None:
     entries = read_table(
-        (files("transduce.wings.corpora.fetch") / "corpora.toml").read_text(encoding="utf-8"), "corpora.toml"
+        (files("transduce.wings.corpora.fetch") / "corpora.toml").read_text(encoding="utf-8"),
+        "corpora.toml",
     )
-    named = [(f"{name}:{'-'.join(pair)}", pair) for name, entry in entries.items() for pair in entry.pairs]
+    named = [
+        (f"{name}:{'-'.join(pair)}", pair)
+        for name, entry in entries.items()
+        for pair in entry.pairs
+    ]
     assert len(named) == 9
-    for text, pair in [*named, ("tatoeba:en-de", ("en", "de")), ("opus:Books/v1:pt_BR-en", ("pt_BR", "en"))]:
+    for text, pair in [
+        *named,
+        ("tatoeba:en-de", ("en", "de")),
+        ("opus:Books/v1:pt_BR-en", ("pt_BR", "en")),
+    ]:
         corpus = choose(*find(entries, text))
-        assert corpus.languages == pair and corpus.licence and corpus.cite and "train" in corpus.splits
-        assert all(each.url.startswith("https://") and "{" not in each.url for each in corpus.downloads())
+        assert (
+            corpus.languages == pair and corpus.licence and corpus.cite and "train" in corpus.splits
+        )
+        assert all(
+            each.url.startswith("https://") and "{" not in each.url for each in corpus.downloads()
+        )
     wmt = choose(*find(entries, "wmt14-en-de"))
     members = [part.source.member for part in wmt.splits["train"]]
-    assert members == ["training/europarl-v7.de-en.en", "commoncrawl.de-en.en", "training/news-commentary-v9.de-en.en"]
-    assert wmt.recipe == "wmt14-en-de-base" and not choose(*find(entries, "wmt14-en-de:de-en")).recipe
+    assert members == [
+        "training/europarl-v7.de-en.en",
+        "commoncrawl.de-en.en",
+        "training/news-commentary-v9.de-en.en",
+    ]
+    assert (
+        wmt.recipe == "wmt14-en-de-base" and not choose(*find(entries, "wmt14-en-de:de-en")).recipe
+    )
     (books,) = choose(*find(entries, "opus:Books/v1:en-de")).downloads()
     assert books.url == "https://object.pouta.csc.fi/OPUS-Books/v1/moses/de-en.txt.zip"
 

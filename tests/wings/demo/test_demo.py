@@ -17,7 +17,13 @@ from transduce.wings.phrasebook.examples import examples
 OPTIONS = read_recipe(*read_text("phrasebook"))
 LENGTH = {name: OPTIONS[name] for name in PACE}
 STEPS = LENGTH["train.steps"]
-TINY = ["model.d_model=16", "model.d_ff=16", "model.num_heads=2", "train.threads=1", "decode.beam_size=1"]
+TINY = [
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.num_heads=2",
+    "train.threads=1",
+    "decode.beam_size=1",
+]
 TINY += ["model.num_encoder_layers=1", "model.num_decoder_layers=1", "decode.max_extra_tokens=2"]
 
 
@@ -48,13 +54,21 @@ def test_a_shorter_training_has_the_same_schedule_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("option", ["data.test=", "data.directions=en-de"])
-def test_the_text_of_the_demo_is_its_own(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_the_demo_is_its_own(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, _, said = run(capsys, "demo", "--out", tmp_path / "demo", option)
-    assert status == 2 and "Leave out data.test and data.directions" in said and not (tmp_path / "demo").exists()
+    assert (
+        status == 2
+        and "Leave out data.test and data.directions" in said
+        and not (tmp_path / "demo").exists()
+    )
 
 
 @pytest.mark.slow
-def test_the_demo_leaves_text_a_model_and_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_leaves_text_a_model_and_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With updates that the user chose, which stay as they are."""
     status, printed, said = run(capsys, "demo", "--out", tmp_path / "demo", "train.steps=1", *TINY)
     assert status == 0, said

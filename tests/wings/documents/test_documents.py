@@ -118,7 +118,15 @@ intro
 Hello there.
 """
 TXT = "\ufeffA title\r\n\r\n  A line. And another.  \r\n\tx"
-FILES = {"a.po": PO, "a.xlf": XLIFF1, "a2.xliff": XLIFF2, "a.html": HTML, "a.srt": SRT, "a.vtt": VTT, "a.txt": TXT}
+FILES = {
+    "a.po": PO,
+    "a.xlf": XLIFF1,
+    "a2.xliff": XLIFF2,
+    "a.html": HTML,
+    "a.srt": SRT,
+    "a.vtt": VTT,
+    "a.txt": TXT,
+}
 
 
 def read(name: str, text: str, *, redo: bool = False) -> Document:
@@ -135,7 +143,9 @@ def written(document: Document, translate: Callable[[str], str]) -> str:
 @pytest.mark.parametrize("redo", [False, True])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", FILES)
-def test_unchanged_document_is_written_back_identically(name: str, line_end: str, redo: bool) -> None:
+def test_unchanged_document_is_written_back_identically(
+    name: str, line_end: str, redo: bool
+) -> None:
     content = FILES[name].replace("\r\n", "\n").replace("\n", line_end).encode()
     document = read_document(content, name, "en", "de", redo=redo)
     assert document.texts
@@ -148,7 +158,11 @@ def test_unchanged_document_is_written_back_identically(name: str, line_end: str
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-32"])
 @pytest.mark.parametrize("name", ["a.xlf", "a.html", "a.srt", "a.txt"])
 def test_encodings_with_a_byte_order_mark_stay(name: str, codec: str) -> None:
-    text = FILES[name].removeprefix("\ufeff").replace('encoding="utf-8"', 'encoding="utf-16"' if "16" in codec else "")
+    text = (
+        FILES[name]
+        .removeprefix("\ufeff")
+        .replace('encoding="utf-8"', 'encoding="utf-16"' if "16" in codec else "")
+    )
     text = text.replace('<?xml version="1.0" ?>', '<?xml version="1.0"?>')
     content = text.encode(codec)
     if name == "a.xlf" and codec == "utf-32":
@@ -199,7 +213,11 @@ def test_slots_record_their_line() -> None:
         ),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
         ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf:\d+: not well-formed XML"),
-        ("a.xlf", XLIFF1.replace("<body>", "<body>\x01").encode(), r"a\.xlf:5: not well-formed XML"),
+        (
+            "a.xlf",
+            XLIFF1.replace("<body>", "<body>\x01").encode(),
+            r"a\.xlf:5: not well-formed XML",
+        ),
         ("a.xlf", XLIFF1.replace('e="de"', 'e="pl"').encode(), "translation into 'pl'"),
         ("a.xlf", XLIFF1.replace('e="en"', 'e="fi"').encode(), "translation from 'fi'"),
         ("a.xlf", b"<html/>", "it has no element <xliff>"),
@@ -222,24 +240,34 @@ def test_unreadable_documents_are_refused(name: str, content: bytes, said: str) 
 
 @pytest.mark.parametrize("name", ["a.po", "a.tmx", "a.xlf"])
 def test_a_stream_is_refused_as_a_file_is(name: str, tmp_path: Path) -> None:
-    content = {"a.po": PO.replace("UTF-8", "utf-16")}.get(name, '<?xml version="1.0" encoding="utf-16"?><x/>')
+    content = {"a.po": PO.replace("UTF-8", "utf-16")}.get(
+        name, '<?xml version="1.0" encoding="utf-16"?><x/>'
+    )
     (tmp_path / name).write_text(content)
-    with pytest.raises(UserError, match="declares the encoding 'utf-16', but does not begin with a byte order mark"):
+    with pytest.raises(
+        UserError, match="declares the encoding 'utf-16', but does not begin with a byte order mark"
+    ):
         next(read_pairs([str(tmp_path / name)], ("en", "de")))
 
 
 def test_a_page_may_say_its_encoding_as_xml_does() -> None:
-    page = '<?xml version="1.0" encoding="iso-8859-1"?><html><p>caf\xe9</p></html>'.encode("latin-1")
+    page = '<?xml version="1.0" encoding="iso-8859-1"?><html><p>caf\xe9</p></html>'.encode(
+        "latin-1"
+    )
     assert read_document(page, "a.xhtml", "en", "de").texts == ["café"]
 
 
-@pytest.mark.parametrize("label", ["iso-8859-1", "ISO-8859-1", "latin1", "us-ascii", "windows-1252"])
+@pytest.mark.parametrize(
+    "label", ["iso-8859-1", "ISO-8859-1", "latin1", "us-ascii", "windows-1252"]
+)
 def test_a_page_in_latin_1_is_in_windows_1252_as_in_browsers(label: str) -> None:
     page = f"<meta charset={label}><p>“Café” – 5 €</p>".encode("cp1252")
     document = read_document(page, "a.html", "en", "de")
     assert document.texts == ["“Café” – 5 €"]
     assert document.write([slot.present for slot in document.slots]) == page
-    assert document.write(["„Kaffee“ ł"]) == f"<meta charset={label}><p>„Kaffee“ &#322;</p>".encode("cp1252")
+    assert document.write(["„Kaffee“ ł"]) == f"<meta charset={label}><p>„Kaffee“ &#322;</p>".encode(
+        "cp1252"
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,7 +282,10 @@ def test_a_page_in_latin_1_is_in_windows_1252_as_in_browsers(label: str) -> None
 def test_a_page_is_read_as_browsers_read_it(label: str, codec: str, text: str) -> None:
     page = f"<meta charset={label}><p>{text}</p>".encode(codec)
     document = read_document(page, "a.html", "zh", "de")
-    assert document.texts == [text] and document.write([slot.present for slot in document.slots]) == page
+    assert (
+        document.texts == [text]
+        and document.write([slot.present for slot in document.slots]) == page
+    )
 
 
 def test_a_page_with_bytes_that_windows_1252_lacks_is_in_latin_1() -> None:
@@ -268,7 +299,9 @@ TMX = """<tmx version="1.4"><header srclang="en"/><body>
 <tu><tuv xml:lang="en"><seg>A <b>dog</b> &amp; %s</seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>"""
 WITH_SIGNS = XLIFF1.replace(">Close", ">2 > 1: Close")
-WITH_ADDRESSES = XLIFF1.replace(">Close", ">Ask &lt;max@example.org&gt;, {0}&amp;{1}, &lt;{2}&gt;: Close")
+WITH_ADDRESSES = XLIFF1.replace(
+    ">Close", ">Ask &lt;max@example.org&gt;, {0}&amp;{1}, &lt;{2}&gt;: Close"
+)
 PLAIN_CDATA = XLIFF1.replace("With <b>tags</b>", "Save & close")
 ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1).filter(str.strip)
 
@@ -276,30 +309,46 @@ ODD = st.text(st.sampled_from("aß &<>]!-\"'\\\x01\x0c\ufffe{0}\t"), min_size=1)
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        *(("a.po", PO), ("a.xlf", XLIFF1), ("b.xlf", PLAIN_CDATA), ("c.xlf", WITH_SIGNS), ("a2.xliff", XLIFF2)),
+        *(
+            ("a.po", PO),
+            ("a.xlf", XLIFF1),
+            ("b.xlf", PLAIN_CDATA),
+            ("c.xlf", WITH_SIGNS),
+            ("a2.xliff", XLIFF2),
+        ),
         *(("d.xlf", WITH_ADDRESSES), ("a.tmx", TMX)),
     ],
 )
 @example(said=["]]\x0c>"])
 @example(said=["a ]]> b"])
 @given(said=st.lists(ODD, min_size=1, max_size=5))
-def test_any_translation_gives_a_readable_document(name: str, content: str, said: list[str]) -> None:
+def test_any_translation_gives_a_readable_document(
+    name: str, content: str, said: list[str]
+) -> None:
     document = read(name, content)
     plan = Plan(document.texts, "en", kinds=document.kinds)
     sentences = cycle(said)
     made = plan.assemble(by(lambda _: next(sentences), plan.sentences))
     filled = document.write([each.text for each in made])
-    before, after = (read_document(each, name, "en", "de", redo=True) for each in (content.encode(), filled))
+    before, after = (
+        read_document(each, name, "en", "de", redo=True) for each in (content.encode(), filled)
+    )
     assert after.texts == before.texts
     if name != "a.po":
         etree.fromstring(filled)
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("a2.xliff", XLIFF2), ("a.tmx", TMX)])
-def test_a_model_without_language_codes_translates_files_that_have_them(name: str, content: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.po", PO), ("a.xlf", XLIFF1), ("a2.xliff", XLIFF2), ("a.tmx", TMX)]
+)
+def test_a_model_without_language_codes_translates_files_that_have_them(
+    name: str, content: str
+) -> None:
     texts = read(name, content).texts
     assert read_document(content.encode(), name, "src", "tgt").texts == texts
-    assert read_document(content.encode(), name, "src", "de").texts == texts  # its source language is detected
+    assert (
+        read_document(content.encode(), name, "src", "de").texts == texts
+    )  # its source language is detected
 
 
 @pytest.mark.parametrize("declared", ['srclang="*all*"', "", 'srclang="en-US"', 'srclang="de"'])
@@ -311,12 +360,19 @@ def test_the_source_of_a_memory_is_a_language_that_it_has(declared: str) -> None
 def test_a_new_target_has_the_language_that_the_file_declares() -> None:
     content = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en-US" trgLang="de-DE">
         <file id="f"><unit id="1"><segment><source xml:lang="en-US">A dog.</source></segment></unit></file></xliff>"""
-    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(["Ein Hund."])
+    assert b'<target xml:lang="de-DE">Ein Hund.</target>' in read("a.xlf", content).write(
+        ["Ein Hund."]
+    )
 
 
 @pytest.mark.parametrize(
     ("declared", "target", "fits"),
-    [("zh-TW", "zh_Hans", False), ("zh-TW", "zh_Hant", True), ("zh", "zh_Hans", True), ("fil", "tl", True)],
+    [
+        ("zh-TW", "zh_Hans", False),
+        ("zh-TW", "zh_Hant", True),
+        ("zh", "zh_Hans", True),
+        ("fil", "tl", True),
+    ],
 )
 def test_a_file_is_filled_in_its_own_script(declared: str, target: str, fits: bool) -> None:
     content = XLIFF1.replace('target-language="de"', f'target-language="{declared}"').encode()
@@ -331,31 +387,47 @@ def test_the_header_of_a_po_file_in_xliff_is_not_translated() -> None:
     unit = '<trans-unit id="1"{}><source>Plural-Forms: nplurals=2;</source></trans-unit>'
     content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
     assert read("a.xlf", content.format(unit.format(""))).texts
-    assert not read("a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))).texts
+    assert not read(
+        "a.xlf", content.format(unit.format(' restype="x-gettext-domain-header"'))
+    ).texts
 
 
 def test_external_dtd_is_not_fetched() -> None:
-    text = XLIFF1.replace("<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">')
+    text = XLIFF1.replace(
+        "<!-- a comment -->", '<!DOCTYPE xliff SYSTEM "http://127.0.0.1:1/none.dtd">'
+    )
     assert read("a.xlf", text).texts == read("a.xlf", XLIFF1).texts
 
 
 def test_a_character_that_the_encoding_lacks() -> None:
-    document = read_document("<meta charset=latin-1><p>caf\xe9".encode("latin-1"), "a.html", "en", "de")
-    assert document.write(["é – <b>ł</b>"]) == "<meta charset=latin-1><p>é – <b>&#322;</b>".encode("cp1252")
+    document = read_document(
+        "<meta charset=latin-1><p>caf\xe9".encode("latin-1"), "a.html", "en", "de"
+    )
+    assert document.write(["é – <b>ł</b>"]) == "<meta charset=latin-1><p>é – <b>&#322;</b>".encode(
+        "cp1252"
+    )
     latin = PO.replace("UTF-8", "iso-8859-1").encode("latin-1")
     document = read_document(latin, "a.po", "en", "de")
     assert document.write([slot.present for slot in document.slots]) == latin
-    with pytest.raises(UserError, match=r"a\.po:13: the translation has 'ł', which .* iso-8859-1 lacks"):
+    with pytest.raises(
+        UserError, match=r"a\.po:13: the translation has 'ł', which .* iso-8859-1 lacks"
+    ):
         document.write(["ł"] * len(document.texts))
 
 
 # -- .po --------------------------------------------------------------------------------------------------
 
-STRINGS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"'))
-PARTS = st.sampled_from(["word", "a\nline", '"quoted"', "back\\slash", "tab\t", "end\n", "ünd", "x" * 90])
+STRINGS = st.text(
+    st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]) | st.sampled_from('\n\t\\"')
+)
+PARTS = st.sampled_from(
+    ["word", "a\nline", '"quoted"', "back\\slash", "tab\t", "end\n", "ünd", "x" * 90]
+)
 WRAPPED = st.lists(PARTS).map(" ".join)
 MESSAGES = st.lists(
-    st.tuples(STRINGS | WRAPPED, STRINGS | WRAPPED, STRINGS, st.booleans()).filter(lambda each: bool(each[0])),
+    st.tuples(STRINGS | WRAPPED, STRINGS | WRAPPED, STRINGS, st.booleans()).filter(
+        lambda each: bool(each[0])
+    ),
     unique_by=lambda each: each[0],
 )
 
@@ -365,13 +437,17 @@ def catalogue(messages: Sequence[tuple[str, str, str, bool]]) -> str:
     file = polib.POFile()
     file.metadata = {"Language": "de", "Content-Type": "text/plain; charset=utf-8"}
     for source, target, context, fuzzy in messages:
-        entry = polib.POEntry(msgid=source, msgstr=target, msgctxt=context or None, flags=["fuzzy"] if fuzzy else [])
+        entry = polib.POEntry(
+            msgid=source, msgstr=target, msgctxt=context or None, flags=["fuzzy"] if fuzzy else []
+        )
         file.append(entry)
     return str(file)
 
 
 @given(MESSAGES, st.data())
-def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str, bool]], data: st.DataObject) -> None:
+def test_a_po_file_is_read_as_polib_reads_it(
+    messages: list[tuple[str, str, str, bool]], data: st.DataObject
+) -> None:
     text = catalogue(messages)
     document = read("a.po", text)
     entries = polib.pofile(text)
@@ -392,7 +468,12 @@ def test_a_po_file_is_read_as_polib_reads_it(messages: list[tuple[str, str, str,
 
 def test_only_untranslated_messages_are_filled() -> None:
     document = read("a.po", PO)
-    assert document.texts == ['Close "it"\n', "%d file", "%d files", "A long message that goes on over two lines."]
+    assert document.texts == [
+        'Close "it"\n',
+        "%d file",
+        "%d files",
+        "A long message that goes on over two lines.",
+    ]
     assert list(read_translated_po([PO.encode()], "a.po", "de")) == [("Open", "Öffnen", 9)]
     filled = written(document, str.upper)
     assert [line for line in filled.split("\n") if line not in PO.split("\n")] == [
@@ -448,7 +529,9 @@ def test_a_string_of_many_lines_or_a_long_one_is_read_in_little_time_and_memory(
     lines = '"x"\n' * 200_000
     [(_, target, _)] = read_translated_po([f'msgid "a"\nmsgstr ""\n{lines}'.encode()], "a.po", "de")
     assert target == "x" * 200_000
-    [(_, target, _)] = read_translated_po([f'msgid "a"\nmsgstr "{"xy" * 500_000}"\n'.encode()], "a.po", "de")
+    [(_, target, _)] = read_translated_po(
+        [f'msgid "a"\nmsgstr "{"xy" * 500_000}"\n'.encode()], "a.po", "de"
+    )
     assert target == "xy" * 500_000
     endless = (f'"{"x" * 1000}"\n'.encode() for _ in range(11_000))
     with pytest.raises(UserError, match=":2: a string has more than 10,000,000 characters"):
@@ -464,7 +547,9 @@ def test_missing_plural_forms_of_the_language_are_added() -> None:
     filled = document.write(["a", "jeden", "dwa", "pięć", "b"]).decode()
     assert 'msgstr[0] "jeden"\nmsgstr[1] "dwa"\nmsgstr[2] "pięć"\n\n' in filled
     assert polib.pofile(filled)[3].msgstr_plural == {0: "jeden", 1: "dwa", 2: "pięć"}
-    japanese = read_document(text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja")
+    japanese = read_document(
+        text.replace("Language: pl", "Language: ja").encode(), "a.po", "en", "ja"
+    )
     assert japanese.texts[1:-1] == ["%d files"]
 
 
@@ -483,19 +568,29 @@ def test_missing_plural_forms_of_the_language_are_added() -> None:
         ("xx", (2, 0)),
     ],
 )
-def test_a_language_has_the_plural_forms_that_gettext_gives_it(languages: str, expected: tuple[int, int]) -> None:
+def test_a_language_has_the_plural_forms_that_gettext_gives_it(
+    languages: str, expected: tuple[int, int]
+) -> None:
     for language in languages.split():
         assert plurals("", language, "a.po")[:2] == expected, language
 
 
 def test_a_message_without_a_number_is_not_the_form_for_larger_numbers() -> None:
     assert all(plurals("", language, "a.po").is_singular for language in ("de", "fr", "pl"))
-    assert not any(plurals("", language, "a.po").is_singular for language in ("ru", "uk", "lt", "sl", "gd"))
+    assert not any(
+        plurals("", language, "a.po").is_singular for language in ("ru", "uk", "lt", "sl", "gd")
+    )
     one, many = "One file", "%d files"
-    for language, msgid, expected in [("ru", one, [many] * 3), ("ru", "%d file", ["%d file", many, many])]:
+    for language, msgid, expected in [
+        ("ru", one, [many] * 3),
+        ("ru", "%d file", ["%d file", many, many]),
+    ]:
         text = f'msgid "{msgid}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n'
         assert read_document(text.encode(), "a.po", "en", language).texts == expected
-    assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [one, many]
+    assert read("a.po", f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\n').texts == [
+        one,
+        many,
+    ]
 
 
 def test_only_the_header_of_a_template_gets_a_charset() -> None:
@@ -519,8 +614,13 @@ def test_headers_and_credits_of_other_programs_are_understood() -> None:
 def test_new_targets_have_codes_with_hyphens() -> None:
     tmx = '<tmx><body><tu><tuv xml:lang="en"><seg>A dog.</seg></tuv></tu></body></tmx>'
     unit = '<trans-unit id="1"><source xml:lang="en">A dog.</source></trans-unit>'
-    for name, content in (("a.tmx", tmx), ("a.xlf", f'<xliff version="1.2"><file>{unit}</file></xliff>')):
-        assert b' xml:lang="pt-BR">' in read_document(content.encode(), name, "en", "pt_BR").write(["Um cachorro."])
+    for name, content in (
+        ("a.tmx", tmx),
+        ("a.xlf", f'<xliff version="1.2"><file>{unit}</file></xliff>'),
+    ):
+        assert b' xml:lang="pt-BR">' in read_document(content.encode(), name, "en", "pt_BR").write(
+            ["Um cachorro."]
+        )
 
 
 def test_a_region_has_the_plural_forms_of_its_language() -> None:
@@ -537,7 +637,10 @@ def test_a_header_decides_the_plural_forms() -> None:
 def test_without_babel_a_header_must_have_the_plural_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "babel", None)
     assert read("without.po", PO).texts[1:3] == ["%d file", "%d files"]
-    with pytest.raises(UserError, match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'"):
+    with pytest.raises(
+        UserError,
+        match=r"^without\.po: the header has no Plural-Forms\. .*'transduce\[documents\]'",
+    ):
         read("without.po", PLURAL + 'msgstr[1] ""\n')
 
 
@@ -552,32 +655,47 @@ def test_xliff_is_what_lxml_says_it_is(name: str) -> None:
     missing = list(document.texts)
     for unit in after.iter("{*}trans-unit", "{*}segment"):
         source, target = unit.find("{*}source"), unit.find("{*}target")
-        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(target.itertext()):
+        if target is not None and "".join(source.itertext()).replace("e", "é") == "".join(
+            target.itertext()
+        ):
             missing.pop()
             if unit.get("id") not in ("3",):
                 unit.remove(target)
     assert missing == []
-    kept = [each for each in after.iter() if etree.QName(each).localname != "target" or each.get("state") != "new"]
+    kept = [
+        each
+        for each in after.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
+    ]
     assert [each.tag for each in kept] == [
-        each.tag for each in before.iter() if etree.QName(each).localname != "target" or each.get("state") != "new"
+        each.tag
+        for each in before.iter()
+        if etree.QName(each).localname != "target" or each.get("state") != "new"
     ]
     assert read_document(filled, name, "en", "de").texts == (["Empty"] if name == "a.xlf" else [])
 
 
 def test_targets_are_put_where_they_belong() -> None:
     filled = written(read("a.xlf", XLIFF1), str.upper)
-    assert '</source>\n        <target xml:lang="de">CLOSE <X ID="A"/></target>\n      </trans-unit>' in filled
+    assert (
+        '</source>\n        <target xml:lang="de">CLOSE <X ID="A"/></target>\n      </trans-unit>'
+        in filled
+    )
     assert '<target state="new">EMPTY</target>' in filled
-    assert "</source><target><![CDATA[WITH <B>TAGS</B>]]></target>" in filled.replace("\n        <alt", "<alt")
+    assert "</source><target><![CDATA[WITH <B>TAGS</B>]]></target>" in filled.replace(
+        "\n        <alt", "<alt"
+    )
     document = read("a2.xliff", XLIFF2)
     assert document.texts == ['One\n      line <pc id="1">more</pc>']
-    assert [known[:2] for known in read_translated_xliff([XLIFF2.encode()], "a2.xliff", "en", "de")] == [
-        ("Two", "Zwei")
-    ]
+    assert [
+        known[:2] for known in read_translated_xliff([XLIFF2.encode()], "a2.xliff", "en", "de")
+    ] == [("Two", "Zwei")]
     assert "</source><target>Eins</target></segment>" in written(document, lambda _: "Eins")
 
 
-@pytest.mark.parametrize("empty", ['<mrk mtype="seg" mid="1"></mrk>', "<![CDATA[]]>", '<x id="1"/>', "\n"])
+@pytest.mark.parametrize(
+    "empty", ['<mrk mtype="seg" mid="1"></mrk>', "<![CDATA[]]>", '<x id="1"/>', "\n"]
+)
 def test_an_xliff_target_without_text_is_no_translation(empty: str) -> None:
     document = XLIFF2.replace("Zwei", empty)
     assert len(read("a2.xliff", document).texts) == 2
@@ -593,12 +711,24 @@ def test_marked_segments_of_xliff_are_translated_one_by_one() -> None:
     document = read("a.xlf", unit)
     assert document.texts == ["Three.", "Two."]
     filled = written(document, str.upper)
-    assert filled == unit.replace('mtype="seg"></mrk>', 'mtype="seg">THREE.</mrk>').replace('"1"/>', '"1">TWO.</mrk>')
-    assert [pair[:2] for pair in read_translated_xliff([unit.encode()], "a.xlf", "en", "de")] == [("One.", "Eins.")]
-    inside = re.sub("(<seg-source>|<target>)(.*?)(</seg-source>|</target>)", r'\1<g id="9">\2</g>\3', unit, flags=re.S)
+    assert filled == unit.replace('mtype="seg"></mrk>', 'mtype="seg">THREE.</mrk>').replace(
+        '"1"/>', '"1">TWO.</mrk>'
+    )
+    assert [pair[:2] for pair in read_translated_xliff([unit.encode()], "a.xlf", "en", "de")] == [
+        ("One.", "Eins.")
+    ]
+    inside = re.sub(
+        "(<seg-source>|<target>)(.*?)(</seg-source>|</target>)",
+        r'\1<g id="9">\2</g>\3',
+        unit,
+        flags=re.S,
+    )
     assert inside.count('<g id="9">') == 2, "segments inside other elements"
     assert read("a.xlf", inside).texts == document.texts
-    assert written(read("a.xlf", inside), str.upper).replace('<g id="9">', "").replace("</g>", "") == filled
+    assert (
+        written(read("a.xlf", inside), str.upper).replace('<g id="9">', "").replace("</g>", "")
+        == filled
+    )
 
 
 def test_a_source_may_say_itself_that_its_blanks_count() -> None:
@@ -608,7 +738,8 @@ def test_a_source_may_say_itself_that_its_blanks_count() -> None:
     filled = written(read("a.xlf", unit), str.upper)
     assert '<target xml:space="preserve">ONE LINE.\n  ANOTHER.</target>' in filled
     assert "<target>ONE LINE. ANOTHER.</target>" in written(
-        read("a.xlf", unit.replace(' xml:space="preserve"', "")), lambda text: " ".join(text.upper().split())
+        read("a.xlf", unit.replace(' xml:space="preserve"', "")),
+        lambda text: " ".join(text.upper().split()),
     )
 
 
@@ -616,11 +747,18 @@ def test_visible_text_is_translated_unless_marked_otherwise() -> None:
     page = """<p>Size: <select><option>Big</option></select></p><object data="x"><p>Text</p></object>
     <img class="notranslate" alt="A"><p translate="NO">B</p><p><b class="x notranslate" title="C">D</b> runs</p>"""
     document = read("a.html", page)
-    assert document.texts == ["Size:", "Big", "Text", '<b class="x notranslate" title="C">D</b> runs']
+    assert document.texts == [
+        "Size:",
+        "Big",
+        "Text",
+        '<b class="x notranslate" title="C">D</b> runs',
+    ]
 
 
 @pytest.mark.parametrize(("state", "count"), [("initial", 1), ("translated", 0), ("final", 0)])
-def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(state: str, count: int) -> None:
+def test_the_state_of_an_xliff_2_segment_says_whether_its_target_is_a_translation(
+    state: str, count: int
+) -> None:
     document = XLIFF2.replace("<segment><source>Two", f'<segment state="{state}"><source>Two')
     assert len(read("a2.xliff", document).texts) == 1 + count
     assert len([*read_translated_xliff([document.encode()], "a2.xliff", "en", "de")]) == 1 - count
@@ -637,21 +775,30 @@ def test_approved_translations_stay() -> None:
     file = f'<xliff version="1.2"><file source-language="en"><body>{"".join(unit.format(*each) for each in states)}'
     assert read("a.xlf", f"{file}</body></file></xliff>", redo=True).texts == ["D", "C"]
     newer = XLIFF2.replace("<segment><source>Two", '<segment state="final"><source>Two')
-    assert len(read("a2.xliff", newer, redo=True).texts) == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
+    assert (
+        len(read("a2.xliff", newer, redo=True).texts)
+        == len(read("a2.xliff", XLIFF2, redo=True).texts) - 1
+    )
 
 
 def test_a_target_has_the_blanks_at_the_edges_of_its_source() -> None:
     unit = '<trans-unit><source>\u00a0 Updated <x id="1"/>\n   now\n  </source></trans-unit>'
     file = f'<xliff version="1.2"><file source-language="en"><body>{unit}</body></file></xliff>'
-    filled = written(read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt"))
+    filled = written(
+        read("a.xlf", file), lambda text: " ".join(text.split()).replace("now", "jetzt")
+    )
     assert '<target>\u00a0 Updated <x id="1"/> jetzt\n  </target>' in filled
 
 
 def test_a_section_of_characters_is_plain_where_it_has_no_markup() -> None:
     document = read("a.xlf", PLAIN_CDATA)
     assert document.kinds == ["preserved", "preserved", "plain"]
-    assert "<![CDATA[Sichern & schließen]]></target>" in written(document, lambda _: "Sichern & schließen")
-    done = PLAIN_CDATA.replace("</source>\n        <alt", "</source><target>Sichern &amp; ab</target><alt")
+    assert "<![CDATA[Sichern & schließen]]></target>" in written(
+        document, lambda _: "Sichern & schließen"
+    )
+    done = PLAIN_CDATA.replace(
+        "</source>\n        <alt", "</source><target>Sichern &amp; ab</target><alt"
+    )
     known = list(read_translated_xliff([done.encode()], "a.xlf", "en", "de"))
     assert known[-1][:2] == ("Save & close", "Sichern & ab")
 
@@ -675,19 +822,28 @@ def test_the_texts_of_a_page() -> None:
         "Send it",
         "2.5 < 3 and AT&T",
     ]
-    assert texts[3].startswith("Hello <b>big</b>\n   world. See <a href") and texts[3].endswith("<code>ls -l</code>.")
+    assert texts[3].startswith("Hello <b>big</b>\n   world. See <a href") and texts[3].endswith(
+        "<code>ls -l</code>."
+    )
 
 
 def test_ruby_readings_are_kept_and_do_not_split_sentences() -> None:
     reading = "<rp>(</rp><rt>gǒu</rt><rp>)</rp></ruby>"
-    document = read("a.html", f"<p>一只大的<ruby>狗{reading}在公园里跑。</p><p><ruby>漢<rt>かん<rt></ruby>")
+    document = read(
+        "a.html", f"<p>一只大的<ruby>狗{reading}在公园里跑。</p><p><ruby>漢<rt>かん<rt></ruby>"
+    )
     assert document.texts[0] == f"一只大的<ruby>狗{reading}在公园里跑。"
     assert len(document.texts) == 2
     plan = Plan(document.texts[:1], "zh", kinds=["markup"], options=TranslationOptions(align=True))
     assert plan.sentences == ["一只大的狗在公园里跑。"]
     links = (Link((4, 5), (6, 9), 1.0), Link((6, 8), (22, 26), 1.0))
-    translation = plan.assemble([Translation("A big dog runs in the park.", -1.0, (), links=links)])[0]
-    assert translation.text == f"A big <ruby>dog {reading.replace('</ruby>', ' </ruby>')} runs in the park."
+    translation = plan.assemble(
+        [Translation("A big dog runs in the park.", -1.0, (), links=links)]
+    )[0]
+    assert (
+        translation.text
+        == f"A big <ruby>dog {reading.replace('</ruby>', ' </ruby>')} runs in the park."
+    )
 
 
 def test_attributes_within_a_text_are_translated() -> None:
@@ -695,7 +851,9 @@ def test_attributes_within_a_text_are_translated() -> None:
         return text.replace("See", "Siehe") if "<" in text else f'"DE" {text}'
 
     filled = written(read("a.html", HTML), translate)
-    assert """Siehe <a href="x?a=1&amp;b=2" title="&quot;DE&quot; The 'docs'">the docs</a>""" in filled
+    assert (
+        """Siehe <a href="x?a=1&amp;b=2" title="&quot;DE&quot; The 'docs'">the docs</a>""" in filled
+    )
     assert """<img src=a.png alt='"DE" A dog'>""" in filled
     assert """<img alt="&quot;DE&quot; dog">""" in filled
 
@@ -719,7 +877,9 @@ def test_a_tag_inside_an_attribute_is_not_taken_for_another_tag() -> None:
 def test_the_lines_of_a_cue_are_one_text() -> None:
     document = read("a.srt", SRT)
     assert document.texts == ["<i>A first line and its end.</i>", "- Hello.\n- Yes?"]
-    filled = document.write(["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]).decode()
+    filled = document.write(
+        ["<i>Eine erste Zeile, und das war ihr Ende.</i>", "- Hallo.\n- Ja?"]
+    ).decode()
     expected = SRT.replace("A first line\nand its end.", "Eine erste Zeile, und\ndas war ihr Ende.")
     assert filled == expected.replace("- Hello.\n- Yes?", "- Hallo.\n- Ja?")
     assert document.write(["x", "\n- Ja?"]).decode().endswith("00:00:04,000\n- Ja?\n")
@@ -729,7 +889,11 @@ def test_the_lines_of_a_cue_are_one_text() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_a_blank_line_between_cues_may_be_lost(line_end: str, mark: str) -> None:
-    text = SRT.replace("\n\n", "\n").replace("Hello.", "17 --> 18 4\n2").replace(" -->", "\u00a0-->", 1)
+    text = (
+        SRT.replace("\n\n", "\n")
+        .replace("Hello.", "17 --> 18 4\n2")
+        .replace(" -->", "\u00a0-->", 1)
+    )
     document = read("a.srt", (mark + text).replace("\n", line_end))
     assert document.texts == ["<i>A first line and its end.</i>", "- 17 --> 18 4 2\n- Yes?"]
     assert [slot.line for slot in document.slots] == [3, 7]
@@ -763,7 +927,11 @@ def test_marks_of_direction_stay_in_the_file_and_out_of_the_text() -> None:
     document = read("a.srt", f"1\r\n00:00:01,000 --> 00:00:02,000\r\n{cue}\r\n")
     assert document.texts == ["- Yes, here we are now.\n- No."]
     assert written(document, str.lower).endswith(f"\r\n{cue.lower()}\r\n")
-    assert document.write(["A\nB\nC\nD"]).decode().endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
+    assert (
+        document.write(["A\nB\nC\nD"])
+        .decode()
+        .endswith("\u202bC\u202c\u200f\r\n\u202bD\u202c\u200f\r\n")
+    )
     hebrew = read("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n\u202bשלום.\u202c\n")
     assert hebrew.write(["Hello."]).decode().endswith("\nHello.\n")
 
@@ -773,7 +941,9 @@ def test_text_behind_a_blank_line_belongs_to_the_cue() -> None:
     document = read("a.srt", cues)
     assert document.texts == ["A dog.", "A cat.", "A bird."]
     assert written(document, str.upper) == cues.upper()
-    assert read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog.\n\nA note\n").texts == ["A dog."]
+    assert read("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nA dog.\n\nA note\n").texts == [
+        "A dog."
+    ]
 
 
 def test_lines_of_subtitles_end_between_words_that_are_shown() -> None:
@@ -816,11 +986,20 @@ def translated(text: str, translate: Callable[[str], str], **options: object) ->
     return plan.assemble(by(translate, plan.sentences))[0]
 
 
-PLACEHOLDERS = st.sampled_from(["%(name)s", "{0}", "{1}", "{{ limit }}", "https://a.b/c", "``code``", "%s", "%%"])
-WORDS = st.sampled_from(["A word.", "Dr. No", "is", "3.5", "\n", "\r\n", "\t", "  ", "- item", "\u00a0", "“yes”", "ß"])
+PLACEHOLDERS = st.sampled_from(
+    ["%(name)s", "{0}", "{1}", "{{ limit }}", "https://a.b/c", "``code``", "%s", "%%"]
+)
+WORDS = st.sampled_from(
+    ["A word.", "Dr. No", "is", "3.5", "\n", "\r\n", "\t", "  ", "- item", "\u00a0", "“yes”", "ß"]
+)
 
 
-@given(st.lists(st.lists(WORDS | PLACEHOLDERS).map(" ".join) | st.text(alphabet="aB.,;!? \n\r\t\u2028é1-"), max_size=4))
+@given(
+    st.lists(
+        st.lists(WORDS | PLACEHOLDERS).map(" ".join) | st.text(alphabet="aB.,;!? \n\r\t\u2028é1-"),
+        max_size=4,
+    )
+)
 def test_unchanged_sentences_give_the_text_back(texts: list[str]) -> None:
     plan = Plan(texts, "en")
     made = plan.assemble(by(str, plan.sentences))
@@ -840,17 +1019,26 @@ def test_unchanged_sentences_give_the_text_back(texts: list[str]) -> None:
         ("{0}'s file", {"'s file": "'s Datei"}, "{0}'s Datei"),
     ],
 )
-def test_blanks_follow_the_script_of_the_translation(text: str, words: dict[str, str], expected: str) -> None:
+def test_blanks_follow_the_script_of_the_translation(
+    text: str, words: dict[str, str], expected: str
+) -> None:
     def translate(sentence: str) -> Translation:
         """Without placeholders, as a model that loses them. Each word is linked with its translation."""
         found, links = "", list[Link]()
         for word, other in words.items():
             if (begin := sentence.find(word)) >= 0:
-                links.append(Link((begin, begin + len(word)), (len(found), len(found + other.rstrip())), 1.0))
+                links.append(
+                    Link((begin, begin + len(word)), (len(found), len(found + other.rstrip())), 1.0)
+                )
                 found += other
         return Translation(found, -1.0, (), (), (), tuple(links))
 
-    plan = Plan([text], "zh", kinds=["markup" if "<" in text else "plain"], options=TranslationOptions(align=True))
+    plan = Plan(
+        [text],
+        "zh",
+        kinds=["markup" if "<" in text else "plain"],
+        options=TranslationOptions(align=True),
+    )
     assert plan.assemble([*map(translate, plan.sentences)])[0].text == expected
 
 
@@ -858,8 +1046,18 @@ def test_blanks_follow_the_script_of_the_translation(text: str, words: dict[str,
     ("language", "text", "sentences", "expected"),
     [
         ("en", "A child. A bird.", ["一个孩子。", "一只鸟。"], "一个孩子。一只鸟。"),
-        ("en", "“Yes.” She went.  A bird.", ["“好。”", "她走了。", "一只鸟。"], "“好。”她走了。  一只鸟。"),
-        ("en", "A child. A bird.", ["เด็ก", "นก"], "เด็ก นก"),  # in Thai and Khmer, a blank may separate sentences
+        (
+            "en",
+            "“Yes.” She went.  A bird.",
+            ["“好。”", "她走了。", "一只鸟。"],
+            "“好。”她走了。  一只鸟。",
+        ),
+        (
+            "en",
+            "A child. A bird.",
+            ["เด็ก", "นก"],
+            "เด็ก นก",
+        ),  # in Thai and Khmer, a blank may separate sentences
         ("zh", "你好。 世界。", ["你好。", "世界。"], "你好。 世界。"),
         ("en", "A child. A bird.", ["图１", "２"], "图１ ２"),
         ("ur", "وہ جاتا ہے۔میں ہوں۔", ["He goes.", "I am."], "He goes. I am."),
@@ -884,7 +1082,9 @@ TAGS = st.sampled_from(["<b>a b</b>", "**c**", "<i>Dr. No. He</i>", "{0}", "<b>{
 @given(st.lists(WORDS | TAGS).map(" ".join))
 def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> None:
     plan = Plan([text], "en", options=TranslationOptions(align=True))
-    words = [[found.span() for found in re.finditer(r"\w+", sentence)] for sentence in plan.sentences]
+    words = [
+        [found.span() for found in re.finditer(r"\w+", sentence)] for sentence in plan.sentences
+    ]
     sentences = [
         Translation(sentence, -1.0, (), (), (), tuple(Link(word, word, 1.0) for word in each))
         for sentence, each in zip(plan.sentences, words, strict=True)
@@ -900,11 +1100,16 @@ def test_links_are_between_the_same_words_wherever_markup_stands(text: str) -> N
 @given(st.text(alphabet="a.`*{}%<>/b: \n"), st.sampled_from(["plain", "markup", "preserved"]))
 @example("a<a\n>", "plain")  # a tag on two lines is no tag in plain text
 def test_no_sentence_holds_a_line_break(text: str, kind: TextKind) -> None:
-    assert not any("\n" in sentence or not sentence.strip() for sentence in Plan([text], "en", kinds=[kind]).sentences)
+    assert not any(
+        "\n" in sentence or not sentence.strip()
+        for sentence in Plan([text], "en", kinds=[kind]).sentences
+    )
 
 
 @given(st.lists(st.lists(WORDS).map(" ".join), max_size=4), st.integers(1, 8))
-def test_too_long_sentences_are_translated_in_parts_and_flagged(texts: list[str], longest: int) -> None:
+def test_too_long_sentences_are_translated_in_parts_and_flagged(
+    texts: list[str], longest: int
+) -> None:
     plan = Plan(texts, "en", lengths=lambda parts: list(map(len, parts)), max_length=longest)
     assert all(len(sentence) <= longest for sentence in plan.sentences)
     made = plan.assemble(by(str, plan.sentences))
@@ -937,7 +1142,9 @@ def test_a_sentence_is_not_cut_inside_a_placeholder() -> None:
 def test_a_sentence_that_is_translated_to_nothing_is_left_and_flagged() -> None:
     for kept in ("Ka <b>lo</b>.", "Ka {0}.", "Ka."):
         plan = Plan([f"{kept} Mi."], "en", kinds=["markup"])
-        [made] = plan.assemble([Translation("MI." if each == "Mi." else " ", -1.0, ()) for each in plan.sentences])
+        [made] = plan.assemble(
+            [Translation("MI." if each == "Mi." else " ", -1.0, ()) for each in plan.sentences]
+        )
         assert (made.text, made.flags) == (f"{kept} MI.", (EMPTY,))
 
 
@@ -945,7 +1152,9 @@ def test_alternatives_do_not_hide_that_a_translation_is_empty() -> None:
     other = Translation("Lo.", -2.0, ())
     for n_best, alternatives in ((1, ()), (2, (other,))):
         plan = Plan(["Ka."], "en", options=PLAIN._replace(n_best=n_best))
-        [made] = plan.assemble([Translation("", -1.0, (), flags=(EMPTY,), alternatives=alternatives)])
+        [made] = plan.assemble(
+            [Translation("", -1.0, (), flags=(EMPTY,), alternatives=alternatives)]
+        )
         assert (made.text, made.score, made.flags) == ("Ka.", -1.0, (EMPTY,))
         assert [each.text for each in made.alternatives] == [each.text for each in alternatives]
 
@@ -998,14 +1207,23 @@ def test_markup_in_sentences() -> None:
     plan = Plan([text], "en", kinds=["markup"])
     assert plan.sentences == ["One two.", "Three & four.", 'Five x < y "six"', 'Five "six"']
     made = plan.assemble(by(str.upper, plan.sentences))[0].text
-    assert made == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
+    assert (
+        made
+        == "<p>ONE <b>TWO. THREE</b> &amp; FOUR.</p> <i>FIVE</i> <code>x &lt; y</code> &quot;SIX&quot;"
+    )
 
 
 def test_only_sentences_with_placeholders_ask_for_links_and_hypotheses() -> None:
     def groups(
         beam_size: int, options: TranslationOptions = PLAIN, **engine: bool
     ) -> dict[tuple[int, bool], list[int]]:
-        plan = Plan(["No tags. A <b>tag</b> here. {0} words"], "en", options=options, beam_size=beam_size, **engine)
+        plan = Plan(
+            ["No tags. A <b>tag</b> here. {0} words"],
+            "en",
+            options=options,
+            beam_size=beam_size,
+            **engine,
+        )
         assert plan.sentences == ["No tags.", "A tag here.", "{0} words", "words"]
         return {(group.options.n_best, group.options.align): group.places for group in plan.groups}
 
@@ -1017,7 +1235,10 @@ def test_only_sentences_with_placeholders_ask_for_links_and_hypotheses() -> None
 
 def test_sentence_too_long_without_its_placeholders_is_flagged() -> None:
     plan = Plan(
-        ["a {0} b"], "en", lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts], max_length=3
+        ["a {0} b"],
+        "en",
+        lengths=lambda texts: [9 if "{0}" not in text else 1 for text in texts],
+        max_length=3,
     )
     assert plan.sentences == ["a {0} b"]
     assert plan.assemble([Translation("b a", -1.0, ())])[0].flags == (LONG,)
@@ -1026,11 +1247,18 @@ def test_sentence_too_long_without_its_placeholders_is_flagged() -> None:
 def test_alternatives_join_those_of_the_sentences() -> None:
     plan = Plan(["One. Two."], "en", options=TranslationOptions(n_best=9))
     others = (Translation("Ein.", -2.0, ()), Translation("Eine.", -3.0, ()))
-    made = plan.assemble([Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))])[0]
+    made = plan.assemble(
+        [Translation("Eins.", -1.0, ("a",), others), Translation("Zwei.", -2.0, ("b",))]
+    )[0]
     assert (made.text, made.score, made.tokens) == ("Eins. Zwei.", -1.5, ("a", "b"))
-    assert [(each.text, each.score) for each in made.alternatives] == [("Ein. Zwei.", -2.0), ("Eine. Zwei.", -2.5)]
+    assert [(each.text, each.score) for each in made.alternatives] == [
+        ("Ein. Zwei.", -2.0),
+        ("Eine. Zwei.", -2.5),
+    ]
     again = (Translation("Eins.", -2.0, ()), *others, Translation("Ein.", -4.0, ()))
-    same = plan.assemble([Translation("Eins.", -1.0, ("a",), again), Translation("Zwei.", -2.0, ("b",))])[0]
+    same = plan.assemble(
+        [Translation("Eins.", -1.0, ("a",), again), Translation("Zwei.", -2.0, ("b",))]
+    )[0]
     assert same.alternatives == made.alternatives
     with pytest.raises(ValueError, match="1 translations of 2 sentences"):
         plan.assemble([Translation("", 0.0, ())])
@@ -1041,7 +1269,11 @@ def test_alternatives_join_those_of_the_sentences() -> None:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    sources = [f"{one} {other}." for one in ("a dog", "the cat", "a house") for other in ("runs", "sees it", "is red")]
+    sources = [
+        f"{one} {other}."
+        for one in ("a dog", "the cat", "a house")
+        for other in ("runs", "sees it", "is red")
+    ]
     return Tokenizer.train(sources, [text.upper() for text in sources], vocab_size=300)
 
 
@@ -1049,10 +1281,17 @@ def tokenizer() -> Tokenizer:
 def model(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a model that has learnt nothing, and knows 40 positions."""
     config = ModelConfig(
-        vocab_size=tokenizer.target.size, d_model=32, d_ff=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
+        vocab_size=tokenizer.target.size,
+        d_model=32,
+        d_ff=32,
+        num_heads=2,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
     )
     run = RunConfig(
-        model=config, data=DataConfig(source="en", target="de"), decode=DecodeConfig(beam_size=1, max_extra_tokens=2)
+        model=config,
+        data=DataConfig(source="en", target="de"),
+        decode=DecodeConfig(beam_size=1, max_extra_tokens=2),
     )
     folder = tmp_path_factory.mktemp("models") / "model"
     publish_model(folder, run, tokenizer, build(config).state_dict(), {}, "")
@@ -1070,11 +1309,15 @@ def test_a_text_of_paragraphs_has_them_in_its_translation(translator: Translator
     text = "A dog runs. The cat sees it!\r\n\r\n  A house is {0}.\n"
     [made] = translator.translate([text], sentences=True)
     assert re.fullmatch(r"[^\n]+\r\n\r\n  [^\n]*\{0\}[^\n]*\n", made.text)
-    [first, blank] = translator.translate_lines(iter([text, " "]), TranslationOptions(sentences=True))
+    [first, blank] = translator.translate_lines(
+        iter([text, " "]), TranslationOptions(sentences=True)
+    )
     assert (first, blank.text) == (made, " ")
 
 
-def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(translator: Translator) -> None:
+def test_a_sentence_longer_than_the_model_was_trained_on_is_translated_in_parts(
+    translator: Translator,
+) -> None:
     shorter = Translator(translator.engine, translator.tokenizer, translator.config, max_length=10)
     [made] = shorter.translate(["a dog runs, " * 20], sentences=True)
     assert IN_PARTS in made.flags
@@ -1097,14 +1340,18 @@ def test_errors_name_the_line(translator: Translator) -> None:
 def test_a_document_is_translated_and_can_be_read_again(name: str, translator: Translator) -> None:
     content = FILES[name].encode()
     translated = translate_document(translator, content, name, "en", "de", redo=True)
-    before, after = (read_document(each, name, "en", "de", redo=True) for each in (content, translated.content))
+    before, after = (
+        read_document(each, name, "en", "de", redo=True) for each in (content, translated.content)
+    )
     assert translated.texts == len(before.texts)
     if name in ("a.po", "a.xlf", "a2.xliff"):
         assert after.texts == before.texts
     assert not any(LOST in flags for _, flags in translated.flagged)
 
 
-def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_translates_a_document(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page, translated = tmp_path / "page.po", tmp_path / "out.po"
     page.write_text(PO)
     arguments = ("translate", model, "--engine", "torch", "--input", page)
@@ -1115,7 +1362,10 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
     assert run(capsys, *arguments, "--json")[0] == 2
     assert "Decompress it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
     made = translated.read_text()
-    assert run(capsys, *arguments, "--output", translated)[0] == 0 and not translated.with_name("out.po.bak").exists()
+    assert (
+        run(capsys, *arguments, "--output", translated)[0] == 0
+        and not translated.with_name("out.po.bak").exists()
+    )
     translated.write_text(made.replace('msgstr "', 'msgstr "Corrected ', 2))
     status, _, said = run(capsys, *arguments, "--output", translated)
     assert "out.po is now" in said and "Corrected" in translated.with_name("out.po.bak").read_text()
@@ -1138,13 +1388,23 @@ def test_the_command_translates_a_document(model: Path, tmp_path: Path, capsys: 
 
 @pytest.mark.parametrize("count", [29, 30])
 def test_a_long_file_in_the_target_language_is_named(
-    count: int, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    count: int,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("transduce.commands.translate.MANY_LINES", 30)
-    (tmp_path / "b.txt").write_text("".join(f"{each.german}\n" for each in examples("train", count)))
-    status, out, said = run(capsys, "translate", model, "--engine", "torch", "--input", tmp_path / "b.txt")
+    (tmp_path / "b.txt").write_text(
+        "".join(f"{each.german}\n" for each in examples("train", count))
+    )
+    status, out, said = run(
+        capsys, "translate", model, "--engine", "torch", "--input", tmp_path / "b.txt"
+    )
     assert status == 0 and out.count("\n") == count
-    assert ("% of the first lines look like de, but the translation is from en." in said) == (count == 30)
+    assert ("% of the first lines look like de, but the translation is from en." in said) == (
+        count == 30
+    )
 
 
 def test_the_command_translates_lines_of_several_sentences(

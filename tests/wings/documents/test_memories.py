@@ -28,15 +28,21 @@ from transduce.wings.documents.xml import UnitReader
 
 DOCTYPE = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-Units = Sequence[Sequence[tuple[str, str]]]  # each of a language and a text, which may hold elements
+Units = Sequence[
+    Sequence[tuple[str, str]]
+]  # each of a language and a text, which may hold elements
 
 
-def memory(units: Units, *, srclang: str = "en-US", key: str = "xml:lang", declared: str = "UTF-8") -> str:
+def memory(
+    units: Units, *, srclang: str = "en-US", key: str = "xml:lang", declared: str = "UTF-8"
+) -> str:
     """A translation memory, each unit on a line of its own, the first on line 6."""
     lines = [f'<?xml version="1.0" encoding="{declared}"?>', DOCTYPE.strip(), '<tmx version="1.4">']
     lines += [f'<header srclang="{srclang}" segtype="sentence" datatype="xml"/>', "<body>"]
     for unit in units:
-        variants = (f"<tuv {key}={quoteattr(language)}><seg>{text}</seg></tuv>" for language, text in unit)
+        variants = (
+            f"<tuv {key}={quoteattr(language)}><seg>{text}</seg></tuv>" for language, text in unit
+        )
         lines.append(f"<tu>{''.join(variants)}</tu>")
     return "\n".join([*lines, "</body>", "</tmx>", ""])
 
@@ -53,7 +59,9 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
     return str(file)
 
 
-def texts(files: Sequence[str] | str, source: str = "en", target: str = "de") -> list[tuple[str, str]]:
+def texts(
+    files: Sequence[str] | str, source: str = "en", target: str = "de"
+) -> list[tuple[str, str]]:
     files = [files] if isinstance(files, str) else files
     return [(pair.source, pair.target) for pair in read_pairs(files, (source, target))]
 
@@ -72,8 +80,15 @@ def _nearness(code: str, wanted: str) -> int | None:
     return 0 if ours == theirs else 1 if len(ours) > len(theirs) else 2
 
 
-@given(st.lists(st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]), max_size=4))
-def test_units_are_read_as_lxml_and_the_rule_say(tmp_path_factory: pytest.TempPathFactory, units: Units) -> None:
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]),
+        max_size=4,
+    )
+)
+def test_units_are_read_as_lxml_and_the_rule_say(
+    tmp_path_factory: pytest.TempPathFactory, units: Units
+) -> None:
     content = memory([[(code, escape(text)) for code, text in unit] for unit in units])
     file = write(tmp_path_factory.mktemp("memory"), "a.tmx", content)
     for source, target in (("en", "de"), ("en-US", "en-GB"), ("de-AT", "fr"), ("en", "fr-CA")):
@@ -99,7 +114,10 @@ def test_units_are_read_as_lxml_and_the_rule_say(tmp_path_factory: pytest.TempPa
 
 def test_several_texts_in_the_same_language_are_several_pairs(folder: Path) -> None:
     unit = [("en", "Hello"), ("de-DE", "Hallo"), ("de-DE", "Guten Tag"), ("de-AT", "Servus")]
-    assert texts(write(folder, "a.tmx", memory([unit]))) == [("Hello", "Hallo"), ("Hello", "Guten Tag")]
+    assert texts(write(folder, "a.tmx", memory([unit]))) == [
+        ("Hello", "Hallo"),
+        ("Hello", "Guten Tag"),
+    ]
 
 
 def test_an_old_code_is_that_of_the_same_language(folder: Path) -> None:
@@ -129,7 +147,9 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
     file = write(folder, "a.tmx", memory([[("en", "a"), ("de", "b")]]))
     with pytest.raises(UserError, match="Name the two languages to read"):
         list(read_pairs([file]))
-    with pytest.raises(UserError, match=r"no unit in both en and fr\. Units by language: en \(1\), de \(1\)"):
+    with pytest.raises(
+        UserError, match=r"no unit in both en and fr\. Units by language: en \(1\), de \(1\)"
+    ):
         texts(file, "en", "fr")
 
 
@@ -143,7 +163,10 @@ def test_ambiguous_languages_must_be_named(folder: Path) -> None:
         ("  kept  ", "  kept  "),
         ('The <bpt i="1">&lt;b></bpt>big<ept i="1">&lt;/b></ept> cat', "The big cat"),
         ('First <ph x="1">{\\x <sub>no text</sub>}</ph> end', "First end"),
-        ('a <it pos="begin">&lt;a></it>, <hi x="1">high <hi>er</hi></hi> and <ut>x</ut>b', "a , high er and b"),
+        (
+            'a <it pos="begin">&lt;a></it>, <hi x="1">high <hi>er</hi></hi> and <ut>x</ut>b',
+            "a , high er and b",
+        ),
         ("\n    on two\n    lines\n  ", "on two lines"),
         ("&lt;b&gt; &amp;amp; <![CDATA[<i>]]>", "<b> &amp; <i>"),
         ("caf&eacute;&nbsp;!", "café\u00a0!"),  # which only the DTD would tell
@@ -154,10 +177,14 @@ def test_text_of_a_segment_by_hand(folder: Path, segment: str, said: str) -> Non
     assert texts(write(folder, "a.tmx", memory([[("en", segment), ("de", "x")]]))) == [(said, "x")]
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "iso-8859-1", "cp1252"])
+@pytest.mark.parametrize(
+    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "iso-8859-1", "cp1252"]
+)
 @pytest.mark.parametrize("name", ["a.tmx", "a.tmx.gz"])
 def test_encodings(folder: Path, codec: str, name: str) -> None:
-    declared = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "windows-1252"}.get(codec, codec)
+    declared = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "windows-1252"}.get(
+        codec, codec
+    )
     content = memory([[("en", "æ" * 3000), ("de", "ÿ ß")]] * 3, declared=declared).encode(codec)
     file = write(folder, name, gzip.compress(content) if name.endswith("gz") else content)
     assert texts(file) == [("æ" * 3000, "ÿ ß")] * 3
@@ -167,12 +194,18 @@ def test_old_versions_say_lang_and_elements_may_have_prefixes(folder: Path) -> N
     old = memory([[("en", "a"), ("de", "b")]], key="lang").replace('"1.4"', '"1.1"')
     assert texts(write(folder, "a.tmx", old)) == [("a", "b")]
     prefixed = memory([[("en", "a"), ("de", "b")]]).replace("<t", "<x:t").replace("</t", "</x:t")
-    assert texts(write(folder, "b.tmx", prefixed.replace("<x:tmx", '<x:tmx xmlns:x="urn:x"'))) == [("a", "b")]
+    assert texts(write(folder, "b.tmx", prefixed.replace("<x:tmx", '<x:tmx xmlns:x="urn:x"'))) == [
+        ("a", "b")
+    ]
 
 
 def test_a_pair_has_the_line_of_its_unit(folder: Path) -> None:
-    file = write(folder, "a.tmx", memory([[("en", str(number)), ("de", "x")] for number in range(9)]))
-    assert [pair.origin for pair in read_pairs([file], ("en", "de"))] == [Origin(file, line) for line in range(6, 15)]
+    file = write(
+        folder, "a.tmx", memory([[("en", str(number)), ("de", "x")] for number in range(9)])
+    )
+    assert [pair.origin for pair in read_pairs([file], ("en", "de"))] == [
+        Origin(file, line) for line in range(6, 15)
+    ]
 
 
 BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
@@ -184,12 +217,17 @@ GOOD = memory([[("en", "one"), ("de", "eins")]] * 4)
     [
         (GOOD.replace(DOCTYPE.strip(), BOMB), r"a\.tmx:2: the document type declares entities"),
         (
-            GOOD.replace(DOCTYPE.strip(), '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>'),
+            GOOD.replace(
+                DOCTYPE.strip(), '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+            ),
             ":2: the document type declares",
         ),
         (GOOD[:-60], r"a\.tmx:9: not well-formed XML: .*the file is cut short"),
         (GOOD.replace("</seg>", "</sag>", 1), r"a\.tmx:6: .* mismatched tag"),
-        (GOOD.replace("one", "&unheard;"), r"a\.tmx:6: the entity &unheard; is not known without a DTD"),
+        (
+            GOOD.replace("one", "&unheard;"),
+            r"a\.tmx:6: the entity &unheard; is not known without a DTD",
+        ),
         (GOOD.encode().replace(b"eins", b"\xe9", 1), r"a\.tmx:6: byte 0xE9 is not UTF-8"),
         (GOOD.replace("UTF-8", "klingon"), "'klingon', which is unknown"),
         ("<html/>", "XML but not TMX"),
@@ -223,14 +261,18 @@ def read_elsewhere(file: Path) -> tuple[int, int]:
         "n = sum(1 for _ in read_pairs([sys.argv[1]], ('en', 'de')))\n"
         "print(n, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun))"
     )
-    out = subprocess.run([sys.executable, "-c", count, str(file)], capture_output=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", count, str(file)], capture_output=True, check=True
+    ).stdout
     pairs, grown = map(int, out.split())
     return pairs, grown
 
 
 def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
     words = random.Random(1).choices("abcdefgh", k=40)
-    block = memory([[("en-US", " ".join(words)), ("de-DE", " ".join(reversed(words))), ("fr", "x")]] * 4000)
+    block = memory(
+        [[("en-US", " ".join(words)), ("de-DE", " ".join(reversed(words))), ("fr", "x")]] * 4000
+    )
     head, _, rest = block.partition("<body>\n")
     units = rest.partition("</body>")[0]
     with (folder / "a.tmx").open("w") as file:
@@ -247,9 +289,18 @@ def test_a_large_memory_is_read_as_a_stream(folder: Path) -> None:
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]), max_size=4))
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(CODES), SAID), unique_by=lambda each: each[0]),
+        max_size=4,
+    )
+)
 def test_a_memory_is_written_back_and_filled(units: Units) -> None:
-    content = memory([[(code, escape(text)) for code, text in unit] for unit in units]).replace("\n", "\r\n").encode()
+    content = (
+        memory([[(code, escape(text)) for code, text in unit] for unit in units])
+        .replace("\n", "\r\n")
+        .encode()
+    )
     if any(units) and not any("en" in code.lower() for unit in units for code, _ in unit):
         with pytest.raises(UserError, match=r"a\.tmx has no unit in en\. Units by language: "):
             read_document(content, "a.tmx", "en", "de")
@@ -260,11 +311,15 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
         == document.write([""] * len(document.texts))
         == content
     )
-    filled = document.write([f"<{number}>".replace("<", "&lt;") for number in range(len(document.texts))])
+    filled = document.write(
+        [f"<{number}>".replace("<", "&lt;") for number in range(len(document.texts))]
+    )
     assert read_document(filled, "a.tmx", "en", "de").texts == []
     before, after = etree.fromstring(content), etree.fromstring(filled)
     for one, other in zip(before.iter("tu"), after.iter("tu"), strict=True):
-        kept, now = ([(each.get(LANG), each.findtext("seg")) for each in unit] for unit in (one, other))
+        kept, now = (
+            [(each.get(LANG), each.findtext("seg")) for each in unit] for unit in (one, other)
+        )
         new = [each for each in now if each not in kept]
         assert [each for each in now if each not in new] == [each for each in kept if each in now]
         assert len(new) <= 1 and all(each in now for each in kept if each[1].strip())
@@ -273,7 +328,13 @@ def test_a_memory_is_written_back_and_filled(units: Units) -> None:
 
 
 def test_added_units_follow_the_format_of_the_file() -> None:
-    content = memory([[("en-US", "a <ph x='1'/>"), ("de-DE", "b")], [("en-US", "c")], [("en-US", "d"), ("de-DE", " ")]])
+    content = memory(
+        [
+            [("en-US", "a <ph x='1'/>"), ("de-DE", "b")],
+            [("en-US", "c")],
+            [("en-US", "d"), ("de-DE", " ")],
+        ]
+    )
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.lines, [slot.present for slot in document.slots]) == (
         ["c", "d"],
@@ -281,7 +342,10 @@ def test_added_units_follow_the_format_of_the_file() -> None:
         ["", " "],
     )
     filled = document.write(["C", "D"]).decode()
-    assert '<tuv xml:lang="en-US"><seg>c</seg></tuv><tuv xml:lang="de-DE"><seg>C</seg></tuv></tu>' in filled
+    assert (
+        '<tuv xml:lang="en-US"><seg>c</seg></tuv><tuv xml:lang="de-DE"><seg>C</seg></tuv></tu>'
+        in filled
+    )
     assert '<tuv xml:lang="de-DE"><seg>D</seg></tuv>' in filled
     assert len(read_document(content.encode(), "a.tmx", "en", "de", redo=True).texts) == 3
 
@@ -299,7 +363,9 @@ def test_existing_translation_is_kept_unread(there: str) -> None:
 
 
 def test_a_segment_may_be_a_section_of_characters() -> None:
-    content = memory([[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]])
+    content = memory(
+        [[("en", "<![CDATA[a & b]]>")], [("en", "<![CDATA[c <b>d</b>]]>"), ("de", "")]]
+    )
     document = read_document(content.encode(), "a.tmx", "en", "de")
     assert (document.texts, document.kinds) == (["a & b", "c <b>d</b>"], ["plain", "preserved"])
     filled = document.write(["A & B", "]]>"]).decode()
@@ -366,7 +432,9 @@ SAID_OF_PO = [
 
 def test_xliff_and_po_give_what_is_translated(folder: Path) -> None:
     assert texts(write(folder, "a.xlf", XLIFF)) == [("Open it", "Öffne es"), ("a  b c", "d  e")]
-    assert texts(write(folder, "b.xliff.gz", gzip.compress(XLIFF2.encode()))) == [("Two parts", "Zwei Teile")]
+    assert texts(write(folder, "b.xliff.gz", gzip.compress(XLIFF2.encode()))) == [
+        ("Two parts", "Zwei Teile")
+    ]
     file = write(folder, "c.po", PO)
     assert texts(file) == SAID_OF_PO
     assert [pair.origin.line for pair in read_pairs([file], ("en", "de"))] == [6, 9, 20, 20, 25]
@@ -383,7 +451,9 @@ def test_chunk_borders_change_no_text(sizes: list[int], codec: str) -> None:
         ends = list(accumulate(sizes))
         pieces = [raw[begin:end] for begin, end in zip([0, *ends], [*ends, len(raw)], strict=True)]
         if name == "c.po":
-            assert list(read_translated_po(pieces, name, "de")) == list(read_translated_po([raw], name, "de"))
+            assert list(read_translated_po(pieces, name, "de")) == list(
+                read_translated_po([raw], name, "de")
+            )
         else:
             whole = read_translated_xliff([raw], name, "en", "de")
             assert list(read_translated_xliff(pieces, name, "en", "de")) == list(whole)
@@ -394,8 +464,12 @@ def test_large_files_are_streams(folder: Path, name: str) -> None:
     unit = '<trans-unit id="1"><source>{0} a</source><target>{0} b</target></trans-unit>\n'
     message = 'msgid "{0} a"\nmsgstr "{0} b"\n\n'
     with (folder / name).open("w") as file:
-        file.write('<xliff version="1.2"><file source-language="en"><body>\n' if name == "a.xlf" else PO)
-        file.writelines((unit if name == "a.xlf" else message).format("x" * 4000 + str(n)) for n in range(1500))
+        file.write(
+            '<xliff version="1.2"><file source-language="en"><body>\n' if name == "a.xlf" else PO
+        )
+        file.writelines(
+            (unit if name == "a.xlf" else message).format("x" * 4000 + str(n)) for n in range(1500)
+        )
         file.write("</body></file></xliff>\n" if name == "a.xlf" else "")
     pairs, grown = read_elsewhere(folder / name)
     assert pairs == 1500 + (len(SAID_OF_PO) if name == "a.po" else 0)
@@ -405,9 +479,15 @@ def test_large_files_are_streams(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["a.tmx", "a.xlf"])
 def test_file_without_units_does_not_fill_the_memory(name: str, folder: Path) -> None:
     with (folder / name).open("wb") as file:
-        file.write(b'<tmx version="1.4"><header/>\n<!-- -->' if name == "a.tmx" else b'<xliff version="1.2"><file>\n')
+        file.write(
+            b'<tmx version="1.4"><header/>\n<!-- -->'
+            if name == "a.tmx"
+            else b'<xliff version="1.2"><file>\n'
+        )
         file.writelines([b"<!-- %s -->" % (b"x" * 100_000)] * 600)
-    with pytest.raises(UserError, match=":2: more than 50,000,000 bytes without a translation unit"):
+    with pytest.raises(
+        UserError, match=":2: more than 50,000,000 bytes without a translation unit"
+    ):
         texts(str(folder / name))
 
 
@@ -421,7 +501,12 @@ def test_several_files_and_folders(folder: Path) -> None:
     pairs = [("one", "eins")] * 4
     assert texts(str(folder / "more")) == [*SAID_OF_PO, *pairs]
     single = write(folder, "c.tsv", "a\tb\n")
-    assert texts([single, str(folder / "more"), single]) == [("a", "b"), *SAID_OF_PO, *pairs, ("a", "b")]
+    assert texts([single, str(folder / "more"), single]) == [
+        ("a", "b"),
+        *SAID_OF_PO,
+        *pairs,
+        ("a", "b"),
+    ]
     (folder / "empty").mkdir()
     with pytest.raises(UserError, match="has no bilingual files"):
         texts(str(folder / "empty"))
@@ -446,9 +531,16 @@ def test_many_blanks_take_no_long_time() -> None:
 
 def subtitles(cues: Sequence[tuple[float, float, str]]) -> str:
     def time(seconds: float) -> str:
-        return f"{int(seconds // 3600):02}:{int(seconds // 60) % 60:02}:{seconds % 60:06.3f}".replace(".", ",")
+        return (
+            f"{int(seconds // 3600):02}:{int(seconds // 60) % 60:02}:{seconds % 60:06.3f}".replace(
+                ".", ","
+            )
+        )
 
-    blocks = (f"{n}\n{time(begin)} --> {time(end)}\n{text}\n" for n, (begin, end, text) in enumerate(cues, 1))
+    blocks = (
+        f"{n}\n{time(begin)} --> {time(end)}\n{text}\n"
+        for n, (begin, end, text) in enumerate(cues, 1)
+    )
     return "\n".join(blocks)
 
 
@@ -460,7 +552,12 @@ def test_subtitles_are_paired_by_their_times(folder: Path) -> None:
         (3600, 3603, "Only here."),
         (3610, 3612, "Bye."),
     ]
-    german = [(1.2, 3.1, "Hallo."), (3.9, 8.2, "Wie geht's?"), (20, 22, "Nur da."), (3609.8, 3612, "Tschüss.")]
+    german = [
+        (1.2, 3.1, "Hallo."),
+        (3.9, 8.2, "Wie geht's?"),
+        (20, 22, "Nur da."),
+        (3609.8, 3612, "Tschüss."),
+    ]
     files = [write(folder, "a.srt", subtitles(english)), write(folder, "b.srt", subtitles(german))]
     assert texts(files) == [
         ("Hello there.", "Hallo."),
@@ -511,12 +608,17 @@ def test_pages_with_the_same_blocks_are_paired(folder: Path) -> None:
 
 
 def test_prepare_reads_a_memory(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    units = [[("en-GB", f"the number {n} is here"), ("de-DE", f"die Zahl {n} ist da")] for n in range(300)]
+    units = [
+        [("en-GB", f"the number {n} is here"), ("de-DE", f"die Zahl {n} ist da")]
+        for n in range(300)
+    ]
     file = write(folder, "a.tmx", memory([*units, [("en-GB", "no"), ("de-DE", " ")]]))
     arguments = ("prepare", "--train", file, "--from", "en", "--to", "de", "--out", folder / "data")
     status, out, said = run(capsys, *arguments, "data.vocab_size=400", "data.holdout=20")
     assert status == 0, said
     assert "left out by the rule empty: 1" in out and "20 held out" in out
     bomb = write(folder, "bomb.tmx", GOOD.replace(DOCTYPE.strip(), BOMB))
-    status, _, said = run(capsys, "prepare", "--train", bomb, "--from", "en", "--to", "de", "--out", folder / "x")
+    status, _, said = run(
+        capsys, "prepare", "--train", bomb, "--from", "en", "--to", "de", "--out", folder / "x"
+    )
     assert status == 2 and ":2: the document type declares" in said and not (folder / "x").exists()

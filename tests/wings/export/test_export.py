@@ -27,7 +27,13 @@ from corpora import reverse_texts, write_texts
 from models import make_model
 from transduce import model_folder
 from transduce.config.parse import configure
-from transduce.config.schema import PLACEHOLDER_TOKENS, ModelConfig, RunConfig, options, with_options
+from transduce.config.schema import (
+    PLACEHOLDER_TOKENS,
+    ModelConfig,
+    RunConfig,
+    options,
+    with_options,
+)
 from transduce.decoding.confidence import Confidence
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import Translator
@@ -50,7 +56,11 @@ from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MODELS: dict[str, dict[str, Any]] = {
     "post": {},
-    "silu": {"model.activation": "silu", "model.num_encoder_layers": 3, "model.num_decoder_layers": 1},
+    "silu": {
+        "model.activation": "silu",
+        "model.num_encoder_layers": 3,
+        "model.num_decoder_layers": 1,
+    },
     "gelu and a bias": {"model.activation": "gelu", "model.output_bias": True},
     "separate": {},
     "placeholder tokens": {"data.placeholders": "masked"},
@@ -65,7 +75,12 @@ MODELS: dict[str, dict[str, Any]] = {
     "rms": {"model.rms_norm": True},
     "blocks": {"model.block_size": 3},
     "no biases": {"model.bias": False},
-    "modern": {"model.positions": "rotary", "model.activation": "swiglu", "model.bias": False, "model.rms_norm": True},
+    "modern": {
+        "model.positions": "rotary",
+        "model.activation": "swiglu",
+        "model.bias": False,
+        "model.rms_norm": True,
+    },
 }
 ALIKE = (  # like others: only slow tests
     *("silu", "gelu and a bias", "separate placeholder tokens", "relu", "gelu, bpe"),
@@ -85,7 +100,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             "placeholder_tokens": PLACEHOLDER_TOKENS if "placeholder tokens" in name else "",
         }
         made["symbols"] = "symbols" in name
-        return folder if folder.exists() else make_model(folder, MODELS[name], updates=updates, **made)
+        return (
+            folder if folder.exists() else make_model(folder, MODELS[name], updates=updates, **made)
+        )
 
     return get
 
@@ -95,7 +112,9 @@ def refused(form: Format, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MODELS]
+)
 def test_exports_translate_like_the_model(form, name, models, tmp_path):
     folder = models(name)
     if refused(form, folder):
@@ -110,7 +129,10 @@ def test_exports_translate_like_the_model(form, name, models, tmp_path):
 
 
 def test_refused_formats_match_the_documented_table(models):
-    found = {name: [form for form in FORMATS if not refused(form, models(name, updates=0))] for name in MODELS}
+    found = {
+        name: [form for form in FORMATS if not refused(form, models(name, updates=0))]
+        for name in MODELS
+    }
     everything = ["ctranslate2", "argos", "huggingface", "onnx"]
     assert found == {
         "post": everything,
@@ -136,7 +158,9 @@ def test_refused_formats_match_the_documented_table(models):
             refusal = refuse_config(form, config)
             assert refusal and option in refusal.reason
     for form in FORMATS:
-        assert not refuse_config(form, configure({"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8}))  # as 0
+        assert not refuse_config(
+            form, configure({"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8})
+        )  # as 0
     assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 
@@ -144,7 +168,9 @@ def test_parsers_are_not_exported(tmp_path, capsys):
     """Symbols that are no trees are translated to like anything else."""
     folder = make_model(tmp_path / "model", {}, joint=False, symbols=True)
     assert "ctranslate2, huggingface, onnx" in run(capsys, "info", folder)[1]
-    tokenizer = Tokenizer.train(["ka lo"], [f"(S {ALL_MARKS} NN )"], vocab_size=300, joint=False, symbols=True)
+    tokenizer = Tokenizer.train(
+        ["ka lo"], [f"(S {ALL_MARKS} NN )"], vocab_size=300, joint=False, symbols=True
+    )
     with publish(folder) as aside:
         for name in read_manifest(folder):
             shutil.copy(folder / name, aside / name)
@@ -152,7 +178,10 @@ def test_parsers_are_not_exported(tmp_path, capsys):
     for form in FORMATS:
         with pytest.raises(UserError, match=f"{form}: it can't restrict .* to well-formed trees"):
             export(folder, form, tmp_path / "out")
-    assert "it can't restrict a parser's output to well-formed trees" in run(capsys, "doctor", folder)[1]
+    assert (
+        "it can't restrict a parser's output to well-formed trees"
+        in run(capsys, "doctor", folder)[1]
+    )
     (folder / "tokenizer.target.model").write_bytes(b"damaged")
     status, said, _ = run(capsys, "doctor", folder)
     assert status == 1 and "tokenizer.target.model" in said
@@ -198,7 +227,9 @@ def test_export_with_a_wrong_weight_is_not_written(form, models, tmp_path, monke
 
     FORMS_BEFORE = dict(FORMS)  # noqa: N806
     monkeypatch.setitem(FORMS, form, FORMS[form]._replace(write=write))
-    with pytest.raises(UserError, match=r"differ in \d+ of 40 sentences\. The model translates '.*' as '.*', the"):
+    with pytest.raises(
+        UserError, match=r"differ in \d+ of 40 sentences\. The model translates '.*' as '.*', the"
+    ):
         export(folder, form, tmp_path / "place" / "out")
     assert not (tmp_path / "place").exists()
 
@@ -206,7 +237,9 @@ def test_export_with_a_wrong_weight_is_not_written(form, models, tmp_path, monke
 def greedy(model: model_folder.Bundle, texts: list[str]) -> list[Output]:
     """What the model translates."""
     config = replace(model.config.decode, beam_size=1, **PLAIN_SEARCH)
-    found = Translator(TorchEngine([model.model]), model.tokenizer, config).translate_sentences(texts)
+    found = Translator(TorchEngine([model.model]), model.tokenizer, config).translate_sentences(
+        texts
+    )
     return [Output(list(each.tokens), each.text) for each in found]
 
 
@@ -227,19 +260,25 @@ def test_outputs_may_differ_only_where_scores_tie(models, monkeypatch):
         with pytest.raises(UserError, match="differ in 1 of 100 sentences"):
             parity.check_parity(model, pairs, says(outputs), exact=True)
     retold = [output._replace(text="x") for output in ours]
-    with pytest.raises(UserError, match="differ in 100 of 100 sentences"):  # the same pieces, put together otherwise
+    with pytest.raises(
+        UserError, match="differ in 100 of 100 sentences"
+    ):  # the same pieces, put together otherwise
         parity.check_parity(model, pairs, says(retold), exact=True)
     monkeypatch.setattr(parity, "MAX_TIE_NATS", 1e9)
     outputs = [*ours[:place], Output([*pieces[:-1], "<s>"], text), *ours[place + 1 :]]
     assert parity.check_parity(model, pairs, says(outputs), exact=True).identical == 99
     with pytest.raises(UserError, match="differ in 1 of 50 sentences"):  # fewer than 99 %
-        parity.check_parity(model, pairs[place : place + 50], says(outputs[place : place + 50]), exact=True)
+        parity.check_parity(
+            model, pairs[place : place + 50], says(outputs[place : place + 50]), exact=True
+        )
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_sentences_that_other_programs_read_otherwise_are_not_compared(form, models, tmp_path):
     odd = ["\u2581ka", "ka </s> lo", "<unk>", ">>de<< ka lo", "<pad> ka"]
-    pairs = [Pair(text, text, Origin("a test", 1)) for text in (*odd, "ka >>de<<", "<b> ka", "ka lo")]
+    pairs = [
+        Pair(text, text, Origin("a test", 1)) for text in (*odd, "ka >>de<<", "<b> ka", "ka lo")
+    ]
     assert export(models("post"), form, tmp_path / "out", pairs=pairs).sentences == 3
     with pytest.raises(UserError, match="needs a sentence of fewer than"):
         export(models("post"), form, tmp_path / "other", pairs=pairs[:5])
@@ -248,15 +287,30 @@ def test_sentences_that_other_programs_read_otherwise_are_not_compared(form, mod
 def test_inexact_exports_are_compared_by_bleu(models):
     model, texts = model_folder.load(models("post")), reverse_texts(200, seed=3)[0]
     ours = greedy(model, texts)
-    pairs = [Pair(text, output.text, Origin("a test", 1)) for text, output in zip(texts, ours, strict=True)]
+    pairs = [
+        Pair(text, output.text, Origin("a test", 1))
+        for text, output in zip(texts, ours, strict=True)
+    ]
     found = parity.check_parity(model, pairs, says(ours), exact=False)
     assert found.bleu and found.bleu.first.value == found.bleu.second.value == pytest.approx(100)
-    assert "BLEU is 100.00, the model's 100.00" in found.report()[1] and "at least 1,000" in found.report()[2]
-    with pytest.raises(UserError, match="Nothing was written, since the export translates worse: BLEU"):
-        parity.check_parity(model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False)
+    assert (
+        "BLEU is 100.00, the model's 100.00" in found.report()[1]
+        and "at least 1,000" in found.report()[2]
+    )
+    with pytest.raises(
+        UserError, match="Nothing was written, since the export translates worse: BLEU"
+    ):
+        parity.check_parity(
+            model, pairs, says([Output(["x"], "x y z")] * 20 + ours[20:]), exact=False
+        )
     gone = [pair._replace(origin=Origin(PHRASEBOOK, 1)) for pair in pairs]
-    for changes in ({"target": "fr"}, {"source": "en", "target": "de", "directions": ("en-de", "en-fr")}):
-        other = model._replace(config=replace(model.config, data=replace(model.config.data, **changes)))
+    for changes in (
+        {"target": "fr"},
+        {"source": "en", "target": "de", "directions": ("en-de", "en-fr")},
+    ):
+        other = model._replace(
+            config=replace(model.config, data=replace(model.config.data, **changes))
+        )
         with pytest.raises(UserError, match="Name a validation text with its translations"):
             parity.check_parity(other, gone, says(ours), exact=False)
 
@@ -266,7 +320,9 @@ def test_search_options_do_not_affect_the_comparison(models):
     decode = replace(model.config.decode, no_repeat_ngram=1, beam_size=2, mbr="chrf")
     other = model._replace(config=replace(model.config, decode=decode))
     pairs = [Pair(text, text, Origin("a test", 1)) for text in texts]
-    assert parity.check_parity(other, pairs, says(greedy(model, texts)), exact=True).identical == 100
+    assert (
+        parity.check_parity(other, pairs, says(greedy(model, texts)), exact=True).identical == 100
+    )
 
 
 def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path, monkeypatch):
@@ -283,11 +339,14 @@ def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("form", "package"), [("ctranslate2", "ctranslate2"), ("huggingface", "transformers"), ("onnx", "onnx")]
+    ("form", "package"),
+    [("ctranslate2", "ctranslate2"), ("huggingface", "transformers"), ("onnx", "onnx")],
 )
 def test_a_missing_package_is_named(form, package, models, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UserError, match=rf"needs the package {package}: pip install 'transduce\[export\]'"):
+    with pytest.raises(
+        UserError, match=rf"needs the package {package}: pip install 'transduce\[export\]'"
+    ):
         export(models("post"), form, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
@@ -314,9 +373,14 @@ def test_models_without_held_out_pairs_are_compared_on_the_phrasebook(models, tm
 def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path, monkeypatch):
     monkeypatch.setattr(building, "COMPUTE_TYPES", ("float32",))  # which has the same numbers
     export(models(name), "onnx", tmp_path / "out")
-    marked = [f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(10, seed=9)[0])]
+    marked = [
+        f"<b>{text}</b> {{{number}}}" for number, text in enumerate(reverse_texts(10, seed=9)[0])
+    ]
     own, fast, onnx = (
-        [(each.text, each.flags) for each in translator.translate_lines(marked, kinds=["plain"] * len(marked))]
+        [
+            (each.text, each.flags)
+            for each in translator.translate_lines(marked, kinds=["plain"] * len(marked))
+        ]
         for translator in (
             transduce.load(models(name), {"decode.retry_loops": False}, engine="torch"),
             transduce.load(models(name), {"decode.retry_loops": False}, engine="ctranslate2"),
@@ -325,7 +389,9 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
     )
     assert own == fast  # and ONNX says nothing of where tags belong, but keeps them
     for made in (own, onnx):
-        assert all(intact(text, each, markup=False) for text, (each, _) in zip(marked, made, strict=True))
+        assert all(
+            intact(text, each, markup=False) for text, (each, _) in zip(marked, made, strict=True)
+        )
     assert "U+FDD0" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
@@ -335,7 +401,9 @@ def test_placeholders_are_put_back_as_with_our_own_engine(name, models, tmp_path
 @pytest.mark.parametrize(
     ("form", "name"),
     [
-        *product(["ctranslate2", "huggingface", "onnx"], ["post", "separate", "placeholder tokens"]),
+        *product(
+            ["ctranslate2", "huggingface", "onnx"], ["post", "separate", "placeholder tokens"]
+        ),
         *product(["ctranslate2", "onnx"], ["learned"]),
     ],
 )
@@ -348,7 +416,9 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
         texts[4] = " ".join(reverse_texts(300, seed=5)[0])[:85]
         assert 60 < len(model_folder.load(models(name)).tokenizer.encode_source(texts[4:])[0]) < 80
     monkeypatch.chdir(tmp_path / "out")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in [texts[0], "", " ", *texts[1:]])))
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO("".join(f"{text}\n" for text in [texts[0], "", " ", *texts[1:]]))
+    )
     capsys.readouterr()
     exec(program, {})
     lines = capsys.readouterr().out.split("\n")
@@ -368,17 +438,30 @@ def test_the_program_in_its_readme_translates(form, name, models, tmp_path, monk
 def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsys):
     export(models("dot"), "onnx", tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("encoder.onnx", "decoder.onnx", "config.toml", "tokenizer.model", "README.md", "manifest.json")
+        *(
+            "encoder.onnx",
+            "decoder.onnx",
+            "config.toml",
+            "tokenizer.model",
+            "README.md",
+            "manifest.json",
+        )
     }
     texts = [*reverse_texts(30, seed=7)[0], ""]
     own, exported = transduce.load(models("dot"), engine="torch"), transduce.load(tmp_path / "out")
     assert exported.engine.name == "ONNX Runtime"
     expected, found = own.translate(texts, n_best=3), exported.translate(texts, n_best=3)
     assert [each.text for each in found] == [each.text for each in expected]
-    scores = [[best.score for each in some for best in (each, *each.alternatives)] for some in (expected, found)]
+    scores = [
+        [best.score for each in some for best in (each, *each.alternatives)]
+        for some in (expected, found)
+    ]
     assert scores[1] == pytest.approx(scores[0], abs=1e-3)
     targets = [each.text for each in expected]
-    reported = [[each.log_prob for each in translator.score(texts, targets)] for translator in (own, exported)]
+    reported = [
+        [each.log_prob for each in translator.score(texts, targets)]
+        for translator in (own, exported)
+    ]
     assert reported[1] == pytest.approx(reported[0], abs=1e-2)
     (tmp_path / "texts").write_text("ka lo\n\nmi nu\n", encoding="utf-8")
     status, said, error = run(capsys, "translate", tmp_path / "out", "--input", tmp_path / "texts")
@@ -389,7 +472,11 @@ def test_onnx_is_translated_with_and_scored_as_the_model(models, tmp_path, capsy
         transduce.load([models("dot"), tmp_path / "out"])
     status, said, error = run(capsys, "score", tmp_path / "out", *2 * [tmp_path / "texts"])
     assert status == 0 and len(said.split("\n")) == 4, error
-    for arguments in (["info"], ["attention", "ka lo"], ["export", "--to", "onnx", "--out", tmp_path / "again"]):
+    for arguments in (
+        ["info"],
+        ["attention", "ka lo"],
+        ["export", "--to", "onnx", "--out", tmp_path / "again"],
+    ):
         status, _, error = run(capsys, arguments[0], tmp_path / "out", *arguments[1:])
         assert status == 2 and "out is an export" in error
     (tmp_path / "out" / "decoder.onnx").write_bytes(b"nothing")
@@ -402,30 +489,50 @@ def test_onnx_knows_long_texts_and_splits_longer_ones(models, tmp_path):
     text = " ".join(reverse_texts(300, seed=7)[0])
     own, exported = transduce.load(models("post"), engine="torch"), transduce.load(tmp_path / "out")
     scores = [each.score([text], ["zu fe"])[0].log_prob for each in (own, exported)]
-    assert len(own.tokenizer.encode_source([text])[0]) > 1100 and scores[1] == pytest.approx(scores[0], abs=1e-2)
-    one, long, other = exported.translate_lines(["ka lo", "mi nu, " * 3000, "so ya"])  # memory grows with the square
+    assert len(own.tokenizer.encode_source([text])[0]) > 1100 and scores[1] == pytest.approx(
+        scores[0], abs=1e-2
+    )
+    one, long, other = exported.translate_lines(
+        ["ka lo", "mi nu, " * 3000, "so ya"]
+    )  # memory grows with the square
     assert "split" in long.flags and [one, other] == exported.translate(["ka lo", "so ya"])
 
 
 def test_an_onnx_export_has_the_confidence_of_its_model(models, tmp_path):
     folder = Path(shutil.copytree(models("post"), tmp_path / "model"))
     regression = (-1.0, 1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 0.5, 0.5), 0.0, 100, 0.8, 0.04
-    (folder / model_folder.CONFIDENCE).write_text(Confidence(*regression, 50.0, -9.0).to_json(), encoding="utf-8")
+    (folder / model_folder.CONFIDENCE).write_text(
+        Confidence(*regression, 50.0, -9.0).to_json(), encoding="utf-8"
+    )
     export(folder, "onnx", tmp_path / "out")
     texts = reverse_texts(20, seed=4)[0]
     own, other = transduce.load(folder, engine="torch"), transduce.load(tmp_path / "out")
     expected = [each.confidence for each in own.translate(texts)]
-    assert [each.confidence for each in other.translate(texts)] == pytest.approx(expected, abs=1e-3) and all(expected)
+    assert [each.confidence for each in other.translate(texts)] == pytest.approx(
+        expected, abs=1e-3
+    ) and all(expected)
 
 
 def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))  # all is written beside the package
+    monkeypatch.setattr(
+        tempfile, "tempdir", str(tmp_path / "missing")
+    )  # all is written beside the package
     export(models("post"), "argos", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
         metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
         names = {name.removeprefix("translate-en_de-1_0/") for name in archive.namelist()}
-    assert {"sentencepiece.model", "README.md", "metadata.json", "model/model.bin", "model/config.json"} <= names
-    assert metadata["from_code"] == "en" and metadata["to_name"] == "German" and metadata["type"] == "translate"
+    assert {
+        "sentencepiece.model",
+        "README.md",
+        "metadata.json",
+        "model/model.bin",
+        "model/config.json",
+    } <= names
+    assert (
+        metadata["from_code"] == "en"
+        and metadata["to_name"] == "German"
+        and metadata["type"] == "translate"
+    )
 
 
 def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
@@ -434,7 +541,9 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(exporting, "MAX_COMPARED_SENTENCES", 8)
     assert export(models("post"), "onnx", tmp_path / "few", pairs=sentences()).sentences == 8
     monkeypatch.undo()
-    status, said, error = run(capsys, "export", models("post"), "--to", "ctranslate2", "--out", out, "--valid", *files)
+    status, said, error = run(
+        capsys, "export", models("post"), "--to", "ctranslate2", "--out", out, "--valid", *files
+    )
     assert (
         status == 0
         and said.startswith("12 of 12 sentences from valid.src produced")
@@ -445,7 +554,14 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     assert not any(text.encode() in kept for text in (*compared[0], *compared[1]))
     for arguments, why in {
         ("--to", "ctranslate2", "--out", out): "exists already",
-        ("--to", "onnx", "--out", tmp_path / "x", "--compute-type", "int8"): "onnx is written in float32 only",
+        (
+            "--to",
+            "onnx",
+            "--out",
+            tmp_path / "x",
+            "--compute-type",
+            "int8",
+        ): "onnx is written in float32 only",
         (
             "--to",
             "argos",
@@ -461,19 +577,27 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
         assert status == 2 and why in error
     (tmp_path / "empty.tsv").touch()
     for command in (["export", models("post"), "--to", "onnx"], ["import", tmp_path]):
-        status, _, error = run(capsys, *command, "--out", tmp_path / "x", "--valid", tmp_path / "empty.tsv")
+        status, _, error = run(
+            capsys, *command, "--out", tmp_path / "x", "--valid", tmp_path / "empty.tsv"
+        )
         assert status == 2 and "No sentences in" in error and "empty.tsv" in error
     assert not (tmp_path / "x").exists()
     (tmp_path / "unfinished").mkdir()
-    (tmp_path / "unfinished" / "config.toml").write_bytes((models("post") / "config.toml").read_bytes())
-    status, _, error = run(capsys, "export", tmp_path / "unfinished", "--to", "onnx", "--out", tmp_path / "x")
+    (tmp_path / "unfinished" / "config.toml").write_bytes(
+        (models("post") / "config.toml").read_bytes()
+    )
+    status, _, error = run(
+        capsys, "export", tmp_path / "unfinished", "--to", "onnx", "--out", tmp_path / "x"
+    )
     assert status == 2 and "is not finished" in error
 
 
 # -- import ------------------------------------------------------------------------------------------------
 
 
-def spm(folder: Path, texts: list[str], name: str, kind: str = "unigram", size: int = 40) -> list[str]:
+def spm(
+    folder: Path, texts: list[str], name: str, kind: str = "unigram", size: int = 40
+) -> list[str]:
     """A SentencePiece model as OPUS-MT has it, with its own ids and normalisation; returns its pieces."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
@@ -490,23 +614,34 @@ def spm(folder: Path, texts: list[str], name: str, kind: str = "unigram", size: 
 
 
 def make_marian(
-    folder: Path, *, activation: str = "swish", separate: bool = False, kind: str = "unigram", begin: int | None = None
+    folder: Path,
+    *,
+    activation: str = "swish",
+    separate: bool = False,
+    kind: str = "unigram",
+    begin: int | None = None,
 ) -> Path:
     """A random Marian model as OPUS-MT's are: ids of its own, padding last, begun with padding, a bias."""
     transformers = pytest.importorskip("transformers")
     folder.mkdir()
     sources, targets = reverse_texts(300, seed=0)
     source, target = spm(folder, sources, "source", kind), spm(folder, targets, "target", kind)
-    source.remove("k") if "k" in source else source.pop()  # a piece that the vocabulary lacks: unknown
+    source.remove(
+        "k"
+    ) if "k" in source else source.pop()  # a piece that the vocabulary lacks: unknown
     texts = {"vocab.json": source if separate else sorted({*source, *target})}
     if separate:
         texts["target_vocab.json"] = target
     sizes = []
     for name, pieces in texts.items():
         codes = [">>de<<"] if activation == "swish" else []
-        fillers = [f"filler{i}" for i in range(50 - len(pieces))] if separate else []  # padding has one id
+        fillers = (
+            [f"filler{i}" for i in range(50 - len(pieces))] if separate else []
+        )  # padding has one id
         listed = ["</s>", "<unk>", *pieces, *codes, *fillers, "<pad>"]
-        (folder / name).write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), encoding="utf-8")
+        (folder / name).write_text(
+            json.dumps({piece: i for i, piece in enumerate(listed)}), encoding="utf-8"
+        )
         sizes.append(len(listed))
     described = {"source_lang": "en", "target_lang": "de", "separate_vocabs": separate}
     (folder / "tokenizer_config.json").write_text(json.dumps(described), encoding="utf-8")
@@ -573,14 +708,23 @@ MULTILINGUAL = Pair("ka lo", "", Origin("a test", 0), "en-de")
 
 def by_transformers(folder: Path, never: list[str]) -> list[str]:
     """The pieces of the greedy translations of `sentences` by what is in a folder."""
-    vocabulary = next(folder / name for name in ("target_vocab.json", "vocab.json") if (folder / name).exists())
+    vocabulary = next(
+        folder / name for name in ("target_vocab.json", "vocab.json") if (folder / name).exists()
+    )
     ids = json.loads(vocabulary.read_text(encoding="utf-8"))
     runner = huggingface.open_runner(folder, [ids[piece] for piece in never])
-    return [" ".join(output.pieces) for output in runner.translate([pair.source for pair in sentences()], 30)]
+    return [
+        " ".join(output.pieces)
+        for output in runner.translate([pair.source for pair in sentences()], 30)
+    ]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MARIANS])
-def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_again(name, marians, tmp_path):
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in MARIANS]
+)
+def test_an_imported_model_translates_as_the_original_also_when_it_is_exported_again(
+    name, marians, tmp_path
+):
     pairs = [*sentences(), MULTILINGUAL] if name == "OPUS-MT" else sentences()
     imported = import_model(marians(name), tmp_path / "model", pairs=pairs)
     assert imported.parity and imported.parity.identical == imported.parity.sentences == len(pairs)
@@ -608,10 +752,13 @@ def test_placeholders_survive_an_export_and_an_import(models, tmp_path):
     import_model(tmp_path / "out", tmp_path / "again", pairs=sentences())
     texts = [f"{text} {{name}}" for text in reverse_texts(10, seed=3)[0]]
     own, again = (
-        transduce.load(folder, engine="torch") for folder in (models("placeholder tokens"), tmp_path / "again")
+        transduce.load(folder, engine="torch")
+        for folder in (models("placeholder tokens"), tmp_path / "again")
     )
     expected = [each.text for each in own.translate(texts)]
-    assert [each.text for each in again.translate(texts)] == expected and all("{name}" in each for each in expected)
+    assert [each.text for each in again.translate(texts)] == expected and all(
+        "{name}" in each for each in expected
+    )
 
 
 def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path):
@@ -620,28 +767,54 @@ def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path)
 
 
 def test_model_that_starts_with_eos_is_imported(tmp_path):
-    found = import_model(make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sentences()).parity
+    found = import_model(
+        make_marian(tmp_path / "marian", begin=0), tmp_path / "model", pairs=sentences()
+    ).parity
     assert found and found.identical == found.sentences
 
 
 def test_imported_model_can_be_fine_tuned(marians, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importing, "MAX_COMPARED_SENTENCES", 100)
-    status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr")
+    status, said, error = run(
+        capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr"
+    )
     assert status == 2 and "has no target language 'fr'. It has de" in error
-    status, said, error = run(capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "de")
+    status, said, error = run(
+        capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "de"
+    )
     assert status == 0, error
-    assert re.search(r"(99|100) of 100 sentences from the phrasebook produced identical tokens", said)
+    assert re.search(
+        r"(99|100) of 100 sentences from the phrasebook produced identical tokens", said
+    )
     files = write_texts(tmp_path, "train", 200, seed=2)
-    options = ["train.steps=20", "train.warmup=5", "data.max_tokens=256", "train.threads=1", "data.holdout=10"]
-    arguments = ["--init", tmp_path / "model", "--train", *files, "--out", tmp_path / "tuned", *options]
+    options = [
+        "train.steps=20",
+        "train.warmup=5",
+        "data.max_tokens=256",
+        "train.threads=1",
+        "data.holdout=10",
+    ]
+    arguments = [
+        "--init",
+        tmp_path / "model",
+        "--train",
+        *files,
+        "--out",
+        tmp_path / "tuned",
+        *options,
+    ]
     status, _, error = run(capsys, "train", *arguments)
     assert status == 0, error
     before, after = (model_folder.load(tmp_path / name) for name in ("model", "tuned"))
-    assert after.config.data.directions == ("en-de",) and after.tokenizer.same_pieces(before.tokenizer)
+    assert after.config.data.directions == ("en-de",) and after.tokenizer.same_pieces(
+        before.tokenizer
+    )
     for name, weight in before.model.named_parameters():
         moved = not torch.equal(weight, after.model.get_parameter(name))
         assert moved or name == "output_bias"
-    assert after.model.output_bias is not None and not torch.equal(after.model.output_bias, before.model.output_bias)
+    assert after.model.output_bias is not None and not torch.equal(
+        after.model.output_bias, before.model.output_bias
+    )
     export(tmp_path / "tuned", "huggingface", tmp_path / "out")
     texts = reverse_texts(30, seed=9)[0]
     translated = [each.text for each in transduce.load(tmp_path / "tuned").translate(texts)]
@@ -650,11 +823,15 @@ def test_imported_model_can_be_fine_tuned(marians, tmp_path, monkeypatch, capsys
     assert status == 0 and "exports to  ctranslate2, huggingface, onnx" in said
 
 
-def test_import_without_transformers_is_not_compared_and_says_so(marians, tmp_path, monkeypatch, capsys):
+def test_import_without_transformers_is_not_compared_and_says_so(
+    marians, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(importing, "find_spec", lambda _: None)
     status, said, _ = run(capsys, "import", marians("relu"), "--out", tmp_path / "model")
     assert status == 0 and said.startswith("Not compared with the original")
-    assert "Not compared with the original" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "Not compared with the original" in (tmp_path / "model" / "README.md").read_text(
+        encoding="utf-8"
+    )
     assert len(transduce.load(tmp_path / "model", engine="torch").translate(["ka lo"])) == 1
 
 
@@ -692,7 +869,10 @@ def test_import_with_a_wrong_weight_is_not_written(marians, tmp_path, monkeypatc
         ({"decoder_start_token_id": None}, "decoder_start_token_id is None"),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1"),
         ({"decoder_start_token_id": 1000}, "the id 1000, but the embedding has"),
-        ({"share_encoder_decoder_embeddings": "no"}, "share_encoder_decoder_embeddings is no; expected true or false"),
+        (
+            {"share_encoder_decoder_embeddings": "no"},
+            "share_encoder_decoder_embeddings is no; expected true or false",
+        ),
         ({"quantization_config": {"bits": 4}}, "quantization_config is "),
         ({"max_position_embeddings": 8}, "transformers can't open .*, so nothing was compared"),
         ({"max_position_embeddings": None}, "transformers can't open .*, so nothing was compared"),
@@ -715,12 +895,17 @@ def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path)
         (b'{"source_lang": ["en"]}', "data.source must be a text"),
         (b'{"separate_vocabs": true}', "transformers can't open"),
         (b'{"transduce_directions": 5}', "transduce_directions is not a list of texts"),
-        (b'{"transduce_directions": ["en-de", ["en"]]}', "transduce_directions is not a list of texts"),
+        (
+            b'{"transduce_directions": ["en-de", ["en"]]}',
+            "transduce_directions is not a list of texts",
+        ),
         (b'{"source_lang": "../x"}', "data.source must be a language code"),
     ],
 )
 def test_a_damaged_description_is_named(described, why, marians, tmp_path):
-    folder = shutil.copytree(marians("OPUS-MT" if b"directions" in described else "relu"), tmp_path / "marian")
+    folder = shutil.copytree(
+        marians("OPUS-MT" if b"directions" in described else "relu"), tmp_path / "marian"
+    )
     (folder / "tokenizer_config.json").write_bytes(described)
     with pytest.raises(UserError, match=why):
         import_model(folder, tmp_path / "model")
@@ -731,10 +916,14 @@ def test_a_damaged_description_is_named(described, why, marians, tmp_path):
 def test_half_precision_weights_are_imported_and_quantised_ones_refused(dtype, marians, tmp_path):
     """transformers would compute in what the configuration names."""
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
-    weights = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
+    weights = {
+        name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()
+    }
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"}))
+    (folder / "config.json").write_text(
+        json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"})
+    )
     if dtype == torch.int8:
         with pytest.raises(UserError, match="quantised weights can't be imported"):
             import_model(folder, tmp_path / "model", pairs=sentences())
@@ -743,7 +932,9 @@ def test_half_precision_weights_are_imported_and_quantised_ones_refused(dtype, m
     assert found and found.identical == found.sentences
 
 
-@pytest.mark.parametrize("ids", [["</s>", "7"], ["</s>", None], ["</s>", -1], ["<unk>", 0], ["another", 0]])
+@pytest.mark.parametrize(
+    "ids", [["</s>", "7"], ["</s>", None], ["</s>", -1], ["<unk>", 0], ["another", 0]]
+)
 def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
@@ -752,7 +943,9 @@ def test_a_vocabulary_gives_each_piece_an_id_of_its_own(ids, marians, tmp_path):
         import_model(folder, tmp_path / "model")
 
 
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"])
+@pytest.mark.parametrize(
+    "missing", ["config.json", "model.safetensors", "source.spm", "vocab.json"]
+)
 def test_missing_files_are_named_and_pickles_are_never_opened(missing, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     (folder / missing).unlink()
@@ -800,8 +993,21 @@ def test_the_list_of_a_foreign_vocabulary_may_be_longer_than_its_model():
 
 def test_a_character_in_bytes_of_a_foreign_vocabulary_stands_at_its_last_byte():
     e, kanji = "é".encode(), "漢".encode()
-    assert piece_spans(["a", *e, " b", *kanji]) == [(0, 1), (1, 1), (1, 2), (2, 4), (4, 4), (4, 4), (4, 5)]
-    assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [(0, 1), (1, 2), (2, 3), (3, 4)]  # bytes of no character
+    assert piece_spans(["a", *e, " b", *kanji]) == [
+        (0, 1),
+        (1, 1),
+        (1, 2),
+        (2, 4),
+        (4, 4),
+        (4, 4),
+        (4, 5),
+    ]
+    assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+        (3, 4),
+    ]  # bytes of no character
 
 
 def make_foreign() -> bytes:
@@ -824,7 +1030,12 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
     tokenizer = Tokenizer(ImportedVocabulary(FOREIGN, pieces))
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
-    assert loaded.is_imported and loaded.joint and loaded.same_pieces(tokenizer) and not loaded.target_symbols()
+    assert (
+        loaded.is_imported
+        and loaded.joint
+        and loaded.same_pieces(tokenizer)
+        and not loaded.target_symbols()
+    )
     assert loaded.encode_source(["a b"]) == tokenizer.encode_source(["a b"])
     for damage in ('["a"]', "[[]]", "{", '[["a", "a", "b", "c", "d"]]'):
         (tmp_path / "tokenizer.pieces.json").write_text(damage, encoding="utf-8")
@@ -832,7 +1043,9 @@ def test_a_foreign_vocabulary_is_saved_and_damage_is_named(tmp_path):
             Tokenizer.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"])
+@pytest.mark.parametrize(
+    "name", ["lm_head.weight", "model.encoder.embed_positions.weight", "another"]
+)
 def test_unknown_weights_are_named(name, marians, tmp_path):
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
@@ -841,7 +1054,11 @@ def test_unknown_weights_are_named(name, marians, tmp_path):
     with pytest.raises(UserError, match=re.escape(name)):
         import_model(folder, tmp_path / "model")
     if name != "another":  # as transformers itself has written them at times
-        same = weights["model.shared.weight"] if name == "lm_head.weight" else marian.to_theirs(sinusoids(512, 32), 1)
+        same = (
+            weights["model.shared.weight"]
+            if name == "lm_head.weight"
+            else marian.to_theirs(sinusoids(512, 32), 1)
+        )
         save_file({**weights, name: same.clone()}, folder / "model.safetensors")
         found = import_model(folder, tmp_path / "model", pairs=sentences()).parity
         assert found and found.identical == found.sentences
@@ -859,7 +1076,9 @@ def test_unknown_weights_are_named(name, marians, tmp_path):
         ("model.decoder.embed_positions.weight", (7, 31)),
     ],
 )
-def test_weights_of_another_shape_are_named_without_transformers_too(name, shape, marians, tmp_path, monkeypatch):
+def test_weights_of_another_shape_are_named_without_transformers_too(
+    name, shape, marians, tmp_path, monkeypatch
+):
     monkeypatch.setattr(importing, "find_spec", lambda _: None)
     folder = shutil.copytree(marians("relu"), tmp_path / "marian")
     weights = load_file(folder / "model.safetensors")
@@ -874,4 +1093,6 @@ def test_the_order_of_channels_is_that_of_the_sinusoids_and_is_undone(weight):
     assert torch.equal(marian.to_ours(marian.to_theirs(weight, 1), 1), weight)
     table = marian.to_theirs(sinusoids(50, weight.size(1)), 1)
     half = weight.size(1) // 2
-    assert torch.equal(table[0], torch.cat((torch.zeros(half), torch.ones(half))))  # sin(0), then cos(0)
+    assert torch.equal(
+        table[0], torch.cat((torch.zeros(half), torch.ones(half)))
+    )  # sin(0), then cos(0)

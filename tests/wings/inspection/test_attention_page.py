@@ -38,7 +38,11 @@ from transduce.wings.inspection.page import picture_page
 from transduce.wings.inspection.picture import ONE, Picture, picture_of, thousandths
 from transduce.wings.inspection.report import Report, write_report
 
-TEXTS = ["the quick brown fox jumps over the lazy dog", "some more words that are here", "der Hund schläft"]
+TEXTS = [
+    "the quick brown fox jumps over the lazy dog",
+    "some more words that are here",
+    "der Hund schläft",
+]
 SENTENCE = "the brown dog jumps"
 CONFIG = DecodeConfig(beam_size=3, max_extra_tokens=4)
 FAMILIES = {
@@ -87,7 +91,13 @@ def tokenizer() -> Tokenizer:
 
 
 def config_of(tokenizer: Tokenizer, **options: object) -> ModelConfig:
-    sizes = {"d_model": 32, "d_ff": 32, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    sizes = {
+        "d_model": 32,
+        "d_ff": 32,
+        "num_heads": 4,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+    }
     return ModelConfig(**{"vocab_size": tokenizer.target.size, **sizes, **options})
 
 
@@ -114,7 +124,9 @@ def seen(tokenizer: Tokenizer) -> Callable[[str], tuple[Seq2Seq, Attention, Pict
     return get
 
 
-simplex = arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 60)), elements=st.floats(0, 1, width=32))
+simplex = arrays(
+    np.float32, st.tuples(st.integers(1, 4), st.integers(1, 60)), elements=st.floats(0, 1, width=32)
+)
 
 
 @given(simplex)
@@ -134,16 +146,27 @@ def test_attention_of_every_piece_adds_up_over_visible_pieces(family, seen, toke
     with_self_attention = family in ("transformer", "window", "learned", "rotary")
     assert list(uses) == (["encoder", "decoder", "source"] if with_self_attention else ["source"])
     read = [*tokenizer.source.pieces(tokenizer.encode_source([SENTENCE])[0]), SHOWN_EOS]
-    assert uses["source"].keys == read and uses["source"].queries == [*attention.translation.tokens, SHOWN_EOS]
+    assert uses["source"].keys == read and uses["source"].queries == [
+        *attention.translation.tokens,
+        SHOWN_EOS,
+    ]
     for maps in picture.maps:
         weights = np.array(maps.weights)
-        assert weights.shape == (*attention.uses[maps.use].weights.shape[:2], len(maps.queries), len(maps.keys))
+        assert weights.shape == (
+            *attention.uses[maps.use].weights.shape[:2],
+            len(maps.queries),
+            len(maps.keys),
+        )
         assert (weights.sum(axis=-1) == ONE).all()
-        np.testing.assert_allclose(weights / ONE, attention.uses[maps.use].weights.numpy(), atol=1 / ONE)
+        np.testing.assert_allclose(
+            weights / ONE, attention.uses[maps.use].weights.numpy(), atol=1 / ONE
+        )
     if with_self_attention:
         assert uses["encoder"].queries == uses["encoder"].keys == read
         assert uses["decoder"].queries == [SHOWN_BOS, *attention.translation.tokens]
-        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), "nothing attends to later positions"
+        assert not np.triu(np.array(uses["decoder"].weights), 1).any(), (
+            "nothing attends to later positions"
+        )
     if family == "window":
         assert not np.triu(np.array(uses["encoder"].weights), 2).any()
 
@@ -156,8 +179,12 @@ def test_shown_translation_and_score_equal_those_of_the_translator(family, seen,
     assert (picture.translation, picture.source) == (alone.text, SENTENCE)
     assert picture.score == pytest.approx(alone.score, abs=1e-5)
     (best,) = translator.translate([SENTENCE], n_best=CONFIG.beam_size)
-    expected = [(each.text, pytest.approx(each.score, abs=1e-5)) for each in (best, *best.alternatives)]
-    assert [(each.text, each.score) for each in picture.search.complete[: CONFIG.beam_size]] == expected
+    expected = [
+        (each.text, pytest.approx(each.score, abs=1e-5)) for each in (best, *best.alternatives)
+    ]
+    assert [
+        (each.text, each.score) for each in picture.search.complete[: CONFIG.beam_size]
+    ] == expected
 
 
 @every_family
@@ -168,7 +195,9 @@ def test_tree_scores_equal_forced_decoding(family, seen, tokenizer):
     for each in search.complete:
         log_prob = sum(*engine.log_probs([source], [search.path(each)]))
         assert each.log_prob == pytest.approx(log_prob, abs=1e-3)
-        assert each.score == pytest.approx(log_prob / length_penalty(each.length, CONFIG.length_penalty), abs=1e-3)
+        assert each.score == pytest.approx(
+            log_prob / length_penalty(each.length, CONFIG.length_penalty), abs=1e-3
+        )
         assert len(search.path(each)) == each.length - 1
     assert search.complete == sorted(search.complete, key=lambda each: -each.score)
     ends = sum(node.fate == "complete" for step in search.steps for node in step)
@@ -180,7 +209,9 @@ def test_tree_nodes_continue_kept_hypotheses(family, seen):
     steps = seen(family)[2].search.steps
     for number, step in enumerate(steps):
         before = steps[number - 1] if number else []
-        assert [node.log_prob for node in step] == sorted((node.log_prob for node in step), reverse=True)
+        assert [node.log_prob for node in step] == sorted(
+            (node.log_prob for node in step), reverse=True
+        )
         assert sum(node.fate in ("kept", "left") for node in step) <= CONFIG.beam_size
         assert len(step) <= 2 * CONFIG.beam_size
         assert all((node.fate == "left") <= (step is steps[-1]) for node in step)
@@ -194,18 +225,28 @@ def test_tree_nodes_continue_kept_hypotheses(family, seen):
 def test_tree_of_greedy_search_is_a_line(tokenizer):
     model = model_of(tokenizer)
     found = attention_of(model, tokenizer, SENTENCE, replace(CONFIG, beam_size=1))
-    assert found.search.path(found.search.complete[0]) == [step[0].token for step in found.search.steps[:-1]]
+    assert found.search.path(found.search.complete[0]) == [
+        step[0].token for step in found.search.steps[:-1]
+    ]
     assert [each.text for each in found.search.complete] == [found.translation.text]
 
 
 def test_shown_positions_equal_those_of_the_model(seen):
-    for family, sides in {"transformer": 1, "learned": 2, "convolutional": 1, "recurrent": 0, "rotary": 0}.items():
+    for family, sides in {
+        "transformer": 1,
+        "learned": 2,
+        "convolutional": 1,
+        "recurrent": 0,
+        "rotary": 0,
+    }.items():
         model, attention, picture = seen(family)
         assert len(picture.positions) == sides
         for positions in picture.positions:
             module = model.source_positions if positions.source else model.target_positions
             values = np.array(positions.values) * positions.largest / ONE
-            np.testing.assert_allclose(values, module(0, len(values)).detach(), atol=positions.largest / ONE)
+            np.testing.assert_allclose(
+                values, module(0, len(values)).detach(), atol=positions.largest / ONE
+            )
         if family == "learned":
             source, target = picture.positions
             assert source.source == attention.uses["source"].keys and not source.target
@@ -215,7 +256,10 @@ def test_shown_positions_equal_those_of_the_model(seen):
 def test_a_sentence_in_capitals_is_shown_as_the_model_reads_it(seen, tokenizer):
     model = seen("transformer")[0]
     assert attention_of(model, tokenizer, SENTENCE.upper(), CONFIG).text == SENTENCE
-    assert attention_of(model, tokenizer, SENTENCE.upper(), replace(CONFIG, capitals=False)).text == SENTENCE.upper()
+    assert (
+        attention_of(model, tokenizer, SENTENCE.upper(), replace(CONFIG, capitals=False)).text
+        == SENTENCE.upper()
+    )
     texts = ["ışık açık iki"] * 40
     turkish = Tokenizer.train(texts, texts, vocab_size=300)
     assert attention_of(model_of(turkish), turkish, "IŞIK AÇIK", CONFIG, "tr").text == "ışık açık"
@@ -297,10 +341,21 @@ def test_hostile_text_never_becomes_markup(seen, text):
 def test_page_is_self_contained_and_allows_only_its_own_script(seen):
     page = Page(picture_page(seen("transformer")[2]))
     assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
-    assert not [name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
-    (policy,) = [value for name, value in page.attributes if name == "content" and "default-src" in (value or "")]
+    assert not [
+        name
+        for name, _ in page.attributes
+        if name in ("src", "href", "style") or name.startswith("on")
+    ]
+    (policy,) = [
+        value
+        for name, value in page.attributes
+        if name == "content" and "default-src" in (value or "")
+    ]
     hashes = dict(re.findall(r"(script|style)-src 'sha256-([^']+)'", policy or ""))
-    for kind, text in {"style": page.inside["style"][0], "script": page.inside["script"][1]}.items():
+    for kind, text in {
+        "style": page.inside["style"][0],
+        "script": page.inside["script"][1],
+    }.items():
         assert hashes[kind] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert "@import" not in page.inside["style"][0] and "url(" not in page.inside["style"][0]
@@ -308,7 +363,9 @@ def test_page_is_self_contained_and_allows_only_its_own_script(seen):
 
 
 def test_a_page_of_a_long_sentence_and_a_base_model_stays_small(tokenizer):
-    model = model_of(tokenizer, num_encoder_layers=6, num_decoder_layers=6, num_heads=8, d_model=512)
+    model = model_of(
+        tokenizer, num_encoder_layers=6, num_decoder_layers=6, num_heads=8, d_model=512
+    )
     text = f"{TEXTS[0]} {TEXTS[1]} {SENTENCE}"
     found = attention_of(model, tokenizer, text, replace(CONFIG, beam_size=4, max_extra_tokens=0))
     source = found.uses["source"]
@@ -341,15 +398,26 @@ def test_command_writes_a_page_and_prints_the_translation(folder, seen, tmp_path
 def test_a_page_needs_no_library_for_pictures(folder, tmp_path):
     arguments = ["attention", str(folder), SENTENCE, "--out", str(tmp_path / "page.html")]
     code = f"import sys; from transduce.cli import main; main({arguments!r}); print('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        == "False\n"
+    )
 
 
-@pytest.mark.parametrize(("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "begin"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
 def test_the_command_draws_for_papers(folder, suffix, begin, tmp_path, capsys):
-    every = {"all": [], "one": ["--use", "decoder", "--layer", 2, "--head", 1]} if suffix == "svg" else {}
+    every = (
+        {"all": [], "one": ["--use", "decoder", "--layer", 2, "--head", 1]}
+        if suffix == "svg"
+        else {}
+    )
     for name, options in (every | {"mean": ["--mean"]}).items():
         out = tmp_path / f"{name}.{suffix}"
-        status, _, said = run(capsys, "attention", folder, f"{SENTENCE} $x$", "--out", out, *options)
+        status, _, said = run(
+            capsys, "attention", folder, f"{SENTENCE} $x$", "--out", out, *options
+        )
         assert status == 0, said
         assert out.read_bytes().startswith(begin)
     again = tmp_path / f"again.{suffix}"
@@ -372,7 +440,9 @@ def test_characters_that_cannot_be_drawn_are_named(folder, tmp_path, capsys, rec
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_control_characters_are_drawn_as_symbols(folder, suffix, tmp_path, capsys):
     out = tmp_path / f"x.{suffix}"
-    status, _, said = run(capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean")
+    status, _, said = run(
+        capsys, "attention", folder, "a \x01 dog \udcff \ud83d", "--out", out, "--mean"
+    )
     assert status == 0, said
     if suffix == "svg":
         title = f"a {chr(0x2401)} dog \ufffd \ufffd"
@@ -428,7 +498,9 @@ def choose(page, control: int, option: str) -> None:
 
 
 def names(page, css: str) -> list[str]:
-    return page.run("return [...document.querySelectorAll(arguments[0])].map((each) => each.ariaLabel)", css)
+    return page.run(
+        "return [...document.querySelectorAll(arguments[0])].map((each) => each.ariaLabel)", css
+    )
 
 
 def fits(page) -> bool:
@@ -443,8 +515,12 @@ def test_pointing_at_a_piece_shows_its_attention(width, seen, browse):
     weights = np.array(picture.maps[2].weights).mean(axis=(0, 1))[0]
     most = picture.maps[2].keys[int(weights.argmax())].replace("\u2581", "")
     assert f"{most} {round(weights.max() / 10)} %" in readout(page, 1)
-    numbers = page.run("return [...document.querySelectorAll('.number')].map((each) => each.textContent)")
-    assert [each for each in numbers if each] == [str(round(w / 10)) for w in weights if round(w / 10) >= 1]
+    numbers = page.run(
+        "return [...document.querySelectorAll('.number')].map((each) => each.textContent)"
+    )
+    assert [each for each in numbers if each] == [
+        str(round(w / 10)) for w in weights if round(w / 10) >= 1
+    ]
 
 
 def test_a_layer_a_head_and_whole_words_can_be_chosen(seen, browse):
@@ -487,7 +563,9 @@ def test_the_tree_shows_the_path_to_the_translation(seen, browse):
 
 
 def test_page_marks_a_cut_translation(tokenizer, seen, browse):
-    found = attention_of(seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0))
+    found = attention_of(
+        seen("transformer")[0], tokenizer, SENTENCE, replace(CONFIG, max_extra_tokens=0)
+    )
     for flags in [], ["cut"]:
         page = browse(replace(picture_of(seen("transformer")[0], found), flags=flags))
         assert ("cut off" in page.one(".transduce").text) == bool(flags)
@@ -500,7 +578,9 @@ def test_the_keyboard_reaches_every_part(seen, browse):
     page = browse(picture)
     focused = partial(page.run, "return document.activeElement.ariaLabel")
     alt = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true})"
-    is_left_to_the_browser = partial(page.run, f"return document.activeElement.dispatchEvent({alt})")
+    is_left_to_the_browser = partial(
+        page.run, f"return document.activeElement.dispatchEvent({alt})"
+    )
     page.press(*[Keys.TAB] * 4)  # beyond layer, head and pieces
     page.press(Keys.ARROW_RIGHT)
     assert focused() == "br" and readout(page, 1).startswith("“br” is attended to by")
@@ -549,16 +629,23 @@ def test_drawings_follow_a_change_of_colours(seen, browse):
 
 def test_hostile_text_never_becomes_markup_in_a_browser(tokenizer, browse):
     model = model_of(tokenizer)
-    picture = picture_of(model, attention_of(model, tokenizer, f"x {' '.join(EVIL)}".replace("\n", " "), CONFIG))
+    picture = picture_of(
+        model, attention_of(model, tokenizer, f"x {' '.join(EVIL)}".replace("\n", " "), CONFIG)
+    )
     page = browse(picture)
     assert page.run("return [document.images.length, document.scripts.length]") == [0, 2]
     assert len(page.all(".piece")) == len(picture.maps[2].keys) + len(picture.maps[2].queries)
 
 
 def test_a_report_has_the_same_drawing(seen, browser, browse, tmp_path):
-    picture, curve = seen("transformer")[2], learning_curve([{"event": "update", "time": 0.0, "step": 1, "nll": 2.0}])
+    picture, curve = (
+        seen("transformer")[2],
+        learning_curve([{"event": "update", "time": 0.0, "step": 1, "nll": 2.0}]),
+    )
     page = browse(picture, 390)
-    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture))
+    write_report(
+        tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture)
+    )
     browser.get((tmp_path / "report.html").as_uri())
     page.wait(lambda: page.all(".piece"))
     page.point(page.one(".piece"))

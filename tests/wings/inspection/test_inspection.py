@@ -28,7 +28,9 @@ def event(name: str, **values: float) -> Event:
 
 
 def texts_of(svg: str) -> list[str]:
-    return ["".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(SVG + "text")]
+    return [
+        "".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(SVG + "text")
+    ]
 
 
 def points(svg: str, colour: str) -> list[tuple[float, float]]:
@@ -40,7 +42,9 @@ def points(svg: str, colour: str) -> list[tuple[float, float]]:
 
 
 def test_a_learning_curve_draws_its_points_to_scale() -> None:
-    training = [event("update", step=step, nll=loss) for step, loss in [(0, 4.0), (10, 2.0), (40, 1.0)]]
+    training = [
+        event("update", step=step, nll=loss) for step, loss in [(0, 4.0), (10, 2.0), (40, 1.0)]
+    ]
     (x0, y0), (x1, y1), (x2, y2) = points(learning_curve(training), "#4c8bd6")
     assert (x2 - x0) / (x1 - x0) == pytest.approx(4, rel=1e-3)
     assert (y2 - y0) / (y1 - y0) == pytest.approx(1.5, rel=1e-3)
@@ -48,8 +52,13 @@ def test_a_learning_curve_draws_its_points_to_scale() -> None:
 
 
 def test_a_learning_curve_shows_what_was_recorded() -> None:
-    events = [event("update", step=step, nll=9 - step) for step in range(1, 6)] + [event("save", step=5)]
-    events += [event("validation", step=step, perplexity=math.exp(9.5 - step), bleu=step) for step in (3, 5)]
+    events = [event("update", step=step, nll=9 - step) for step in range(1, 6)] + [
+        event("save", step=5)
+    ]
+    events += [
+        event("validation", step=step, perplexity=math.exp(9.5 - step), bleu=step)
+        for step in (3, 5)
+    ]
     svg = learning_curve(events)
     assert {"training", "validation", "nats per token", "BLEU", "updates"} <= set(texts_of(svg))
     assert ElementTree.fromstring(svg).attrib["aria-label"] == (
@@ -137,12 +146,17 @@ def test_report_has_every_part_and_no_script(tmp_path: Path) -> None:
 
 def test_a_report_needs_nothing_from_outside(tmp_path: Path) -> None:
     curve = learning_curve([event("update", step=1, nll=2.0)])
-    write_report(tmp_path / "report.html", Report("A run", "It went well.", curve=curve, picture=picture("a", "b")))
+    write_report(
+        tmp_path / "report.html",
+        Report("A run", "It went well.", curve=curve, picture=picture("a", "b")),
+    )
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in text
     assert "@import" not in text
     assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
-    linked = [value for name, value in Page(text).attributes if name in ("href", "src", "xlink:href")]
+    linked = [
+        value for name, value in Page(text).attributes if name in ("href", "src", "xlink:href")
+    ]
     assert all(value and value.startswith("#") for value in linked)
 
 

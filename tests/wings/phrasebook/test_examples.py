@@ -5,7 +5,9 @@ from transduce_lab.parsing.trees import parse_trees
 
 
 def test_the_parts_have_their_sizes_and_no_sentence_in_common() -> None:
-    train, valid, test = ([example.english for example in examples(part)] for part in ("train", "valid", "test"))
+    train, valid, test = (
+        [example.english for example in examples(part)] for part in ("train", "valid", "test")
+    )
     assert (len(train), len(valid), len(test)) == (40_000, 300, 500)
     assert len({*train, *valid, *test}) == 40_800
 

@@ -70,12 +70,16 @@ def guard(
 
 
 def translator_of(engine: Echo, tokenizer: Tokenizer, *direction: str) -> Translator:
-    return Translator(engine, tokenizer, DecodeConfig(beam_size=2), directions=[Direction(*direction)])
+    return Translator(
+        engine, tokenizer, DecodeConfig(beam_size=2), directions=[Direction(*direction)]
+    )
 
 
 @contextlib.contextmanager
 def client(app: Any, address: str = "127.0.0.1") -> Iterator[TestClient]:
-    with TestClient(app, base_url="http://localhost", client=(address, 1), raise_server_exceptions=False) as client:
+    with TestClient(
+        app, base_url="http://localhost", client=(address, 1), raise_server_exceptions=False
+    ) as client:
         yield client
 
 
@@ -91,8 +95,18 @@ def test_everything_needs_a_key_but_the_page_and_health(
     tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str
 ) -> None:
     app = guard(tokenizer, engine, Keys(tmp_path / "keys"))
-    page = {path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()}
-    free = {"/", "/health", "/download_file/x", "/drawing.js", "/drawing.css", "/languages", "/frontend/settings"}
+    page = {
+        path.name for path in Path(application.__code__.co_filename).with_name("page").iterdir()
+    }
+    free = {
+        "/",
+        "/health",
+        "/download_file/x",
+        "/drawing.js",
+        "/drawing.css",
+        "/languages",
+        "/frontend/settings",
+    }
     free |= {f"/{name}" for name in page - {"index.html"}}
     with client(app) as asking:
         seen = set()
@@ -101,20 +115,35 @@ def test_everything_needs_a_key_but_the_page_and_health(
             for method in route.methods:
                 status = asking.request(method, path).status_code
                 assert (status == 401) == (path not in free), (method, path, status)
-                assert asking.request(method, path, headers={"X-API-Key": key}).status_code not in (401, 403)
+                assert asking.request(method, path, headers={"X-API-Key": key}).status_code not in (
+                    401,
+                    403,
+                )
                 seen.add(path)
-        assert seen > free and {"/translate", "/translate_file", "/docs", "/openapi.json", "/metrics"} < seen - free
-        assert asking.get("/nowhere").status_code == 401  # which paths there are is nobody's business
+        assert (
+            seen > free
+            and {"/translate", "/translate_file", "/docs", "/openapi.json", "/metrics"}
+            < seen - free
+        )
+        assert (
+            asking.get("/nowhere").status_code == 401
+        )  # which paths there are is nobody's business
 
 
-def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
+def test_a_key_may_come_in_many_ways(
+    tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str
+) -> None:
     with client(guard(tokenizer, engine, Keys(tmp_path / "keys"))) as asking:
         long = WORDED | {"q": "ka\n" * 6000}  # with the key at its end, no more than 64 KiB
         file = {"file": ("a.txt", b"ka lo")}
         for wrong, status in (("", 200), ("x", 403)):
             for answer in (
-                asking.post("/translate", json=WORDED, headers={"Authorization": f"Bearer {key}{wrong}"}),
-                asking.post("/translate", json=WORDED, headers={"authorization": f"bearer  {key}{wrong} "}),
+                asking.post(
+                    "/translate", json=WORDED, headers={"Authorization": f"Bearer {key}{wrong}"}
+                ),
+                asking.post(
+                    "/translate", json=WORDED, headers={"authorization": f"bearer  {key}{wrong} "}
+                ),
                 asking.post("/translate", json=WORDED, headers={"X-API-Key": key + wrong}),
                 asking.post("/translate", json=WORDED, params={"api_key": key + wrong}),
                 asking.post("/translate", json=WORDED | {"api_key": key + wrong}),
@@ -128,7 +157,9 @@ def test_a_key_may_come_in_many_ways(tokenizer: Tokenizer, engine: Echo, tmp_pat
         assert beyond.status_code == 401 and beyond.headers["www-authenticate"] == "Bearer"
         for nonsense in ({"api_key": 1}, {"api_key": None}, {"api_key": [key]}, {}):
             assert asking.post("/translate", json=WORDED | nonsense).status_code == 401
-        assert asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401  # at once
+        assert (
+            asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401
+        )  # at once
 
 
 def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -144,7 +175,14 @@ def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     file.write_text(file.read_text().rstrip("\n"))  # by an editor
     other = add_key(file, "bob")
     assert [Keys(file).owner(each) for each in (key.strip(), other, "")] == ["alice", "bob", None]
-    for damaged in ("", "# none\n", "alice\n", "alice\tx\n", "\udcff", file.read_text() + "bob\t" + "0" * 64 + "\n"):
+    for damaged in (
+        "",
+        "# none\n",
+        "alice\n",
+        "alice\tx\n",
+        "\udcff",
+        file.read_text() + "bob\t" + "0" * 64 + "\n",
+    ):
         (tmp_path / "damaged").write_text(damaged, errors="surrogateescape")
         status, _, error = run(capsys, "serve", tmp_path, "--keys", tmp_path / "damaged")
         assert status == 2 and "damaged" in error and "Traceback" not in error
@@ -153,7 +191,9 @@ def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert run(capsys, "serve", "--new-key", "alice", "--keys", tmp_path)[0] == 2
 
 
-def test_changed_key_file_is_read_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str) -> None:
+def test_changed_key_file_is_read_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str
+) -> None:
     file = tmp_path / "keys"
     keys, alices = Keys(file), file.read_text()
     added = add_key(file, "bob")
@@ -196,16 +236,35 @@ def test_rate_limit_is_never_exceeded(per_minute: int, pauses: list[float]) -> N
 
 def test_too_many_requests(tokenizer: Tokenizer, engine: Echo, tmp_path: Path, key: str) -> None:
     other = add_key(tmp_path / "keys", "bob")
-    with client(guard(tokenizer, engine, Keys(tmp_path / "keys"), per_key=2), "192.0.2.1") as asking:
-        asked = [asking.get("/languages", headers={"X-API-Key": each}) for each in (key, key, key, other)]
+    with client(
+        guard(tokenizer, engine, Keys(tmp_path / "keys"), per_key=2), "192.0.2.1"
+    ) as asking:
+        asked = [
+            asking.get("/languages", headers={"X-API-Key": each}) for each in (key, key, key, other)
+        ]
         assert [answer.status_code for answer in asked] == [200, 200, 429, 200]
-        assert 1 <= int(asked[2].headers["retry-after"]) <= 30 and "Too many" in asked[2].json()["error"]
+        assert (
+            1 <= int(asked[2].headers["retry-after"]) <= 30
+            and "Too many" in asked[2].json()["error"]
+        )
 
 
 def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
     app = guard(tokenizer, engine, local=False, per_address=1)
-    asked = ["192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "2001:db9::1", *["127.0.0.1"] * 3]
-    asked += ["::ffff:192.0.2.1", "::ffff:192.0.2.3", "::ffff:192.0.2.4"]  # as some proxies write them
+    asked = [
+        "192.0.2.1",
+        "192.0.2.1",
+        "192.0.2.2",
+        "2001:db8::1",
+        "2001:db8::2",
+        "2001:db9::1",
+        *["127.0.0.1"] * 3,
+    ]
+    asked += [
+        "::ffff:192.0.2.1",
+        "::ffff:192.0.2.3",
+        "::ffff:192.0.2.4",
+    ]  # as some proxies write them
     found = []
     for address in asked:
         with client(app, address) as asking:
@@ -213,12 +272,16 @@ def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
     assert found == [200, 429, 200, 200, 429, 200, 200, 200, 200, 429, 200, 200]
 
 
-def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_forwarded_addresses_are_believed_of_a_proxy_alone(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
     app = guard(tokenizer, engine, local=False, per_address=1)
     proxied = ProxyHeadersMiddleware(app, trusted_hosts=["192.0.2.9"])
     found = []
     for address, said in (
-        *(("192.0.2.9", f"127.0.0.1, 198.51.100.{i}") for i in (1, 1, 2)),  # what comes first, anybody may write
+        *(
+            ("192.0.2.9", f"127.0.0.1, 198.51.100.{i}") for i in (1, 1, 2)
+        ),  # what comes first, anybody may write
         ("192.0.2.9", "nonsense"),
         ("192.0.2.9", "nonsense"),
         *(("192.0.2.3", f"198.51.100.{i}") for i in (3, 4)),
@@ -232,7 +295,15 @@ def test_forwarded_addresses_are_believed_of_a_proxy_alone(tokenizer: Tokenizer,
 
 
 def test_every_exceeded_limit_is_explained(tokenizer: Tokenizer, engine: Echo) -> None:
-    small = {"texts": 2, "characters": 9, "alternatives": 3, "beam_size": 2, "terms": 1, "depth": 2, "body": 5000}
+    small = {
+        "texts": 2,
+        "characters": 9,
+        "alternatives": 3,
+        "beam_size": 2,
+        "terms": 1,
+        "depth": 2,
+        "body": 5000,
+    }
     small["term_characters"] = 5
     with client(guard(tokenizer, engine, **small, document=800, document_characters=8)) as asking:
         for fields, sentence in (
@@ -242,33 +313,57 @@ def test_every_exceeded_limit_is_explained(tokenizer: Tokenizer, engine: Echo) -
             ({"alternatives": 4}, "Too many alternatives: 4; at most 3"),
             ({"beam_size": 3}, "Too many hypotheses (beam_size): 3; at most 2"),
             ({"glossary": {"a": "b", "c": "d"}}, "Too many terms: 2; at most 1"),
-            ({"glossary": {"a": "k" * 6}}, "The text of a glossary entry has 6 characters; at most 5"),
-            ({"glossary": {"k" * 6: "a"}}, "The text of a glossary entry has 6 characters; at most 5"),
+            (
+                {"glossary": {"a": "k" * 6}},
+                "The text of a glossary entry has 6 characters; at most 5",
+            ),
+            (
+                {"glossary": {"k" * 6: "a"}},
+                "The text of a glossary entry has 6 characters; at most 5",
+            ),
             ({"q": [["ka"]]}, "2 levels"),
         ):
             answer = asking.post("/translate", json=WORDED | fields)
             assert answer.status_code == 400 and sentence in answer.json()["error"], answer.text
-        assert asking.post("/translate", json=WORDED | {"q": ["k" * 9] * 2, "alternatives": 3}).status_code == 200
+        assert (
+            asking.post(
+                "/translate", json=WORDED | {"q": ["k" * 9] * 2, "alternatives": 3}
+            ).status_code
+            == 200
+        )
         assert asking.post("/detect", json={"q": "k" * 10}).status_code == 400
         assert asking.post("/detect", json={"q": "k" * 5000}).status_code == 413
-        for content, status in ((b"ka\nlo\n", 200), (b"k" * 10, 400), (b"ka ka\nlo lo\n", 400), (b"k" * 999, 413)):
+        for content, status in (
+            (b"ka\nlo\n", 200),
+            (b"k" * 10, 400),
+            (b"ka ka\nlo lo\n", 400),
+            (b"k" * 999, 413),
+        ):
             answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", content)})
             assert answer.status_code == status, answer.text
 
 
-NOTHING_IN_XLIFF = b'<xliff version="1.2"><file source-language="ka" target-language="zu"></file></xliff>'
+NOTHING_IN_XLIFF = (
+    b'<xliff version="1.2"><file source-language="ka" target-language="zu"></file></xliff>'
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.txt", b""), ("a.txt", b"\n"), ("a.html", b"<br>"), ("a.xlf", NOTHING_IN_XLIFF)]
+    ("name", "content"),
+    [("a.txt", b""), ("a.txt", b"\n"), ("a.html", b"<br>"), ("a.xlf", NOTHING_IN_XLIFF)],
 )
-def test_a_document_without_text_comes_back(tokenizer: Tokenizer, engine: Echo, name: str, content: bytes) -> None:
+def test_a_document_without_text_comes_back(
+    tokenizer: Tokenizer, engine: Echo, name: str, content: bytes
+) -> None:
     with client(guard(tokenizer, engine)) as asking:
         answer = asking.post("/translate_file", data=WORDED, files={"file": (name, content)})
         assert answer.status_code == 200, answer.text
         assert asking.get(answer.json()["translatedFileUrl"]).content == content
         same = {"source": "ka", "target": "ka"}
-        assert asking.post("/translate_file", data=same, files={"file": (name, content)}).status_code == 200
+        assert (
+            asking.post("/translate_file", data=same, files={"file": (name, content)}).status_code
+            == 200
+        )
         answer = asking.post("/translate_file", data=same, files={"file": ("a.docx", content)})
         assert answer.status_code == 400 and "its suffix .docx is unknown" in answer.json()["error"]
 
@@ -285,14 +380,20 @@ def test_null_and_empty_fields_count_as_absent(tokenizer: Tokenizer, engine: Ech
                 assert answer.status_code == 200 and answer.json() == plain, (name, answer.text)
         assert asking.post("/translate", json=WORDED | {"q": ""}).json() == {"translatedText": ""}
         for name in ("q", "target"):
-            assert f"{name}: " in asking.post("/translate", json=WORDED | {name: None}).json()["error"]
+            assert (
+                f"{name}: " in asking.post("/translate", json=WORDED | {name: None}).json()["error"]
+            )
 
 
 def test_head_requests_answer_like_get(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking:
         for path in ("/", "/health", "/languages", "/docs", "/nowhere"):
             head, whole = asking.head(path), asking.get(path)
-            assert (head.status_code, head.headers, head.content) == (whole.status_code, whole.headers, b"")
+            assert (head.status_code, head.headers, head.content) == (
+                whole.status_code,
+                whole.headers,
+                b"",
+            )
         assert asking.head("/translate").status_code == 405
 
 
@@ -300,7 +401,11 @@ def test_documents_are_forgotten() -> None:
     now = 0.0
     kept = Downloads(2, 10, lambda: now)
     first, second, third = (kept.add(f"{i}.txt", "zu", b"%d" % i) for i in range(3))
-    assert [found and found.content for found in map(kept.get, (first, second, third))] == [None, b"1", b"2"]
+    assert [found and found.content for found in map(kept.get, (first, second, third))] == [
+        None,
+        b"1",
+        b"2",
+    ]
     assert kept.get(second).name == "1.zu.txt"
     assert (
         kept.get(kept.add("a\\..\\b.vtt", "zu", b"")).name
@@ -315,8 +420,17 @@ def test_local_server_answers_local_host_names_only(tokenizer: Tokenizer, engine
     with client(guard(tokenizer, engine)) as asking:
         for host in ("localhost", "LOCALHOST:5000", "127.0.0.1:5000", "[::1]:5000", "127.1.2.3"):
             assert asking.get("/health", headers={"Host": host}).status_code == 200, host
-        for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1", "192.0.2.1"):
-            assert asking.get("/health", headers={"Host": host}).status_code == (200 if host == "[::1" else 421), host
+        for host in (
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "[::1",
+            "192.0.2.1",
+        ):
+            assert asking.get("/health", headers={"Host": host}).status_code == (
+                200 if host == "[::1" else 421
+            ), host
     with client(guard(tokenizer, engine, local=False)) as asking:
         assert asking.get("/health", headers={"Host": "evil.example"}).status_code == 200
 
@@ -327,12 +441,17 @@ def test_local_server_refuses_pages_of_other_sites(tokenizer: Tokenizer, engine:
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 403
         assert asking.get("/", headers=foreign).status_code == 200  # as a link to it does
         for site in ("same-origin", "same-site", "none"):
-            assert asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code == 200
+            assert (
+                asking.post("/translate", json=WORDED, headers={"Sec-Fetch-Site": site}).status_code
+                == 200
+            )
     with client(guard(tokenizer, engine, local=False)) as asking:
         assert asking.post("/translate", json=WORDED, headers=foreign).status_code == 200
 
 
-def test_local_server_trusts_a_proxy_for_forwarded_requests_only(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_local_server_trusts_a_proxy_for_forwarded_requests_only(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
     forwarded = {"X-Forwarded-For": "192.0.2.1"}
     with client(guard(tokenizer, engine, proxied=True)) as asking:
 
@@ -343,13 +462,17 @@ def test_local_server_trusts_a_proxy_for_forwarded_requests_only(tokenizer: Toke
         assert status(Host="mt.example", **forwarded) == status(Host="localhost") == 200
         assert status(Host="mt.example", Origin="https://mt.example", **forwarded) == 200
         assert status(Host="mt.example") == status(Host="evil.example") == 421
-        assert status(Host="127.0.0.1", Origin="https://mt.example", **forwarded) == 200  # a proxy may change the host
+        assert (
+            status(Host="127.0.0.1", Origin="https://mt.example", **forwarded) == 200
+        )  # a proxy may change the host
         assert status(Host="mt.example", Sec_Fetch_Site="cross-site", **forwarded) == 403
         assert status(Host="localhost", Origin="https://evil.example") == 403
         assert status(Host="localhost", Sec_Fetch_Site="cross-site") == 403
 
 
-def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_compared_in_constant_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keys = [add_key(tmp_path / "keys", name) for name in ("one", "two")]
     known, compared = Keys(tmp_path / "keys"), []
 
@@ -360,17 +483,31 @@ def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("hmac.compare_digest", compare)
     for key, owner in zip([*keys, "none"], ["one", "two", None], strict=True):
         compared.clear()
-        assert known.owner(key) == owner and len(compared) == 2  # an early end would tell which key is near
+        assert (
+            known.owner(key) == owner and len(compared) == 2
+        )  # an early end would tell which key is near
 
 
-@given(st.recursive(st.text('[]{}"\\'), lambda inner: st.lists(inner) | st.dictionaries(st.text("[{"), inner)))
+@given(
+    st.recursive(
+        st.text('[]{}"\\'), lambda inner: st.lists(inner) | st.dictionaries(st.text("[{"), inner)
+    )
+)
 def test_json_depth_ignores_strings(value: object) -> None:
     def depth(value: object) -> int:
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+        inner = (
+            value.values()
+            if isinstance(value, dict)
+            else value
+            if isinstance(value, list)
+            else None
+        )
         return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
     body = json.dumps(value).encode()
-    assert [_is_deeper(body, limit) for limit in range(5)] == [depth(value) > limit for limit in range(5)]
+    assert [_is_deeper(body, limit) for limit in range(5)] == [
+        depth(value) > limit for limit in range(5)
+    ]
 
 
 def test_the_languages_of_the_server_are_detected_first() -> None:
@@ -379,10 +516,15 @@ def test_the_languages_of_the_server_are_detected_first() -> None:
     assert {each.language for each in detector.detect("Es regnet")} <= {"en", "de"}
     assert detector.detect("今天天气很好，我们去公园散步吧。")[0].language == "zh"
     assert detector.detect("12 + 3") == [("und", 0.0)]
-    assert detector.detect("Bonjour")[0].language == "fr" and Detector(["tlh"]).detect("Bonjour")[0].language == "fr"
+    assert (
+        detector.detect("Bonjour")[0].language == "fr"
+        and Detector(["tlh"]).detect("Bonjour")[0].language == "fr"
+    )
 
 
-@pytest.mark.parametrize("code", ["a1b2c3d4e5f6", "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12", "AB12 CD34 EF56"])
+@pytest.mark.parametrize(
+    "code", ["a1b2c3d4e5f6", "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12", "AB12 CD34 EF56"]
+)
 def test_serial_numbers_have_no_language(code: str) -> None:
     detector = Detector(["en", "de"])
     assert detector.detect(code) == [("und", 0.0)]
@@ -393,7 +535,10 @@ def test_serial_numbers_have_no_language(code: str) -> None:
 def test_variants_of_a_language_share_its_confidence() -> None:
     text = "Bom dia! Como você está hoje?"
     one = Detector(["pt", "en"]).choose(text, ["pt", "en"])
-    assert Detector(["pt_BR", "pt_PT", "en"]).choose(text, ["pt_BR", "pt_PT", "en"]).confidence == one.confidence
+    assert (
+        Detector(["pt_BR", "pt_PT", "en"]).choose(text, ["pt_BR", "pt_PT", "en"]).confidence
+        == one.confidence
+    )
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text(tokenizer: Tokenizer, engine: Echo) -> None:
@@ -420,36 +565,57 @@ def test_names_of_documents_as_in_emails(tokenizer: Tokenizer, engine: Echo) -> 
         half = {"file": ("=?unicode_escape?Q?=5Cud800=2Etxt?=", b"ka lo")}  # of a surrogate pair
         assert "has no suffix" in asking.post("/translate_file", data=WORDED, files=half).text
         for fields, reason in (({"source": "ka"}, "source and target"), ({"target": "zu"}, "")):
-            answer = asking.post("/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")})
+            answer = asking.post(
+                "/translate_file", data=fields, files={"file": ("a.txt", b"ka lo")}
+            )
             assert answer.status_code == (400 if reason else 200) and reason in answer.text
-        assert "field file with a filename" in asking.post("/translate_file", data=WORDED | {"file": "ka"}).text
+        assert (
+            "field file with a filename"
+            in asking.post("/translate_file", data=WORDED | {"file": "ka"}).text
+        )
 
 
 def test_a_proxy_says_under_which_path_it_serves(tokenizer: Tokenizer, engine: Echo) -> None:
     urls = []
     for address in ("192.0.2.9", "192.0.2.3"):
-        app = network.server(guard(tokenizer, engine, proxied=True), Limits(), ["192.0.2.9"]).config.app
+        app = network.server(
+            guard(tokenizer, engine, proxied=True), Limits(), ["192.0.2.9"]
+        ).config.app
         with client(app, address) as asking:
-            headers = {"X-Forwarded-Prefix": "/tr/", "X-Forwarded-For": "192.0.2.1", "Host": "localhost"}
-            answer = asking.post("/translate_file", data=WORDED, files={"file": ("a.txt", b"ka lo")}, headers=headers)
+            headers = {
+                "X-Forwarded-Prefix": "/tr/",
+                "X-Forwarded-For": "192.0.2.1",
+                "Host": "localhost",
+            }
+            answer = asking.post(
+                "/translate_file", data=WORDED, files={"file": ("a.txt", b"ka lo")}, headers=headers
+            )
             urls.append(answer.json()["translatedFileUrl"])
             assert asking.get(urls[-1].replace("/tr/", "/")).status_code == 200
     assert [url.startswith("http://localhost/tr/download_file/") for url in urls] == [True, False]
 
 
-def test_forwarded_prefix_does_not_bypass_keys(tokenizer: Tokenizer, engine: Echo, tmp_path: Path) -> None:
+def test_forwarded_prefix_does_not_bypass_keys(
+    tokenizer: Tokenizer, engine: Echo, tmp_path: Path
+) -> None:
     add_key(tmp_path / "keys", "alice")
     access = guard(tokenizer, engine, Keys(tmp_path / "keys"), proxied=True)
     app = network.server(access, Limits(), ["192.0.2.9"]).config.app
     with client(app, "192.0.2.9") as asking:
-        for prefix, path in (("/download_file", "/download_file/translate"), ("/", "//translate"), ("", "/translate")):
+        for prefix, path in (
+            ("/download_file", "/download_file/translate"),
+            ("/", "//translate"),
+            ("", "/translate"),
+        ):
             answer = asking.post(path, json=WORDED, headers={"X-Forwarded-Prefix": prefix})
             assert answer.status_code in (401, 404, 405), (prefix, path)
 
 
 def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo) -> None:
     other = Echo(gate=engine.gate)
-    served = store_of(translator_of(engine, tokenizer, "en", "zu"), translator_of(other, tokenizer, "de", "zu"))
+    served = store_of(
+        translator_of(engine, tokenizer, "en", "zu"), translator_of(other, tokenizer, "de", "zu")
+    )
     text = "Guten Morgen, wie geht es dir?"
     marked = f"<style>{'.the-story-of-the-day { color: white }' * 99}</style><p title='The story of this day'>{text}"
     asked = {"source": "auto", "target": "zu"}
@@ -457,19 +623,30 @@ def test_markup_does_not_change_the_language(tokenizer: Tokenizer, engine: Echo)
         for q, form in ((text, "text"), (text, "html"), (marked, "html")):
             answer = asking.post("/translate", json=asked | {"q": q, "format": form})
             assert answer.json()["detectedLanguage"]["language"] == "de", answer.text
-        assert asking.post("/translate_file", data=asked, files={"file": ("a.html", marked)}).status_code == 200
+        assert (
+            asking.post(
+                "/translate_file", data=asked, files={"file": ("a.html", marked)}
+            ).status_code
+            == 200
+        )
         assert other.searched and not engine.searched
         mixed = ["The weather is nice today, isn't it?", text, "1234", "MP3"]
         answer = asking.post("/translate", json=asked | {"q": mixed}).json()
         assert [each["language"] for each in answer["detectedLanguage"]][:3] == ["en", "de", "und"]
         assert answer["detectedLanguage"][3]["language"] in ("en", "de"), "as the other texts"
-        assert answer["detectedLanguage"][2]["confidence"] == 0 and answer["translatedText"] == mixed
+        assert (
+            answer["detectedLanguage"][2]["confidence"] == 0 and answer["translatedText"] == mixed
+        )
         assert engine.searched
 
 
-def test_language_is_detected_from_translatable_text_only(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_language_is_detected_from_translatable_text_only(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
     other = Echo(gate=engine.gate)
-    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "fr", "de"))
+    served = store_of(
+        translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "fr", "de")
+    )
     catalogue = '"Language: de\\n"\n\nmsgid "Hello"\nmsgstr "Guten Morgen, wie geht es dir?"\n\nmsgid "{}"\nmsgstr ""\n'
     french = "Bonjour, comment allez-vous aujourd'hui ?"
     memory = f"""<tmx version="1.4"><header srclang="fr"/><body><tu>
@@ -487,32 +664,49 @@ def test_language_is_detected_from_translatable_text_only(tokenizer: Tokenizer, 
             other.searched.clear()
 
 
-def test_texts_in_the_target_language_stay_if_a_model_translates_from_it(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_texts_in_the_target_language_stay_if_a_model_translates_from_it(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
     other = Echo(gate=engine.gate)
-    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "de", "en"))
+    served = store_of(
+        translator_of(engine, tokenizer, "en", "de"), translator_of(other, tokenizer, "de", "en")
+    )
     german = "Ein Hund rennt über die Straße."
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
         for q in (german, [german, "Guten Morgen, wie geht es dir?", "12"]):
             answer = asking.post("/translate", json={"q": q, "source": "auto", "target": "de"})
-            assert answer.json()["translatedText"] == q and not engine.searched and not other.searched
-        answer = asking.post("/translate", json={"q": [german, "A dog runs."], "source": "auto", "target": "de"})
+            assert (
+                answer.json()["translatedText"] == q and not engine.searched and not other.searched
+            )
+        answer = asking.post(
+            "/translate", json={"q": [german, "A dog runs."], "source": "auto", "target": "de"}
+        )
         assert [each["language"] for each in answer.json()["detectedLanguage"]] == ["de", "en"]
 
 
-def test_text_in_an_unsupported_language_is_refused_with_its_name(tokenizer: Tokenizer, engine: Echo) -> None:
+def test_text_in_an_unsupported_language_is_refused_with_its_name(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
     served = store_of(translator_of(engine, tokenizer, "en", "de"))
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
 
         def translate(**fields: object) -> Any:
             return asking.post("/translate", json={"source": "auto", "target": "de"} | fields)
 
-        for q in ("Ein Hund rennt über die Straße.", ["Guten Morgen!", "Ein Hund rennt über die Straße."]):
+        for q in (
+            "Ein Hund rennt über die Straße.",
+            ["Guten Morgen!", "Ein Hund rennt über die Straße."],
+        ):
             answer = translate(q=q)
             assert answer.status_code == 400 and "looks like German" in answer.json()["error"]
             assert "translates English" in answer.json()["error"] and not engine.searched
         assert asking.post("/detect", json={"q": "Ein Hund rennt."}).json()[0]["language"] == "de"
-        assert asking.post("/detect", json={"q": " 12 "}).json() == [{"language": "und", "confidence": 0.0}]
-        assert translate(q="Ein Hund rennt.", source="en").status_code == 200  # the user knows better
+        assert asking.post("/detect", json={"q": " 12 "}).json() == [
+            {"language": "und", "confidence": 0.0}
+        ]
+        assert (
+            translate(q="Ein Hund rennt.", source="en").status_code == 200
+        )  # the user knows better
         for q in ("Hello", "A dog runs.", "OK", "Tom stopped."):
             assert translate(q=q).json()["detectedLanguage"]["language"] == "en", q
         assert translate(q=" ").json()["detectedLanguage"] == {"language": "und", "confidence": 0}
@@ -529,8 +723,13 @@ def test_languages_are_detected_by_their_other_codes() -> None:
     detector = Detector(["nb", "en", "deu", "fra", "fil", "rm", "co"])
     assert detector.choose(norwegian, ["en", "nb"]).language == "nb"
     assert detector.choose(french, ["deu", "fra"]).language == "fra"
-    assert detector.choose("Hindi ko alam kung ano ang ibig mong sabihin.", ["es", "fil"]).language == "fil"
-    assert detector.choose(norwegian, ["en", "rm"]) == ("rm", 0.0), "a language that py3langid lacks"
+    assert (
+        detector.choose("Hindi ko alam kung ano ang ibig mong sabihin.", ["es", "fil"]).language
+        == "fil"
+    )
+    assert detector.choose(norwegian, ["en", "rm"]) == ("rm", 0.0), (
+        "a language that py3langid lacks"
+    )
     assert detector.choose(norwegian, ["rm"]) == ("rm", 0.0)
     assert detector.choose("The dog runs over the street.", ["en", "rm"]).language == "en"
     for among in (["rm", "co"], ["en", "rm", "co"]):
@@ -546,7 +745,13 @@ def test_empty_fields_of_a_body_do_not_hide_those_of_the_query() -> None:
 
 def test_origins_are_written_as_browsers_write_them() -> None:
     given = ["https://Example.org:443/", "http://a.b:80", "http://a.b:8080", "https://a.b:80", "*"]
-    assert _origins(given) == ["https://example.org", "http://a.b", "http://a.b:8080", "https://a.b:80", "*"]
+    assert _origins(given) == [
+        "https://example.org",
+        "http://a.b",
+        "http://a.b:8080",
+        "https://a.b:80",
+        "*",
+    ]
 
 
 # -- while the engine is busy
@@ -569,9 +774,15 @@ def test_a_full_queue_says_so_before_the_engine_is_done(tokenizer: Tokenizer, en
     with client(guard(tokenizer, engine, queue=1)) as asking, busy(engine, asking) as first:
         for path in ("/translate", "/attention", "/translate_file"):
             answer = asking.post(path, json=WORDED)
-            assert answer.status_code == 503 and int(answer.headers["retry-after"]) >= 1, answer.text
+            assert answer.status_code == 503 and int(answer.headers["retry-after"]) >= 1, (
+                answer.text
+            )
         assert asking.get("/health").json() == {"status": "ok"}
-        assert asking.get("/languages").status_code == asking.post("/detect", json={"q": "ka"}).status_code == 200
+        assert (
+            asking.get("/languages").status_code
+            == asking.post("/detect", json={"q": "ka"}).status_code
+            == 200
+        )
         metrics = asking.get("/metrics").text
         assert re.search(r"^transduce_queue_requests 1.0$", metrics, re.M)
         assert 'transduce_requests_total{route="/translate",status="503"} 1.0' in metrics
@@ -604,7 +815,10 @@ def test_documents_beyond_the_limit_are_refused(tokenizer: Tokenizer, engine: Ec
 
 def test_refused_text_does_not_affect_other_requests(tokenizer: Tokenizer, engine: Echo) -> None:
     with client(guard(tokenizer, engine)) as asking, ThreadPoolExecutor(8) as clients:
-        texts = ["ti ti", *(" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True))] * 4
+        texts = [
+            "ti ti",
+            *(" ".join(pair) for pair in zip(WORDS, reversed(WORDS), strict=True)),
+        ] * 4
         together = threading.Barrier(8)
 
         def ask(text: str) -> Any:
@@ -614,7 +828,9 @@ def test_refused_text_does_not_affect_other_requests(tokenizer: Tokenizer, engin
 
         for text, answer in zip(texts, clients.map(ask, texts), strict=True):
             assert answer.json() == (
-                {"error": "ti ti can't be translated."} if text == "ti ti" else {"translatedText": text}
+                {"error": "ti ti can't be translated."}
+                if text == "ti ti"
+                else {"translatedText": text}
             )
 
 
@@ -644,7 +860,9 @@ def test_limits_can_be_raised(tokenizer: Tokenizer, engine: Echo) -> None:
 PAGE = {"Origin": "https://example.org", "Sec-Fetch-Site": "cross-site"}
 
 
-@pytest.mark.parametrize(("origins", "allowed"), [([], False), (["https://example.org"], True), (["*"], True)])
+@pytest.mark.parametrize(
+    ("origins", "allowed"), [([], False), (["https://example.org"], True), (["*"], True)]
+)
 def test_pages_of_other_sites_may_ask_if_they_are_listed(
     tokenizer: Tokenizer, engine: Echo, origins: list[str], allowed: bool
 ) -> None:
@@ -654,14 +872,21 @@ def test_pages_of_other_sites_may_ask_if_they_are_listed(
         assert answer.status_code == (200 if allowed else 403)
         assert ("access-control-allow-origin" in answer.headers) == allowed
         assert ("Retry-After" in answer.headers.get("access-control-expose-headers", "")) == allowed
-        preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+        preflight = {
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "content-type",
+        }
         answer = asking.options("/translate", headers=PAGE | preflight)
         assert (answer.status_code == 200) == allowed
-        other = asking.post("/translate", json=WORDED, headers=PAGE | {"Origin": "https://example.com"})
+        other = asking.post(
+            "/translate", json=WORDED, headers=PAGE | {"Origin": "https://example.com"}
+        )
         assert other.status_code == (200 if origins == ["*"] else 403)
 
 
-@pytest.mark.parametrize("origin", ["example.org", "https://a.b/c", "https://", "https://ü.de", "https://u@a.b"])
+@pytest.mark.parametrize(
+    "origin", ["example.org", "https://a.b/c", "https://", "https://ü.de", "https://u@a.b"]
+)
 def test_an_origin_that_no_browser_sends_is_refused(
     origin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -693,11 +918,18 @@ def test_similar_codes_find_the_model(
         assert (answer.status_code == 200) == known, answer.text
 
 
-def test_the_variant_of_the_source_that_is_translated_to_the_target(tokenizer: Tokenizer, engine: Echo) -> None:
-    served = store_of(translator_of(engine, tokenizer, "en", "de"), translator_of(engine, tokenizer, "en_GB", "fr"))
+def test_the_variant_of_the_source_that_is_translated_to_the_target(
+    tokenizer: Tokenizer, engine: Echo
+) -> None:
+    served = store_of(
+        translator_of(engine, tokenizer, "en", "de"),
+        translator_of(engine, tokenizer, "en_GB", "fr"),
+    )
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
         for source, target in (("en", "fr"), ("en-GB", "de"), ("en-US", "fr"), ("en", "de")):
-            answer = asking.post("/translate", json={"q": "ka lo", "source": source, "target": target})
+            answer = asking.post(
+                "/translate", json={"q": "ka lo", "source": source, "target": target}
+            )
             assert answer.status_code == 200, answer.text
 
 
@@ -707,18 +939,31 @@ def test_a_text_in_the_target_language_is_returned(tokenizer: Tokenizer, engine:
     with client(application(served, NOBODY, Limits(), local=True)) as asking:
         for source in ("de", "DE", "de_DE"):
             target = "de_DE" if source == "de_DE" else "de"
-            answer = asking.post("/translate", json={"q": german, "source": source, "target": target, "scores": True})
-            assert answer.status_code == 200 and answer.json()["translatedText"] == german, answer.text
-        html = asking.post("/translate", json={"q": "<b>Hund</b>", "source": "de", "target": "de", "format": "html"})
+            answer = asking.post(
+                "/translate", json={"q": german, "source": source, "target": target, "scores": True}
+            )
+            assert answer.status_code == 200 and answer.json()["translatedText"] == german, (
+                answer.text
+            )
+        html = asking.post(
+            "/translate",
+            json={"q": "<b>Hund</b>", "source": "de", "target": "de", "format": "html"},
+        )
         assert html.json()["translatedText"] == "<b>Hund</b>"
 
 
 @given(st.sampled_from(["en", "de", "pt_BR", "pt-PT", "zh_Hans", "zh"]), st.data())
 def test_the_nearest_code_is_of_the_same_language(code: str, data: st.DataObject) -> None:
-    among = data.draw(st.lists(st.sampled_from(["en", "de", "pt", "pt_BR", "zh_Hant", "zh-Hans"]), max_size=4))
+    among = data.draw(
+        st.lists(st.sampled_from(["en", "de", "pt", "pt_BR", "zh_Hant", "zh-Hans"]), max_size=4)
+    )
     found = nearest_code(code, among)
     scripts = {"zh_Hans": "zh_Hant", "zh_Hant": "zh_Hans"}
-    same = [each for each in among if each[:2] == code[:2] and each.replace("-", "_") != scripts.get(code)]
+    same = [
+        each
+        for each in among
+        if each[:2] == code[:2] and each.replace("-", "_") != scripts.get(code)
+    ]
     assert found in same if same else found is None
     if code in among:
         assert found == code

@@ -56,16 +56,23 @@ class Marking(Echo):
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
+    ) -> Iterator[NBestLists]:
         word = TOKENIZER.encode_target([self.word])[0]
         for each in super().search(requests, config, n_best):
-            yield [[Hypothesis(score, [*tokens, *word]) for score, tokens in hypotheses] for hypotheses in each]
+            yield [
+                [Hypothesis(score, [*tokens, *word]) for score, tokens in hypotheses]
+                for hypotheses in each
+            ]
 
 
 class Store(ModelStore):
     """Models of Marking engines. Each has the size 1 and adds its name, which is a word."""
 
-    def __init__(self, *names: str, limit: float = float("inf"), directions: Sequence[str] = ("ka-zu",)):
+    def __init__(
+        self, *names: str, limit: float = float("inf"), directions: Sequence[str] = ("ka-zu",)
+    ):
         self.reads: list[str] = []
         self.may_read = threading.Event()
         self.may_read.set()
@@ -74,10 +81,16 @@ class Store(ModelStore):
         def read(path: Path) -> Translator:
             assert self.may_read.wait(PATIENCE)
             self.reads.append(path.name)
-            return Translator(Marking(word=path.name), TOKENIZER, DecodeConfig(beam_size=1), directions=known)
+            return Translator(
+                Marking(word=path.name), TOKENIZER, DecodeConfig(beam_size=1), directions=known
+            )
 
         folders = [(name, Path(f"/nowhere/{name}")) for name in names]
-        super().__init__([Model(name, at, known, Scores(), 1, State(at, "")) for name, at in folders], read, limit)
+        super().__init__(
+            [Model(name, at, known, Scores(), 1, State(at, "")) for name, at in folders],
+            read,
+            limit,
+        )
 
     @property
     def in_memory(self) -> list[str]:
@@ -102,7 +115,9 @@ def test_a_request_chooses_a_model_by_its_name():
             answers = [
                 asking.post("/translate", json=ASKED | {"model": name}),
                 asking.post("/translate", data=ASKED, headers={"X-Model": name} if name else {}),
-                asking.post("/translate", json=ASKED | {"model": name, "source": "auto", "format": "html"}),
+                asking.post(
+                    "/translate", json=ASKED | {"model": name, "source": "auto", "format": "html"}
+                ),
                 asking.post("/translate", json=ASKED | {"model": name}, headers={"X-Model": "lo"}),
             ]
             assert [each.json()["translatedText"] for each in answers] == [f"ka lo {word}"] * 4
@@ -119,7 +134,10 @@ def test_a_name_in_a_header_is_percent_encoded():
     with client(Store("lo", "n\u00e9o")) as asking:
         for name in ("n%C3%A9o", "lo"):
             answer = asking.post("/translate", json=ASKED, headers={"X-Model": name})
-            assert answer.headers["x-model"] == name and answer.json()["translatedText"] == f"ka lo {unquote(name)}"
+            assert (
+                answer.headers["x-model"] == name
+                and answer.json()["translatedText"] == f"ka lo {unquote(name)}"
+            )
 
 
 def test_an_unknown_name_is_refused_with_the_names_that_are_known():
@@ -128,7 +146,9 @@ def test_an_unknown_name_is_refused_with_the_names_that_are_known():
             asking.post("/translate", json=ASKED | {"model": "new"}),
             asking.post("/translate", json=ASKED, headers={"X-Model": "new"}),
             asking.post("/attention", json=ASKED | {"model": "new"}),
-            asking.post("/translate_file", data=ASKED | {"model": "new"}, files={"file": ("a.txt", "ka")}),
+            asking.post(
+                "/translate_file", data=ASKED | {"model": "new"}, files={"file": ("a.txt", "ka")}
+            ),
         ):
             sentence = "There is no model with the name 'new'. Choose one of lo, mi."
             assert (answer.status_code, answer.json()) == (400, {"error": sentence})
@@ -142,14 +162,21 @@ def test_models_without_a_choice_are_not_named():
 
 def model_of(name: str, *directions: str, scores: Scores | None = None) -> Model:
     return Model(
-        name, Path(f"/{name}"), [Direction.parse(each) for each in directions], scores or Scores(), 1, State(Path(), "")
+        name,
+        Path(f"/{name}"),
+        [Direction.parse(each) for each in directions],
+        scores or Scores(),
+        1,
+        State(Path(), ""),
     )
 
 
 def test_the_first_model_of_a_direction_is_the_default():
     first, second = model_of("a", "en-de"), model_of("b", "en-de", "de-en", "de-fr")
     default = Catalogue([first, second])
-    found = {str(each): [hop.model.name for hop in default.route(*each)] for each in default.directions}
+    found = {
+        str(each): [hop.model.name for hop in default.route(*each)] for each in default.directions
+    }
     assert found == {"en-de": ["a"], "de-en": ["b"], "de-fr": ["b"], "en-fr": ["a", "b"]}
     named = Catalogues([first, second]).choose("b")
     assert [hop.model.name for hop in named.route("en", "fr")] == ["b", "b"]
@@ -158,7 +185,9 @@ def test_the_first_model_of_a_direction_is_the_default():
 
 
 def test_the_directions_of_the_first_model_come_first():
-    default = Catalogue([model_of("a", "en-de"), model_of("b", "de-en", "fr-en"), model_of("c", "fr-de", "en-de")])
+    default = Catalogue(
+        [model_of("a", "en-de"), model_of("b", "de-en", "fr-en"), model_of("c", "fr-de", "en-de")]
+    )
     assert [str(each) for each in default.directions] == ["en-de", "de-en", "fr-en", "fr-de"]
 
 
@@ -174,7 +203,12 @@ def test_folders_may_have_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b").mkdir()
     found = named_folders(["models/x", "new=models/x", "a=b", "."])
-    assert found == [("x", Path("models/x")), ("new", Path("models/x")), ("a=b", Path("a=b")), (tmp_path.name, Path())]
+    assert found == [
+        ("x", Path("models/x")),
+        ("new", Path("models/x")),
+        ("a=b", Path("a=b")),
+        (tmp_path.name, Path()),
+    ]
     for wrong in ("=x", "n w=x", "é=x", "new=", f"{'a' * 65}=x"):
         with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER"):
             named_folders([wrong])
@@ -242,7 +276,11 @@ def test_a_model_in_use_is_not_dropped():
             late = asyncio.create_task(ask(store, "a"))  # doesn't overtake, or c would wait forever
             for _ in range(100):
                 await asyncio.sleep(0)
-            assert store.in_memory == ["a", "b"] and sorted(store.reads) == ["a", "b"] and not late.done()
+            assert (
+                store.in_memory == ["a", "b"]
+                and sorted(store.reads) == ["a", "b"]
+                and not late.done()
+            )
         await asyncio.gather(other, late)
         assert store.reads.count("c") == 1
 
@@ -270,7 +308,9 @@ def test_more_models_than_fit_are_refused():
     store = Store("a", "b", "c", limit=2)
     with pytest.raises(UserError, match="more than the memory limit of 2 bytes"):
         asyncio.run(ask(store, "a", "b", "c"))
-    with pytest.raises(UserError, match="/nowhere/a need 1 bytes, which is more than the memory limit"):
+    with pytest.raises(
+        UserError, match="/nowhere/a need 1 bytes, which is more than the memory limit"
+    ):
         Store("a", limit=0.5)
 
 
@@ -302,9 +342,13 @@ def test_a_memory_limit_is_a_size(capsys, tmp_path):
             memory_from(wrong)
     model = make_model(tmp_path / "model", {})
     status, _, error = run(capsys, "serve", model, "--memory-limit", "1K", "--port", 0)
-    assert status == 2 and "which is more than the memory limit of 1,024 bytes" in " ".join(error.split())
+    assert status == 2 and "which is more than the memory limit of 1,024 bytes" in " ".join(
+        error.split()
+    )
     (model / "model.safetensors").write_bytes(b"\0" * (model / "model.safetensors").stat().st_size)
-    status, _, error = run(capsys, "serve", model, "--memory-limit", "1G", "--port", 0)  # although nothing is loaded
+    status, _, error = run(
+        capsys, "serve", model, "--memory-limit", "1G", "--port", 0
+    )  # although nothing is loaded
     assert status == 2 and "is damaged" in " ".join(error.split())
 
 
@@ -342,10 +386,16 @@ def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_pat
     old, new = (dict(zip(TEXTS, translations(each, TEXTS), strict=True)) for each in versions)
     texts = [text for text in TEXTS if old[text] != new[text]]
     assert len(texts) > 30
-    options = ["--limit=limits.batch_tokens=256", "--limit=limits.wait=600"]  # a request needs several batches
+    options = [
+        "--limit=limits.batch_tokens=256",
+        "--limit=limits.wait=600",
+    ]  # a request needs several batches
     if not has_room:
         options += [f"--memory-limit={(versions[1] / 'model.safetensors').stat().st_size // 1000}K"]
-    with serving(current, tmp_path / "log", *options, script=LOOK_OFTEN) as server, ThreadPoolExecutor(64) as clients:
+    with (
+        serving(current, tmp_path / "log", *options, script=LOOK_OFTEN) as server,
+        ThreadPoolExecutor(64) as clients,
+    ):
         began = threading.Barrier(65)
 
         def loop(i: int) -> list[str]:
@@ -355,8 +405,15 @@ def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_pat
                 some = [texts[(i + count + j) % len(texts)] for j in range(4)]
                 answer = server.post("/translate", ASKED | {"q": some, "beam_size": 1})
                 assert answer.status == 200, answer
-                by_version = {"old": [old[text] for text in some], "new": [new[text] for text in some]}
-                found += [name for name, expected in by_version.items() if expected == answer.json["translatedText"]]
+                by_version = {
+                    "old": [old[text] for text in some],
+                    "new": [new[text] for text in some],
+                }
+                found += [
+                    name
+                    for name, expected in by_version.items()
+                    if expected == answer.json["translatedText"]
+                ]
                 count += 1
                 assert len(found) == count, (answer, by_version)
                 if count == 1:
@@ -367,7 +424,9 @@ def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_pat
         began.wait(PATIENCE)
         publish(current, versions[1])
         for each in loops:
-            assert (found := each.result(PATIENCE)) == sorted(found, reverse=True) and found[0] == "old"
+            assert (found := each.result(PATIENCE)) == sorted(found, reverse=True) and found[
+                0
+            ] == "old"
         assert "requests now use the new version" in said(server)
 
 
@@ -381,14 +440,21 @@ def test_a_new_version_that_cannot_be_used_changes_nothing(versions, tmp_path):
     make_model(other, KA_ZU | {"data.target": "de"})
     asked, old = ASKED | {"q": TEXTS[:3], "beam_size": 1}, translations(versions[0], TEXTS[:3])
     with serving(current, tmp_path / "log", script=LOOK_OFTEN) as server:
-        for wrong, reason in ((damaged, f"{damaged}/model.safetensors is damaged"), (other, "It translates ka-de")):
+        for wrong, reason in (
+            (damaged, f"{damaged}/model.safetensors is damaged"),
+            (other, "It translates ka-de"),
+        ):
             publish(current, wrong)
-            sentence = f"The new version of {current} can't be used, so the old version stays: {reason}"
+            sentence = (
+                f"The new version of {current} can't be used, so the old version stays: {reason}"
+            )
             wait_for(lambda sentence=sentence: sentence in said(server))
             assert server.post("/translate", asked).json["translatedText"] == old
         publish(current, versions[1])
         wait_for(lambda: "requests now use the new version" in said(server))
-        assert server.post("/translate", asked).json["translatedText"] == translations(versions[1], TEXTS[:3])
+        assert server.post("/translate", asked).json["translatedText"] == translations(
+            versions[1], TEXTS[:3]
+        )
 
 
 def copy_into(folder: Path, version: Path) -> None:
@@ -399,7 +465,9 @@ def copy_into(folder: Path, version: Path) -> None:
             shutil.copy(file, folder / file.name)
 
 
-def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used(versions, tmp_path):
+def test_files_that_were_replaced_in_their_folder_are_tried_before_they_are_used(
+    versions, tmp_path
+):
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
@@ -440,7 +508,9 @@ def test_version_is_used_when_all_files_of_its_manifest_have_arrived(versions, t
     assert capsys.readouterr().err.count("so the old version stays") == 1
 
 
-def test_unexpected_error_does_not_stop_watching_for_versions(versions, tmp_path, monkeypatch, capsys):
+def test_unexpected_error_does_not_stop_watching_for_versions(
+    versions, tmp_path, monkeypatch, capsys
+):
     folder = tmp_path / "model"
     shutil.copytree(versions[0], folder)
     store = ModelStore([Model.read("model", folder)], lambda path: load(path, engine="torch"), 1e9)
@@ -488,7 +558,10 @@ def test_room_for_a_new_version_is_kept_while_another_model_is_loaded(versions, 
         await until(lambda: a.loading)
         may_load[b.state.path].set()
         await request
-        size, expected = store._weight_bytes(), a.weight_bytes + summarize(a.folder).weight_bytes + b.weight_bytes
+        size, expected = (
+            store._weight_bytes(),
+            a.weight_bytes + summarize(a.folder).weight_bytes + b.weight_bytes,
+        )
         may_load[a.state.path].set()
         await replacement
         assert size == expected
@@ -526,7 +599,11 @@ def test_the_fallback_of_a_replaced_model_is_not_that_of_the_new_version(version
     assert translator.weight_bytes == before
     with client(store_of(translator)) as asking:
         answer = asking.post("/translate", json=ASKED | {"q": "ka lo", "glossary": glossary})
-        assert answer.status_code == 503 and str(tmp_path) not in answer.text and "has logged" in answer.text
+        assert (
+            answer.status_code == 503
+            and str(tmp_path) not in answer.text
+            and "has logged" in answer.text
+        )
     copy_into(folder, versions[0])
     translator.translate(["ka lo"], glossary=glossary)
     assert translator.weight_bytes == before + load(folder, engine="torch").weight_bytes

@@ -45,7 +45,9 @@ KNOWS_ONE_KEY = """
     return new Response('{"error": "Unknown API key."}', {status: 403});
 """
 # Blanks, line ends, signs, right to left, letters beyond 16 bits, an accent of its own, an alphabet without spaces.
-TEXTS = st.lists(st.text(alphabet="ab .!?\n\t'-שם😀𝄞\u0301漢。", max_size=30), min_size=2, max_size=40)
+TEXTS = st.lists(
+    st.text(alphabet="ab .!?\n\t'-שם😀𝄞\u0301漢。", max_size=30), min_size=2, max_size=40
+)
 
 
 # ---- translating ---------------------------------------------------------------------------------
@@ -81,7 +83,9 @@ def test_a_late_answer_does_not_replace_a_newer_one(page: Page) -> None:
 
 
 def test_input_method_text_is_translated_when_it_is_complete(page: Page) -> None:
-    page.intercept("(window.asked ??= []).push(JSON.parse(options.body).q); return next(path, options);")
+    page.intercept(
+        "(window.asked ??= []).push(JSON.parse(options.body).q); return next(path, options);"
+    )
     for text in ("k", "ka", "ka l"):
         composed = {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
         page.browser.execute_cdp_cmd("Input.imeSetComposition", composed)
@@ -123,7 +127,9 @@ def test_pointing_at_a_word_highlights_the_aligned_words(page: Page) -> None:
     assert page.all("#target-text .lit") == [word]
     assert {each.get_property("textContent") for each in linked} <= {"ka", "lo", "mi"}
     over = ActionChains(page.browser)
-    over.w3c_actions.pointer_action.move_to_location(int(linked[0].rect["x"]) + 4, int(linked[0].rect["y"]) + 8)
+    over.w3c_actions.pointer_action.move_to_location(
+        int(linked[0].rect["x"]) + 4, int(linked[0].rect["y"]) + 8
+    )
     over.perform()  # over the text area, in front of a highlighted word
     page.wait(lambda: page.all("#mirror .lit") == linked[:1])
 
@@ -143,7 +149,9 @@ def test_arrow_keys_highlight_one_word_after_another(page: Page) -> None:
     page.translate("ka lo mi\n" * 40 + "nu re")
     page.one("#target-text").send_keys(Keys.ARROW_LEFT)  # the last word, out of sight
     below = "const bottom = (one) => document.querySelector(one).getBoundingClientRect().bottom;"
-    page.wait(lambda: page.run(f"{below} return bottom('#target-text .lit') <= bottom('#target-field')"))
+    page.wait(
+        lambda: page.run(f"{below} return bottom('#target-text .lit') <= bottom('#target-field')")
+    )
 
 
 def test_highlights_lie_behind_their_words(page: Page) -> None:
@@ -203,7 +211,9 @@ def test_a_chosen_alternative_stays_while_the_text_grows(page: Page) -> None:
     assert chosen in page.text("#target-text")
 
 
-def test_a_sentence_that_the_server_splits_otherwise_has_alternatives_for_its_line(page: Page) -> None:
+def test_a_sentence_that_the_server_splits_otherwise_has_alternatives_for_its_line(
+    page: Page,
+) -> None:
     page.intercept(
         "const {q, alternatives} = JSON.parse(options.body);"
         "const translatedText = q.replace('Mr. Ka. Lo.', 'Zu zu. Fe fe. Po.').replace(/^Mr[.]$/, 'alone');"
@@ -223,7 +233,9 @@ def test_a_sentence_that_the_server_splits_otherwise_has_alternatives_for_its_li
 
 @pytest.mark.parametrize("reason", ["too long", "refused"])
 def test_an_outdated_translation_says_so_and_is_not_copied(page: Page, reason: str) -> None:
-    limit = page.run("return fetch('frontend/settings').then((answer) => answer.json()).then((all) => all.charLimit)")
+    limit = page.run(
+        "return fetch('frontend/settings').then((answer) => answer.json()).then((all) => all.charLimit)"
+    )
     page.translate("ka lo")
     error = "Text 1 <b>is</b> odd."
     page.intercept(f"return new Response(JSON.stringify({{error: {error!r}}}), {{status: 400}});")
@@ -232,17 +244,29 @@ def test_an_outdated_translation_says_so_and_is_not_copied(page: Page, reason: s
     assert error == page.text("#notice-text") or "characters too long" in page.text("#notice-text")
     assert not page.one("#copy").is_enabled()
     page.fill("#source-text", "ka lo")
-    page.wait(lambda: page.text("#state") == "" and page.one("#copy").is_enabled() and not page.shows("#notice"))
+    page.wait(
+        lambda: (
+            page.text("#state") == ""
+            and page.one("#copy").is_enabled()
+            and not page.shows("#notice")
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "status", "sentence"),
     [
-        ("<html>nginx</html>", 413, "This is too large for the server. Send it in parts. (Status 413)"),
+        (
+            "<html>nginx</html>",
+            413,
+            "This is too large for the server. Send it in parts. (Status 413)",
+        ),
         ('{"error": "No other websites."}', 403, "No other websites."),
     ],
 )
-def test_errors_of_servers_and_proxies_are_sentences(page: Page, answer: str, status: int, sentence: str) -> None:
+def test_errors_of_servers_and_proxies_are_sentences(
+    page: Page, answer: str, status: int, sentence: str
+) -> None:
     page.intercept(f"return new Response({answer!r}, {{status: {status}}});")
     page.fill("#source-text", "ka lo mi")
     page.wait(lambda: page.text("#notice-text") == sentence)
@@ -282,7 +306,9 @@ def test_text_written_offline_is_translated_later_and_survives_a_reload(page: Pa
         page.fill("#source-text", "ka lo mi")
         page.wait(lambda: "offline" in page.text("#notice-text"))
     finally:
-        page.browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **OFFLINE})
+        page.browser.execute_cdp_cmd(
+            "Network.emulateNetworkConditions", {"offline": False, **OFFLINE}
+        )
     page.translates("ka lo mi")
     page.open()
     page.translates("ka lo mi")
@@ -322,7 +348,10 @@ def test_an_api_key_is_asked_for_and_kept_for_the_session(page: Page) -> None:
         page.wait(lambda: page.shows("#key"))
         page.one("#key-value").send_keys(key, Keys.ENTER)
     page.translates("ka lo mi nu")
-    assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == ["secret", None]
+    assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == [
+        "secret",
+        None,
+    ]
     assert not page.shows("#notice") and page.run(FOCUSED) == "source-text"
 
 
@@ -336,7 +365,9 @@ def test_a_revoked_key_is_replaced_and_kept_on_the_device_on_request(page: Page)
         page.one("#key-value").send_keys(Keys.ENTER)
         page.wait(lambda: page.all("#target-language option"))
         page.translate("ka lo mi")
-        assert page.run("return [sessionStorage['transduce.key'], localStorage['transduce.key']]") == [None, "secret"]
+        assert page.run(
+            "return [sessionStorage['transduce.key'], localStorage['transduce.key']]"
+        ) == [None, "secret"]
 
 
 # ---- documents -----------------------------------------------------------------------------------
@@ -348,19 +379,32 @@ def choose(page: Page, path: Path, content: bytes = b"ka lo\n") -> None:
     page.one("#document-file").send_keys(str(path))
 
 
-def test_a_document_is_translated_and_downloaded_while_the_user_types(page: Page, tmp_path: Path) -> None:
-    page.run("sessionStorage['transduce.key'] = 'secret'")  # this server asks for none, but the page sends it
-    page.intercept("(window.sent ??= []).push([path, options.headers.Authorization]); return next(path, options);")
+def test_a_document_is_translated_and_downloaded_while_the_user_types(
+    page: Page, tmp_path: Path
+) -> None:
+    page.run(
+        "sessionStorage['transduce.key'] = 'secret'"
+    )  # this server asks for none, but the page sends it
+    page.intercept(
+        "(window.sent ??= []).push([path, options.headers.Authorization]); return next(path, options);"
+    )
     choose(page, tmp_path / "a.txt", b"ka lo mi\n\nnu re\n")
     page.type("ka")
     page.wait(lambda: page.shows("#document-link"))
     assert page.text("#document-state") == "is translated." and page.run(FOCUSED) == "source-text"
-    downloads = {path: key for path, key in page.run("return window.sent") if path.startswith("download_file/")}
+    downloads = {
+        path: key
+        for path, key in page.run("return window.sent")
+        if path.startswith("download_file/")
+    }
     assert list(downloads.values()) == ["Bearer secret"]
     page.click("#document-link")
     (found,) = page.wait(lambda: list(page.browser.downloads.glob("*.txt")))
     page.wait(lambda: found.stat().st_size)
-    assert (found.name, found.read_text("utf-8")) == ("a.zu.txt", page.served("ka lo mi\n\nnu re\n"))
+    assert (found.name, found.read_text("utf-8")) == (
+        "a.zu.txt",
+        page.served("ka lo mi\n\nnu re\n"),
+    )
 
 
 def test_a_document_can_be_dropped(page: Page) -> None:
@@ -375,7 +419,10 @@ def test_a_document_can_be_dropped(page: Page) -> None:
 
     drop('b "c".txt')
     page.wait(lambda: page.shows("#document-link"))
-    assert not page.shows("#drop") and page.one("#document-link").get_attribute("download") == 'b "c".zu.txt'
+    assert (
+        not page.shows("#drop")
+        and page.one("#document-link").get_attribute("download") == 'b "c".zu.txt'
+    )
     drop("d.txt", "e.txt")
     assert page.text("#document-refused").strip() == "Drop one document at a time."
     assert page.shows("#document-link")
@@ -385,17 +432,25 @@ def test_a_document_can_be_dropped(page: Page) -> None:
     ("name", "content", "sentence"),
     [
         ("a.exe", b"MZ", "Files of this type can't be translated"),
-        ("a.txt", b"ka\n" * (2 << 20), "has 6,291,456 bytes; this server accepts at most 4,194,304."),
+        (
+            "a.txt",
+            b"ka\n" * (2 << 20),
+            "has 6,291,456 bytes; this server accepts at most 4,194,304.",
+        ),
         ("a.txt", b"ka \xff lo\n", "UTF-8"),
     ],
 )
-def test_a_refused_document_says_why(page: Page, tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+def test_a_refused_document_says_why(
+    page: Page, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
     choose(page, tmp_path / name, content)
     page.wait(lambda: sentence in page.text("#document-refused"))
     assert not page.shows("#document-link") and not page.shows("#document-progress")
 
 
-def test_a_second_document_replaces_the_first_even_while_a_key_is_asked_for(page: Page, tmp_path: Path) -> None:
+def test_a_second_document_replaces_the_first_even_while_a_key_is_asked_for(
+    page: Page, tmp_path: Path
+) -> None:
     page.run(
         "const of = XMLHttpRequest.prototype, abort = of.abort; let sent = 0; window.cancelled = 0;"
         "of.send = function () { if (sent++ === 1) setTimeout(() => this.onload()); };"
@@ -423,14 +478,18 @@ def test_the_attention_panel_draws_each_sentence_of_the_current_text(page: Page)
     page.click("#attention summary")
     page.wait(lambda: page.all("#attention-drawing svg"))
     assert page.text("#attention-text") == "ka lo mi."
-    page.intercept("const answer = await next(path, {...options, signal: undefined}); await held(); return answer;")
+    page.intercept(
+        "const answer = await next(path, {...options, signal: undefined}); await held(); return answer;"
+    )
     page.click("#attention-next")
     page.wait(lambda: page.text("#attention-state").startswith("Loading"))
     assert page.text("#attention-text") == "nu re"
     page.click("#clear")
     page.release()  # the answer for a text that is gone
     time.sleep(0.2)
-    assert page.text("#attention-state").startswith("Write a text") and not page.all("#attention-drawing > *")
+    assert page.text("#attention-state").startswith("Write a text") and not page.all(
+        "#attention-drawing > *"
+    )
 
 
 @pytest.fixture
@@ -444,7 +503,9 @@ def site(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_pages_of_listed_sites_may_translate(site: str, model: Path, page: Page, tmp_path: Path) -> None:
+def test_pages_of_listed_sites_may_translate(
+    site: str, model: Path, page: Page, tmp_path: Path
+) -> None:
     translate = """
         const [address, done] = arguments, body = JSON.stringify({q: 'ka lo', source: 'ka', target: 'zu'});
         fetch(address + 'translate', {method: 'POST', headers: {'Content-Type': 'application/json'}, body})
@@ -453,5 +514,7 @@ def test_pages_of_listed_sites_may_translate(site: str, model: Path, page: Page,
     with serving(model, tmp_path / "log", "--cors", site) as server:
         page.browser.get(site)
         assert page.browser.execute_async_script(translate, server.address)["translatedText"]
-        assert page.browser.execute_async_script(translate, page.address) == "TypeError"  # it does not list the site
+        assert (
+            page.browser.execute_async_script(translate, page.address) == "TypeError"
+        )  # it does not list the site
     assert complaints(page.browser)

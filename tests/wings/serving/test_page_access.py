@@ -77,18 +77,32 @@ def show_every_screen(page: Page, check: Callable[[str], None]) -> None:
     check("docs")
 
 
-@pytest.mark.skipif(AXE is None, reason="axe-core is missing: pip install selenium-axe-python (in the extra `dev`)")
-@pytest.mark.parametrize(("width", "height", "touch", "scheme"), [(390, 844, True, "dark"), (320, 256, False, "light")])
-def test_every_screen_is_accessible(page: Page, width: int, height: int, touch: bool, scheme: str) -> None:
+@pytest.mark.skipif(
+    AXE is None, reason="axe-core is missing: pip install selenium-axe-python (in the extra `dev`)"
+)
+@pytest.mark.parametrize(
+    ("width", "height", "touch", "scheme"), [(390, 844, True, "dark"), (320, 256, False, "light")]
+)
+def test_every_screen_is_accessible(
+    page: Page, width: int, height: int, touch: bool, scheme: str
+) -> None:
     """A phone, and 1280 x 1024 pixels enlarged to 400 %."""
-    axe = (Path(str(AXE and AXE.origin)).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    axe = (Path(str(AXE and AXE.origin)).parent / "axe-core" / "axe.min.js").read_text(
+        encoding="utf-8"
+    )
     faults = list[str]()
 
     def check(screen: str) -> None:
         page.run(axe)
         page.run("document.getAnimations().forEach((each) => each.finish())")
-        violations = page.browser.execute_async_script("axe.run().then((it) => arguments[0](it.violations))")
-        faults.extend(f"{screen}: {each['id']}: {node['html']}" for each in violations for node in each["nodes"])
+        violations = page.browser.execute_async_script(
+            "axe.run().then((it) => arguments[0](it.violations))"
+        )
+        faults.extend(
+            f"{screen}: {each['id']}: {node['html']}"
+            for each in violations
+            for node in each["nodes"]
+        )
         if page.run("return document.documentElement.scrollWidth") > width:
             faults.append(f"{screen}: wider than the screen")
         if touch:
@@ -104,7 +118,9 @@ def test_a_notice_is_in_sight_on_a_small_screen(page: Page) -> None:
         page.intercept("return new Response('{}', {status: 400});")
         page.fill("#source-text", "ka lo mi\n" * 30)
         page.wait(lambda: page.shows("#notice"))
-        assert page.run("return document.querySelector('#notice').getBoundingClientRect().bottom <= innerHeight")
+        assert page.run(
+            "return document.querySelector('#notice').getBoundingClientRect().bottom <= innerHeight"
+        )
 
 
 def test_print_shows_both_whole_texts_and_no_buttons(page: Page) -> None:
@@ -114,7 +130,9 @@ def test_print_shows_both_whole_texts_and_no_buttons(page: Page) -> None:
         for side in ("source", "target"):
             field = f"document.querySelector('#{side}-field')"
             assert page.run(f"return {field}.scrollHeight - {field}.clientHeight") <= 1
-        assert page.shows("#mirror") and not any(page.shows(each) for each in ("#source-text", "button", ".panel"))
+        assert page.shows("#mirror") and not any(
+            page.shows(each) for each in ("#source-text", "button", ".panel")
+        )
     finally:
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 

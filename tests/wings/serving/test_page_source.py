@@ -29,10 +29,14 @@ class Elements(HTMLParser):
 def test_html_has_no_inline_code_and_loads_only_packaged_files() -> None:
     for tag, attributes in Elements().found:
         assert tag != "style" and (tag != "script" or attributes.get("src")), tag
-        assert not [name for name in attributes if name == "style" or name.startswith("on")], attributes
+        assert not [name for name in attributes if name == "style" or name.startswith("on")], (
+            attributes
+        )
         for name in ("src", "href"):
             address = attributes.get(name) or ""
-            assert address.startswith(("data:image/", "#")) or not re.search(r"^\w+:|//|^/", address), address
+            assert address.startswith(("data:image/", "#")) or not re.search(
+                r"^\w+:|//|^/", address
+            ), address
             if re.fullmatch(r"[\w.-]+", address):
                 assert (PAGE / address).is_file(), address
 

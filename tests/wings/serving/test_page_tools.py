@@ -25,7 +25,11 @@ FULL = """
 def history(page: Page) -> list[tuple[str, str]] | None:
     """The stored entries, the newest first; None if nothing is stored."""
     stored = page.run("return localStorage['transduce.history'] ?? null")
-    return None if stored is None else [(entry["q"], entry["translation"]) for entry in json.loads(stored)]
+    return (
+        None
+        if stored is None
+        else [(entry["q"], entry["translation"]) for entry in json.loads(stored)]
+    )
 
 
 def store(page: Page, name: str, text: str) -> None:
@@ -58,12 +62,22 @@ def keep_history(page: Page) -> None:
 @pytest.mark.parametrize(
     ("answer", "label", "notes"),
     [
-        ("{confidence: 0.81, flags: [], scores: -0.4}", "Better than usual (81 %)", ["50 % is average", "−0.40"]),
-        ("{confidence: null, flags: ['numbers', 'cut']}", "Check: numbers differ and 1 more", ["other numbers", "end"]),
+        (
+            "{confidence: 0.81, flags: [], scores: -0.4}",
+            "Better than usual (81 %)",
+            ["50 % is average", "−0.40"],
+        ),
+        (
+            "{confidence: null, flags: ['numbers', 'cut']}",
+            "Check: numbers differ and 1 more",
+            ["other numbers", "end"],
+        ),
         ("{confidence: 0.9, flags: ['new']}", "Check: new (90 %)", ["“new”"]),
     ],
 )
-def test_quality_is_explained_in_words(page: Page, answer: str, label: str, notes: list[str]) -> None:
+def test_quality_is_explained_in_words(
+    page: Page, answer: str, label: str, notes: list[str]
+) -> None:
     page.intercept(ANSWERS % answer)
     page.fill("#source-text", "ka lo")
     page.wait(lambda: page.text("#quality-label") == label)
@@ -132,12 +146,21 @@ def test_errors_of_the_glossary_are_shown_beside_it(page: Page) -> None:
     page.fill("#glossary-text", "lo = Fufu\nmi")
     assert page.text("#glossary-error") == ""  # the user may still be writing the line
     page.one("#glossary-text").send_keys(Keys.TAB)
-    assert page.text("#glossary-error") == "Line 2 is not used: write a term, = and its translation."
+    assert (
+        page.text("#glossary-error") == "Line 2 is not used: write a term, = and its translation."
+    )
     page.fill("#glossary-text", "lo = " + "Fufu " * 40)
-    page.wait(lambda: page.text("#notice-text") == "The text is not translated: the glossary has an error.")
+    page.wait(
+        lambda: (
+            page.text("#notice-text") == "The text is not translated: the glossary has an error."
+        )
+    )
     assert "term" in page.text("#glossary-error")
     page.click("#notice-action")
-    assert page.run("return document.activeElement.id") == "glossary-text" and not page.one("#copy").is_enabled()
+    assert (
+        page.run("return document.activeElement.id") == "glossary-text"
+        and not page.one("#copy").is_enabled()
+    )
     page.fill("#glossary-text", "")
     page.wait(lambda: page.text("#glossary-error") == "" and not page.shows("#notice"))
     assert page.one("#copy").is_enabled()
@@ -165,8 +188,12 @@ def test_the_history_replaces_drafts_and_keeps_similar_texts(page: Page) -> None
         translate_and_copy(page, text)
     page.click("#clear")
     translate_and_copy(page, "so ti va ka")
-    page.run("document.querySelector('#source-text').select(); return navigator.clipboard.writeText('so ti va mi')")
-    page.browser.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "rawKeyDown", "commands": ["paste"]})
+    page.run(
+        "document.querySelector('#source-text').select(); return navigator.clipboard.writeText('so ti va mi')"
+    )
+    page.browser.execute_cdp_cmd(
+        "Input.dispatchKeyEvent", {"type": "rawKeyDown", "commands": ["paste"]}
+    )
     page.translates("so ti va mi")
     page.click("#copy")
     texts = ["so ti va mi", "so ti va ka", "so ti va re", "ka lo mi nu"]
@@ -215,7 +242,9 @@ def test_a_chosen_translation_gives_way_to_a_new_term(page: Page) -> None:
     page.translate("ka lo")
     shown = page.text("#target-text")
     assert choose_alternative(page) != shown
-    page.intercept(f"return new Response(JSON.stringify({{translatedText: {json.dumps(shown)}, alignment: []}}))")
+    page.intercept(
+        f"return new Response(JSON.stringify({{translatedText: {json.dumps(shown)}, alignment: []}}))"
+    )
     page.click("#glossary summary")
     page.fill("#glossary-text", "mi = fe")
     page.one("#glossary-text").send_keys(Keys.TAB)
@@ -229,7 +258,10 @@ def test_old_entries_make_room_for_new_ones(page: Page) -> None:
 
     store(page, "history", entries(60, "re"))
     translate_and_copy(page, "ka lo mi")
-    assert [text for text, _ in history(page) or []] == ["ka lo mi", *(f"{i} re" for i in range(49))]
+    assert [text for text, _ in history(page) or []] == [
+        "ka lo mi",
+        *(f"{i} re" for i in range(49)),
+    ]
     store(page, "history", entries(8, "so " * 30_000))
     page.run(FULL)
     translate_and_copy(page, "nu re")
@@ -256,7 +288,10 @@ def test_everything_else_works_without_storage(page: Page) -> None:
         page.translates("ka lo", {"lo": "wi"})
         assert "doesn't store it" in page.text("#glossary-kept")
         keep_history(page)
-        assert "refuses to store" in page.text("#history-state") and not page.one("#history-keep").is_selected()
+        assert (
+            "refuses to store" in page.text("#history-state")
+            and not page.one("#history-keep").is_selected()
+        )
         page.one("#theme").send_keys("Dark")
         assert page.run("return document.documentElement.dataset.theme") == "dark"
     page.open()
@@ -267,7 +302,9 @@ def test_everything_else_works_without_storage(page: Page) -> None:
 
 def test_a_link_holds_the_text_and_the_languages(page: Page) -> None:
     text = "ka & lo=mi #1 + 100 % <b>\nné 😀"
-    page.run("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    page.run(
+        "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }"
+    )
     page.translate(text)
     assert page.browser.current_url == page.address
     page.click("#link")

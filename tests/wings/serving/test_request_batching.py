@@ -52,10 +52,14 @@ def key_of(translator: Translator, n_best: int) -> BatchKey:
     return BatchKey(translator, TranslationOptions(n_best))
 
 
-async def ask(batcher: Batcher, key: BatchKey, sentences: Sequence[str], size: int = 1) -> list[str]:
+async def ask(
+    batcher: Batcher, key: BatchKey, sentences: Sequence[str], size: int = 1
+) -> list[str]:
     """The translations of sentences that count as so many tokens each."""
     with batcher.place():
-        (found,) = await batcher.translate([Part(key, sentences, [size] * len(sentences), [1] * len(sentences))])
+        (found,) = await batcher.translate(
+            [Part(key, sentences, [size] * len(sentences), [1] * len(sentences))]
+        )
     return [each.text for each in found]
 
 
@@ -67,10 +71,13 @@ async def until(condition: Callable[[], object]) -> None:
 @settings(max_examples=30)
 @given(
     requests=st.lists(
-        st.tuples(st.lists(st.sampled_from([*TEXTS[:8], "ti ti"]), max_size=30), st.integers(1, 2)), max_size=12
+        st.tuples(st.lists(st.sampled_from([*TEXTS[:8], "ti ti"]), max_size=30), st.integers(1, 2)),
+        max_size=12,
     )
 )
-def test_each_request_gets_its_own_answer_or_error(tokenizer: Tokenizer, requests: list[tuple[list[str], int]]) -> None:
+def test_each_request_gets_its_own_answer_or_error(
+    tokenizer: Tokenizer, requests: list[tuple[list[str], int]]
+) -> None:
     engine = Echo()
     engine.gate.set()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
@@ -104,8 +111,13 @@ def test_a_message_has_the_number_of_the_text_in_its_own_request(tokenizer: Toke
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=1))
 
     async def body(batcher: Batcher) -> list[Any]:
-        parts = [Part(BatchKey(translator), [TEXTS[0], " ".join(TEXTS[:9])], [1, 1], [number, 7]) for number in (1, 2)]
-        return await asyncio.gather(*(batcher.translate([part]) for part in parts), return_exceptions=True)
+        parts = [
+            Part(BatchKey(translator), [TEXTS[0], " ".join(TEXTS[:9])], [1, 1], [number, 7])
+            for number in (1, 2)
+        ]
+        return await asyncio.gather(
+            *(batcher.translate([part]) for part in parts), return_exceptions=True
+        )
 
     assert [str(error)[:25] for error in run(body)] == ["Source text 7 has 18 toke"] * 2
 
@@ -134,7 +146,10 @@ def test_requests_take_turns(tokenizer: Tokenizer, requests: list[tuple[int, int
     engine = Echo()
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
     texts = map(" ".join, itertools.product(WORDS, repeat=3))
-    asked = [(key_of(translator, n_best), list(itertools.islice(texts, length))) for length, n_best in requests]
+    asked = [
+        (key_of(translator, n_best), list(itertools.islice(texts, length)))
+        for length, n_best in requests
+    ]
 
     async def body(batcher: Batcher) -> None:
         first = asyncio.create_task(ask(batcher, BatchKey(translator), [TEXTS[0]]))
@@ -148,10 +163,18 @@ def test_requests_take_turns(tokenizer: Tokenizer, requests: list[tuple[int, int
     turns = [0] * len(asked)
     for batch in engine.searched[1:]:
         for text in batch:
-            turns[next(place for place, (_, sentences) in enumerate(asked) if text in sentences)] += 1
+            turns[
+                next(place for place, (_, sentences) in enumerate(asked) if text in sentences)
+            ] += 1
         for (key, sentences), had in zip(asked, turns, strict=True):
             if had < len(sentences):
-                assert had >= max(count for (each, _), count in zip(asked, turns, strict=True) if each == key) - 1
+                assert (
+                    had
+                    >= max(
+                        count for (each, _), count in zip(asked, turns, strict=True) if each == key
+                    )
+                    - 1
+                )
 
 
 def test_requests_with_other_options_get_their_turn(tokenizer: Tokenizer) -> None:
@@ -159,7 +182,10 @@ def test_requests_with_other_options_get_their_turn(tokenizer: Tokenizer) -> Non
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        documents = [asyncio.create_task(ask(batcher, key_of(translator, 1), [TEXTS[0]] * 100)) for _ in range(9)]
+        documents = [
+            asyncio.create_task(ask(batcher, key_of(translator, 1), [TEXTS[0]] * 100))
+            for _ in range(9)
+        ]
         await until(engine.began.is_set)
         word = asyncio.create_task(ask(batcher, key_of(translator, 2), [TEXTS[1]]))
         await until(lambda: batcher.requests == 10)
@@ -199,7 +225,9 @@ def test_queue_limit_counts_only_work_ahead_of_a_request(tokenizer: Tokenizer) -
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        long = asyncio.create_task(ask(batcher, key, [TEXTS[0]] * 30, 10))  # alone, it has room whatever it is
+        long = asyncio.create_task(
+            ask(batcher, key, [TEXTS[0]] * 30, 10)
+        )  # alone, it has room whatever it is
         await until(engine.began.is_set)
         short = asyncio.create_task(ask(batcher, key, [TEXTS[1]], 10))  # doesn't wait for all of it
         await until(lambda: batcher.requests == 2)
@@ -236,13 +264,22 @@ def test_parts_of_a_request_count_as_one(tokenizer: Tokenizer) -> None:
     translator = Translator(engine, tokenizer, DecodeConfig(beam_size=2))
 
     async def body(batcher: Batcher) -> None:
-        parts = [Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9, [1] * 9) for n_best in (1, 2)]
+        parts = [
+            Part(key_of(translator, n_best), [TEXTS[n_best]] * 9, [100] * 9, [1] * 9)
+            for n_best in (1, 2)
+        ]
         nothing = Part(BatchKey(translator), [], [], [])
         found = await batcher.translate([parts[0], nothing, parts[1]])
-        assert [[each.text for each in part] for part in found] == [[TEXTS[1]] * 9, [], [TEXTS[2]] * 9]
+        assert [[each.text for each in part] for part in found] == [
+            [TEXTS[1]] * 9,
+            [],
+            [TEXTS[2]] * 9,
+        ]
         assert await batcher.translate([nothing]) == [[]]
         with pytest.raises(UserError):  # what is left of it isn't translated any more
-            await batcher.translate([Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9, [1] * 9), parts[0]])
+            await batcher.translate(
+                [Part(key_of(translator, 2), ["ti ti"] * 9, [100] * 9, [1] * 9), parts[0]]
+            )
         assert await ask(batcher, BatchKey(translator), [TEXTS[0]]) == [TEXTS[0]]
 
     run(body, tokens=100)
@@ -270,7 +307,9 @@ def test_batches_run_between_two_calls(tokenizer: Tokenizer) -> None:
     async def body(batcher: Batcher) -> None:
         first = asyncio.create_task(ask(batcher, key, [TEXTS[0]]))
         await until(engine.began.is_set)
-        computed = [asyncio.create_task(batcher.call(lambda: len(engine.searched))) for _ in range(5)]
+        computed = [
+            asyncio.create_task(batcher.call(lambda: len(engine.searched))) for _ in range(5)
+        ]
         second = asyncio.create_task(ask(batcher, key, [TEXTS[1]]))
         await until(lambda: batcher.requests == 2)
         engine.gate.set()

@@ -28,7 +28,9 @@ from servers import Server, is_closed, receive, request, serving
 from transduce.wings.serving.keys import add_key
 from waiting import PATIENCE, wait_for
 
-libretranslatepy = pytest.importorskip("libretranslatepy", reason="pip install libretranslatepy (it is in `dev`)")
+libretranslatepy = pytest.importorskip(
+    "libretranslatepy", reason="pip install libretranslatepy (it is in `dev`)"
+)
 
 NONCE = "qzxnonceqzx"  # in what is sent: what a server writes on its standard error doesn't hold it
 FORM = "application/x-www-form-urlencoded"
@@ -59,21 +61,29 @@ def ask(server: Server, q: object, **fields: object) -> Any:
 # -- the API
 
 
-def test_libretranslates_client_works_as_it_is(server: Server, translator: transduce.Translator) -> None:
+def test_libretranslates_client_works_as_it_is(
+    server: Server, translator: transduce.Translator
+) -> None:
     client = libretranslatepy.LibreTranslateAPI(server.address)
     assert client.translate("ka lo mi", "ka", "zu") == translator.translate(["ka lo mi"])[0].text
     assert client.detect("Ein Hund rennt über die Straße.")[0]["language"] == "de"
-    assert [(each["code"], each["targets"]) for each in client.languages()] == [("ka", ["zu"]), ("zu", [])]
+    assert [(each["code"], each["targets"]) for each in client.languages()] == [
+        ("ka", ["zu"]),
+        ("zu", []),
+    ]
     with pytest.raises(urllib.error.HTTPError, match="400"):
         client.translate("ka lo mi", "ka", "xx")
 
 
-def test_json_form_and_query_requests_get_the_same_answer(server: Server, translator: transduce.Translator) -> None:
+def test_json_form_and_query_requests_get_the_same_answer(
+    server: Server, translator: transduce.Translator
+) -> None:
     fields = {"q": "ka lo é +&", "source": "ka", "target": "zu"}
     form = urlencode(fields).encode()
     raw = "q=ka lo é %2B%26&source=ka&target=zu".encode()  # as `curl -d` sends it
     parts = "".join(
-        f'--XX\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields
+        f'--XX\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n'
+        for name in fields
     )
     multipart = f"{parts}--XX--\r\n".encode()
     answers = [
@@ -83,23 +93,37 @@ def test_json_form_and_query_requests_get_the_same_answer(server: Server, transl
         server.send(request("POST", "/translate", raw, FORM)),
         server.send(request("POST", "/translate", multipart, "multipart/form-data; boundary=XX")),
         server.send(request("POST", f"/translate?{form.decode()}")),
-        server.send(request("POST", "/translate?target=xx&source=ka", b"q=ka+lo+%C3%A9+%2B%26&target=zu", FORM)),
+        server.send(
+            request(
+                "POST", "/translate?target=xx&source=ka", b"q=ka+lo+%C3%A9+%2B%26&target=zu", FORM
+            )
+        ),
     ]
     assert {answer.body for answer in answers} == {answers[0].body}
     assert answers[0].json == {"translatedText": translator.translate([fields["q"]])[0].text}
 
 
-def test_sentences_are_translated_as_by_the_library(server: Server, translator: transduce.Translator) -> None:
+def test_sentences_are_translated_as_by_the_library(
+    server: Server, translator: transduce.Translator
+) -> None:
     found = ask(server, SENTENCES, scores=True, alternatives=2, alignment=True, beam_size=4)
     expected = translator.translate(SENTENCES, n_best=3, align=True)
     assert found["translatedText"] == [each.text for each in expected]
-    texts = [[other.text for other in each.alternatives if other.text] for each in expected]  # no empty ones
+    texts = [
+        [other.text for other in each.alternatives if other.text] for each in expected
+    ]  # no empty ones
     assert found["alternatives"] == texts
     assert found["scores"] == pytest.approx([each.score for each in expected], abs=1e-3)
     assert found["flags"] == [list(each.flags) for each in expected]
-    assert found["confidence"] == [None] * len(SENTENCES)  # the model was trained with fewer than 100 held-out pairs
+    assert found["confidence"] == [None] * len(
+        SENTENCES
+    )  # the model was trained with fewer than 100 held-out pairs
     assert found["alignment"][0] == [
-        {"source": list(link.source), "target": list(link.target), "weight": pytest.approx(link.weight, abs=1e-3)}
+        {
+            "source": list(link.source),
+            "target": list(link.target),
+            "weight": pytest.approx(link.weight, abs=1e-3),
+        }
         for link in expected[0].links
     ]
     alone = ask(server, SENTENCES[0], scores=True, alternatives=2, alignment=True, beam_size=4)
@@ -110,13 +134,24 @@ GAPS = st.text(alphabet=" \n\t\r\u2028\x85", max_size=4)
 
 
 @settings(max_examples=15)
-@given(gaps=st.lists(st.text(alphabet=" \n\t", max_size=3).map("\n".__add__), max_size=4), begin=GAPS, end=GAPS)
-def test_paragraphs_keep_what_is_between_them(server: Server, gaps: list[str], begin: str, end: str) -> None:
+@given(
+    gaps=st.lists(st.text(alphabet=" \n\t", max_size=3).map("\n".__add__), max_size=4),
+    begin=GAPS,
+    end=GAPS,
+)
+def test_paragraphs_keep_what_is_between_them(
+    server: Server, gaps: list[str], begin: str, end: str
+) -> None:
     said = SENTENCES[: len(gaps) + 1]
     expected = ask(server, said)["translatedText"]
 
     def text(sentences: list[str]) -> str:
-        return begin + sentences[0] + "".join(map("".join, zip(gaps, sentences[1:], strict=True))) + end
+        return (
+            begin
+            + sentences[0]
+            + "".join(map("".join, zip(gaps, sentences[1:], strict=True)))
+            + end
+        )
 
     assert ask(server, text(said))["translatedText"] == text(expected)
 
@@ -138,10 +173,15 @@ def test_the_language_is_detected(server: Server) -> None:
 
 def test_markup_is_kept(server: Server) -> None:
     translated = ask(server, "ka lo")["translatedText"]
-    found = ask(server, '<p id="a">ka lo</p>\n<!-- ka --><script>ka</script>', format="html", alternatives=1)
+    found = ask(
+        server, '<p id="a">ka lo</p>\n<!-- ka --><script>ka</script>', format="html", alternatives=1
+    )
     assert found["translatedText"] == f'<p id="a">{translated}</p>\n<!-- ka --><script>ka</script>'
     assert len(found["alternatives"]) == 1
-    plain, page = (ask(server, "ka lo mi", format=each, alternatives=3, scores=True) for each in ("text", "html"))
+    plain, page = (
+        ask(server, "ka lo mi", format=each, alternatives=3, scores=True)
+        for each in ("text", "html")
+    )
     assert page == plain and len({plain["scores"], *plain["alternativeScores"]}) == 4
 
 
@@ -150,7 +190,11 @@ def test_concurrent_requests_get_their_own_answers(server: Server) -> None:
     forms: list[dict[str, Any]] = [{}, {"alternatives": 2}, {"alignment": True}, {"beam_size": 1}]
     with ThreadPoolExecutor(16) as clients:
         asked = [(text, form) for form in forms for text in SENTENCES]
-        answers = list(clients.map(lambda each: ask(server, [each[0], NONCE], **each[1])["translatedText"], asked))
+        answers = list(
+            clients.map(
+                lambda each: ask(server, [each[0], NONCE], **each[1])["translatedText"], asked
+            )
+        )
     for (text, form), answer in zip(asked, answers, strict=True):
         assert answer[0] == expected[text] or form == {"beam_size": 1}
         assert answer[0] == ask(server, text, **form)["translatedText"]
@@ -162,11 +206,18 @@ def test_a_document_comes_back(server: Server) -> None:
         b'--XX\r\nContent-Disposition: form-data; name="target"\r\n\r\nzu\r\n--XX\r\nContent-Disposition: form-data; '
         b'name="file"; filename="..\\../\xc3\xa9 a.TXT"\r\n\r\nka lo\n\nmi nu\n\r\n--XX--\r\n'
     )
-    answer = server.send(request("POST", "/translate_file", body, "multipart/form-data; boundary=XX"))
-    path = re.fullmatch(r"http://localhost(/download_file/[\w-]{20,}\.txt)", answer.json["translatedFileUrl"])[1]
+    answer = server.send(
+        request("POST", "/translate_file", body, "multipart/form-data; boundary=XX")
+    )
+    path = re.fullmatch(
+        r"http://localhost(/download_file/[\w-]{20,}\.txt)", answer.json["translatedFileUrl"]
+    )[1]
     found = server.get(path)
     assert found.body.decode() == ask(server, "ka lo\n\nmi nu\n")["translatedText"]
-    assert found.headers["content-disposition"] == f"attachment; filename*=UTF-8''{quote('é a.zu.TXT')}"
+    assert (
+        found.headers["content-disposition"]
+        == f"attachment; filename*=UTF-8''{quote('é a.zu.TXT')}"
+    )
     assert found.headers["content-type"] == "application/octet-stream"
     assert server.get(path.replace("/download_file/", "/download_file/x")).status == 404
 
@@ -180,17 +231,31 @@ def test_pages_and_their_headers(server: Server) -> None:
     described = server.get("/openapi.json").json
     docs = server.get("/docs").body.decode()
     assert "//" not in docs.replace("<!--", "")  # nothing from elsewhere
-    assert re.findall(r"<script[^>]*>", docs) == ['<script type="module" src="device.js" blocking="render">']
+    assert re.findall(r"<script[^>]*>", docs) == [
+        '<script type="module" src="device.js" blocking="render">'
+    ]
     for path, methods in described["paths"].items():
         assert all(f"{method.upper()} {path}<" in docs for method in methods)
-    fields = described["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    fields = described["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
     assert all(f"<code>{name}</code>" in docs for name in fields["properties"])
-    document = described["paths"]["/translate_file"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    document = described["paths"]["/translate_file"]["post"]["requestBody"]["content"][
+        "multipart/form-data"
+    ]["schema"]
     assert {"file", "source", "target"} < document["properties"].keys()
-    answers = [each["responses"].keys() for methods in described["paths"].values() for each in methods.values()]
-    assert all(each == {"200", "default"} for each in answers), "each error is an answer of one form"
+    answers = [
+        each["responses"].keys()
+        for methods in described["paths"].values()
+        for each in methods.values()
+    ]
+    assert all(each == {"200", "default"} for each in answers), (
+        "each error is an answer of one form"
+    )
     for path, methods in described["paths"].items():
-        named = {each["name"] for method in methods.values() for each in method.get("parameters", [])}
+        named = {
+            each["name"] for method in methods.values() for each in method.get("parameters", [])
+        }
         assert named == set(re.findall(r"\{(\w+)\}", path))
 
 
@@ -221,12 +286,16 @@ def test_metrics_count(server: Server) -> None:
 
 def multipart(q: bytes, kind: str = "multipart/form-data; boundary=XX") -> bytes:
     parts = ((b"q", q), (b"source", b"ka"), (b"target", b"zu"))
-    body = b"".join(b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts)
+    body = b"".join(
+        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts
+    )
     return request("POST", "/translate", body + b"--XX--\r\n", kind)
 
 
 def chunked(*chunks: bytes, head: str = "") -> bytes:
-    lines = f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{head}Transfer-Encoding: chunked\r\n\r\n"
+    lines = (
+        f"POST /translate HTTP/1.1\r\nHost: localhost\r\n{head}Transfer-Encoding: chunked\r\n\r\n"
+    )
     return lines.encode() + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
 
 
@@ -235,9 +304,12 @@ def document(name: bytes, content: bytes) -> bytes:
         b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % each
         for each in ((b"source", b"ka"), (b"target", b"zu"))
     )
-    body += b'--XX\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n--XX--\r\n' % (
-        name,
-        content,
+    body += (
+        b'--XX\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n--XX--\r\n'
+        % (
+            name,
+            content,
+        )
     )
     return request("POST", "/translate_file", body, "multipart/form-data; boundary=XX")
 
@@ -252,7 +324,9 @@ def said(q: str) -> bytes:
 
 
 FINE = chunked(b'{"q": "ka", "source": "ka", "target": "zu"}', b"")
-ENTITIES = b"".join(b"<!ENTITY a%d '%s'>" % (i, b"&a%d;" % (i - 1) * 10 if i else b"a" * 10) for i in range(9))
+ENTITIES = b"".join(
+    b"<!ENTITY a%d '%s'>" % (i, b"&a%d;" % (i - 1) * 10 if i else b"a" * 10) for i in range(9)
+)
 HOSTILE = {
     "half a surrogate pair": (said(r'"\ud800"'), 400),
     "half a surrogate pair in a list": (said(r'["ka", "\udfff"]'), 400),
@@ -263,10 +337,16 @@ HOSTILE = {
     "no UTF-8, percent-encoded": (request("POST", "/detect", b"q=%ff", FORM), 400),
     "no UTF-8 in the query": (request("POST", "/detect?q=%ff"), 400),
     "no UTF-8 in multipart": (multipart(b"\xff"), 400),
-    "an encoding of its own": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=punycode"), 400),
+    "an encoding of its own": (
+        multipart(b"ka", "multipart/form-data; boundary=XX; charset=punycode"),
+        400,
+    ),
     "UTF-8 by its name": (multipart(b"ka", "multipart/form-data; boundary=XX; charset=UTF-8"), 200),
     "no boundary": (multipart(b"ka", "multipart/form-data"), 400),
-    "a boundary that is too long": (multipart(b"ka", f"multipart/form-data; boundary={'X' * 300}"), 400),
+    "a boundary that is too long": (
+        multipart(b"ka", f"multipart/form-data; boundary={'X' * 300}"),
+        400,
+    ),
     "another boundary": (multipart(b"ka", "multipart/form-data; boundary=YY"), 400),
     "NUL": (said(r'"ka\u0000lo"'), 200),
     "depth": (said("[" * 1000 + "]" * 1000), 400),
@@ -279,13 +359,28 @@ HOSTILE = {
     "a number with too many digits": (said("9" * 5000), 400),
     "a million of what is no text": (said(f"[{'1,' * 500_000}1]"), 400),
     "a field twice": (request("POST", "/detect", b'{"q": "lo", "q": "ka"}'), 200),
-    "a form's field twice": (request("POST", "/translate", b"q=ka&source=ka&target=zu&target=zu", FORM), 400),
+    "a form's field twice": (
+        request("POST", "/translate", b"q=ka&source=ka&target=zu&target=zu", FORM),
+        400,
+    ),
     "a form with too many fields": (request("POST", "/detect", b"a=&" * 1001 + b"q=ka", FORM), 400),
     "another kind of body": (request("POST", "/detect", b"ka", "text/plain"), 400),
-    "a longer body than is allowed": (request("POST", "/detect", b"q=" + b"a" * (1 << 20), FORM), 413),
-    "a compressed body": (request("POST", "/detect", b"\x1f\x8b", "text/json", **{"Content-Encoding": "gzip"}), 415),
-    "an encoding that is none": (request("POST", "/detect", b"q=ka", FORM, **{"Content-Encoding": "utf-8"}), 200),
-    "a glossary that is no JSON": (request("POST", "/translate", b"q=ka&source=ka&target=zu&glossary=x", FORM), 400),
+    "a longer body than is allowed": (
+        request("POST", "/detect", b"q=" + b"a" * (1 << 20), FORM),
+        413,
+    ),
+    "a compressed body": (
+        request("POST", "/detect", b"\x1f\x8b", "text/json", **{"Content-Encoding": "gzip"}),
+        415,
+    ),
+    "an encoding that is none": (
+        request("POST", "/detect", b"q=ka", FORM, **{"Content-Encoding": "utf-8"}),
+        200,
+    ),
+    "a glossary that is no JSON": (
+        request("POST", "/translate", b"q=ka&source=ka&target=zu&glossary=x", FORM),
+        400,
+    ),
     "a whole address": (get("http://localhost:5000/health"), 200),
     "a whole address of the page": (get("HTTP://localhost"), 200),
     "longer chunks than are allowed": (chunked(*[b"x" * 60_000] * 20), 413),
@@ -302,12 +397,21 @@ HOSTILE = {
     "a huge length": (get("/languages", "Content-Length: 99999999999999999999"), 413),
     "many headers": (get("/health", *[f"X-{i}: a" for i in range(100)]), 431),
     "headers that arrive at once": (get("/health", f"X-A: {'a' * 20_000}"), 431),
-    "a page of another site": (FINE.replace(b"\r\n", b"\r\nOrigin: http://evil.example\r\n", 1), 403),
+    "a page of another site": (
+        FINE.replace(b"\r\n", b"\r\nOrigin: http://evil.example\r\n", 1),
+        403,
+    ),
     "a page without a site": (FINE.replace(b"\r\n", b"\r\nOrigin: null\r\n", 1), 403),
     "a page of no site": (FINE.replace(b"\r\n", b"\r\nOrigin: http://[evil\r\n", 1), 403),
-    "a page of this machine": (FINE.replace(b"\r\n", b"\r\nOrigin: http://127.0.0.1:3000\r\n", 1), 200),
+    "a page of this machine": (
+        FINE.replace(b"\r\n", b"\r\nOrigin: http://127.0.0.1:3000\r\n", 1),
+        200,
+    ),
     "another host": (get("/health").replace(b"localhost", b"evil.example"), 421),
-    "another host that looks alike": (get("/health").replace(b"localhost", b"localhost.evil.example"), 421),
+    "another host that looks alike": (
+        get("/health").replace(b"localhost", b"localhost.evil.example"),
+        421,
+    ),
     "another name of this machine": (get("/health").replace(b"localhost", b"[::1]:5000"), 200),
     "a path upwards": (get("/../../etc/passwd"), 404),
     "a path upwards, percent-encoded": (get("/page.js%2f..%2f..%2fkeys.py"), 404),
@@ -321,12 +425,21 @@ HOSTILE = {
     "no suffix": (document(b"", b"ka"), 400),
     "a document not in UTF-8": (document(b"a.txt", b"\xff"), 400),
     "a name not in UTF-8": (document(b"\xff.txt", b"ka"), 200),
-    "entities in entities": (document(b"a.xlf", b"<!DOCTYPE x [%s]><xliff>&a8;</xliff>" % ENTITIES), 400),
-    "a file of the server": (document(b"a.xlf", b"<!DOCTYPE x [<!ENTITY a SYSTEM '/etc/passwd'>]><x>&a;</x>"), 400),
+    "entities in entities": (
+        document(b"a.xlf", b"<!DOCTYPE x [%s]><xliff>&a8;</xliff>" % ENTITIES),
+        400,
+    ),
+    "a file of the server": (
+        document(b"a.xlf", b"<!DOCTYPE x [<!ENTITY a SYSTEM '/etc/passwd'>]><x>&a;</x>"),
+        400,
+    ),
     "deep XML": (document(b"a.xlf", b"<a>" * 100_000), 400),
     "broken HTML": (document(b"a.html", b"<p>ka<b>lo</p><!-- <a href='&#xD800;<![CDATA["), 200),
     "no document": (request("POST", "/translate_file", b"{}", "application/json"), 400),
-    "a blank sentence's attention": (request("POST", "/attention", b'{"q": " ", "source": "ka", "target": "zu"}'), 400),
+    "a blank sentence's attention": (
+        request("POST", "/attention", b'{"q": " ", "source": "ka", "target": "zu"}'),
+        400,
+    ),
 }
 
 
@@ -336,7 +449,9 @@ MALFORMED = {
     "a length below zero": get("/health", "Content-Length: -1"),
     "a space before the colon": get("/health", "Content-Length : 1"),
     "NUL in a header": get("/health", "X-A: \0"),
-    "endless headers": get("/health", *[f"X-{i}: {'a' * 1000}" for i in range(50)]).removesuffix(b"\r\n\r\n"),
+    "endless headers": get("/health", *[f"X-{i}: {'a' * 1000}" for i in range(50)]).removesuffix(
+        b"\r\n\r\n"
+    ),
     "two hosts": get("/health", "Host: evil.example"),
     "no HTTP": b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
 }
@@ -345,7 +460,12 @@ MALFORMED = {
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_requests_of_a_connection_may_arrive_in_any_pieces(server: Server, size: int) -> None:
     body = b'\n{"q":\n"ka",\n\n"source": "ka", "target": "zu"}\r\n\r\n\n'
-    asked = [get("/health"), request("POST", "/translate", body, "application/json"), get("/health"), FINE]
+    asked = [
+        get("/health"),
+        request("POST", "/translate", body, "application/json"),
+        get("/health"),
+        FINE,
+    ]
     with server.connect() as connection:
         for content in asked:
             for i in range(0, len(content), size):
@@ -376,8 +496,26 @@ def test_a_body_that_becomes_malformed_after_its_answer_is_not_logged(server: Se
         assert is_closed(connection)  # and the log is empty, as the fixture checks
 
 
-VALUES = st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.lists(st.text() | st.none())
-FIELDS = ("q", "source", "target", "format", "alternatives", "scores", "alignment", "beam_size", "glossary", "api_key")
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | st.text()
+    | st.lists(st.text() | st.none())
+)
+FIELDS = (
+    "q",
+    "source",
+    "target",
+    "format",
+    "alternatives",
+    "scores",
+    "alignment",
+    "beam_size",
+    "glossary",
+    "api_key",
+)
 
 
 @given(fields=st.dictionaries(st.sampled_from(FIELDS), VALUES | st.dictionaries(st.text(), VALUES)))
@@ -433,7 +571,10 @@ def test_slow_bodies_do_not_delay_others(model: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has TCP_USER_TIMEOUT")
 def test_a_connection_ends_if_the_client_does_not_read(model: Path) -> None:
-    with serving(model, model.parent / "unread.log", *DEADLINES) as server, server.connect() as connection:
+    with (
+        serving(model, model.parent / "unread.log", *DEADLINES) as server,
+        server.connect() as connection,
+    ):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(1000 * get("/page.js"))
 
@@ -448,7 +589,10 @@ def test_a_connection_ends_if_the_client_does_not_read(model: Path) -> None:
 
 
 def test_slow_body_is_answered_with_408(model: Path) -> None:
-    with serving(model, model.parent / "late.log", *DEADLINES) as server, server.connect() as connection:
+    with (
+        serving(model, model.parent / "late.log", *DEADLINES) as server,
+        server.connect() as connection,
+    ):
         connection.sendall(FINE[:-10])
         answer = receive(connection)
         assert answer.status == 408 and "did not arrive within" in answer.error
@@ -456,8 +600,12 @@ def test_slow_body_is_answered_with_408(model: Path) -> None:
 
 
 def test_disconnected_client_frees_its_place_in_the_queue(server: Server) -> None:
-    texts = ["\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)]  # seconds of work: no line twice
-    long = request("POST", "/translate", json.dumps({"q": texts, "source": "ka", "target": "zu"}).encode())
+    texts = [
+        "\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)
+    ]  # seconds of work: no line twice
+    long = request(
+        "POST", "/translate", json.dumps({"q": texts, "source": "ka", "target": "zu"}).encode()
+    )
     before = metric(server, "sentences_total")
     with server.connect() as connection:
         connection.sendall(long)
@@ -473,7 +621,9 @@ def test_disconnected_client_frees_its_place_in_the_queue(server: Server) -> Non
         wait_for(lambda: metric(server, "queue_requests") >= 1)
         connection.shutdown(socket.SHUT_WR)  # closes only its sending side
         wait_for(lambda: metric(server, "queue_requests") == 0)
-    assert metric(server, "sentences_total") - before < 8000  # not even one of the two was translated to its end
+    assert (
+        metric(server, "sentences_total") - before < 8000
+    )  # not even one of the two was translated to its end
 
 
 def metric(server: Server, name: str) -> float:
@@ -488,13 +638,21 @@ def test_a_refusal_does_not_wait_for_the_body(model: Path) -> None:
     key = add_key(keys, "alice")
     with serving(model, model.parent / "keys.log", f"--keys={keys}") as server:
         client = libretranslatepy.LibreTranslateAPI(server.address, key)
-        assert client.translate("ka lo", "ka", "zu") and len(client.languages()) == 2 and client.detect("ka")
+        assert (
+            client.translate("ka lo", "ka", "zu")
+            and len(client.languages()) == 2
+            and client.detect("ka")
+        )
         stranger = libretranslatepy.LibreTranslateAPI(server.address)
         assert len(stranger.languages()) == 2  # without a key, as Weblate asks
         with pytest.raises(urllib.error.HTTPError, match="401"):
             stranger.detect("ka")
         for path in ("/translate", "/translate_file", "/nowhere"):
-            for given, status in (({}, 401), ({"X-API-Key": "wrong"}, 403), ({"X-API-Key": key}, 413)):
+            for given, status in (
+                ({}, 401),
+                ({"X-API-Key": "wrong"}, 403),
+                ({"X-API-Key": key}, 413),
+            ):
                 asked = request("POST", path, **{"Content-Length": "99999999"}, **given)
                 assert server.send(asked).status == status  # none of the body was sent
         with server.connect() as waiting:  # a short one could hold a key
@@ -536,8 +694,13 @@ def is_accepting(server: Server) -> bool:
 
 
 def test_sigterm_answers_accepted_requests_and_accepts_no_more(model: Path) -> None:
-    unhurried = [f"--limit=limits.{name}_seconds={PATIENCE:.0f}" for name in ("body", "answer", "drain")]
-    with serving(model, model.parent / "ended.log", *unhurried) as server, contextlib.ExitStack() as open_ones:
+    unhurried = [
+        f"--limit=limits.{name}_seconds={PATIENCE:.0f}" for name in ("body", "answer", "drain")
+    ]
+    with (
+        serving(model, model.parent / "ended.log", *unhurried) as server,
+        contextlib.ExitStack() as open_ones,
+    ):
         long = ["\n".join(f"ka lo {i} {j}" for j in range(100)) for i in range(10)]
         texts = [long, *([text] * 5 for text in SENTENCES[:8])]
         connections = [open_ones.enter_context(server.connect()) for _ in texts]
@@ -565,7 +728,10 @@ SLOW_TO_CLOSE = "from transduce.wings.serving import network; network.READ_SECON
 def test_requests_that_arrive_with_sigterm_are_answered(model, tmp_path):
     fields = {"q": "ka lo", "source": "ka", "target": "zu"}
     asked = request("POST", "/translate", json.dumps(fields).encode(), "application/json")
-    with serving(model, tmp_path / "log", script=SLOW_TO_CLOSE + COMMAND) as server, contextlib.ExitStack() as stack:
+    with (
+        serving(model, tmp_path / "log", script=SLOW_TO_CLOSE + COMMAND) as server,
+        contextlib.ExitStack() as stack,
+    ):
         kept, new = ([stack.enter_context(server.connect()) for _ in range(20)] for _ in range(2))
         for connection in kept:
             connection.sendall(asked)
@@ -592,7 +758,10 @@ def test_requests_that_outlast_the_shutdown_are_given_up(model: Path) -> None:
         server.get("/health")
         server.process.send_signal(signal.SIGTERM)
         answer = receive(slow)
-        assert (answer.status, answer.error) == (503, "The server is shutting down; send the request again later.")
+        assert (answer.status, answer.error) == (
+            503,
+            "The server is shutting down; send the request again later.",
+        )
         assert int(answer.headers["retry-after"]) >= 1 and server.process.wait(PATIENCE) == 0
     assert "Traceback" not in server.log.read_text()
 
@@ -606,7 +775,12 @@ TorchEngine.search = lambda *_: time.sleep(9e5)
 
 def test_shutdown_does_not_wait_for_the_engine(model: Path) -> None:
     with (
-        serving(model, model.parent / "busy.log", "--limit=limits.drain_seconds=1", script=BUSY + COMMAND) as server,
+        serving(
+            model,
+            model.parent / "busy.log",
+            "--limit=limits.drain_seconds=1",
+            script=BUSY + COMMAND,
+        ) as server,
         server.connect() as connection,
     ):
         connection.sendall(FINE)
@@ -634,7 +808,10 @@ def test_more_connections_than_the_system_allows(model: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     log = model.parent / "files.log"
     script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (130, 130)); from transduce import cli; "
-    with serving(model, log, script=f"{script}cli.main()") as server, contextlib.ExitStack() as held:
+    with (
+        serving(model, log, script=f"{script}cli.main()") as server,
+        contextlib.ExitStack() as held,
+    ):
         assert "Only 10 connections are possible" in " ".join(log.read_text().split())
         for _ in range(50):
             held.enter_context(server.connect())
@@ -653,7 +830,9 @@ def test_more_connections_than_the_system_allows(model: Path) -> None:
 
 
 @pytest.mark.parametrize(("proxy", "status"), [("10.0.0.1", 421), ("127.0.0.1", 200)])
-def test_forwarded_headers_count_only_if_they_are_from_a_proxy(model: Path, proxy: str, status: int) -> None:
+def test_forwarded_headers_count_only_if_they_are_from_a_proxy(
+    model: Path, proxy: str, status: int
+) -> None:
     log = model.parent / f"proxy-{proxy}.log"
     forged = ["Host: evil.example", "X-Forwarded-For: 192.0.2.1", "Origin: http://evil.example"]
     with serving(model, log, "--proxy", proxy) as server:
@@ -673,7 +852,9 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return " ".join(error.split())
 
 
-def test_wrong_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path) -> None:
+def test_wrong_options_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path
+) -> None:
     assert "Name at least one model folder" in command(capsys)
     assert "nowhere" in command(capsys, tmp_path / "nowhere")
     for host in ("0.0.0.0", "::", "", "192.0.2.1"):
@@ -681,12 +862,21 @@ def test_wrong_options_are_refused(capsys: pytest.CaptureFixture[str], tmp_path:
     assert "Choose another --host" in command(capsys, model, "--host", "192.0.2.1", "--insecure")
     assert "Choose another --host" in command(capsys, model, "--host", "x" * 70, "--insecure")
     assert "65535" in command(capsys, model, "--port", "99999")
-    assert "both translate ka to zu" in command(capsys, model, model, "--port", "0", "--engine", "torch")
+    assert "both translate ka to zu" in command(
+        capsys, model, model, "--port", "0", "--engine", "torch"
+    )
     for wrong in ("", "*", "proxy.example", "10.0.0.1/8", "10.0.0.256", "10.0.0.1,10.0.0.2"):
         assert "10.0.0.0/24" in command(capsys, model, "--proxy", "10.0.0.1", "--proxy", wrong)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "Choose another --host" in command(capsys, model, "--port", taken.getsockname()[1])
-    for wrong in ("queue", "limits.queue", "limits.queues=1", "queue=1", "limits.queue=", "limits.queue=0"):
+    for wrong in (
+        "queue",
+        "limits.queue",
+        "limits.queues=1",
+        "queue=1",
+        "limits.queue=",
+        "limits.queue=0",
+    ):
         assert "limit" in command(capsys, model, "--limit", wrong)
     for wrong in ("-1", "1.5", "x", "٣", "9" * 5000):
         assert "whole number" in command(capsys, model, "--limit", f"limits.queue={wrong}")
@@ -700,5 +890,9 @@ def test_limits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_missing_packages_are_named() -> None:
     script = "import sys; sys.modules['fastapi'] = None; from transduce import cli; cli.main(['serve', 'model'])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "pip install 'transduce[serve]'" in " ".join(done.stderr.split())
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "pip install 'transduce[serve]'" in " ".join(
+        done.stderr.split()
+    )

@@ -63,7 +63,9 @@ def translation(texts: Sequence[str], key: str, source: str, target: str) -> byt
     return request("POST", "/translate", body, "application/json", **HEADERS)
 
 
-def ask(server: Server, texts: Sequence[str], key: str = "", source: str = "en", target: str = "de") -> Answer:
+def ask(
+    server: Server, texts: Sequence[str], key: str = "", source: str = "en", target: str = "de"
+) -> Answer:
     return server.send(translation(texts, key, source, target))
 
 
@@ -94,7 +96,9 @@ def test_a_batch_is_translated_in_its_order(server: Server) -> None:
     assert found[-1] == " "
 
 
-def test_a_batch_in_another_script_fits_into_a_request_with_a_key(keyed: tuple[Server, str]) -> None:
+def test_a_batch_in_another_script_fits_into_a_request_with_a_key(
+    keyed: tuple[Server, str],
+) -> None:
     server, key = keyed
     texts = [f"{i} {'. '.join(['да'] * 250)}" for i in range(BATCH)]
     content = translation(texts, key, "en", "de")
@@ -110,10 +114,15 @@ def test_a_batch_in_another_script_fits_into_a_request_with_a_key(keyed: tuple[S
         slow("es-419", "Buenos días, ¿cómo está usted hoy?"),
     ],
 )
-def test_weblate_finds_languages_with_a_region_or_a_script(tmp_path: Path, code: str, text: str) -> None:
+def test_weblate_finds_languages_with_a_region_or_a_script(
+    tmp_path: Path, code: str, text: str
+) -> None:
     model = make_model(tmp_path / "model", {"data.source": code, "data.target": f"en_{code[-2:]}"})
     with serving(model, tmp_path / "log") as server:
-        source, target = code.replace("_", "-"), f"en-{code[-2:]}"  # as the connector writes Weblate's codes
+        source, target = (
+            code.replace("_", "-"),
+            f"en-{code[-2:]}",
+        )  # as the connector writes Weblate's codes
         assert languages(server) == [source, target]
         assert len(translated(ask(server, [text], source=source, target=target))) == 1
         # Other clients compare these codes with the listed ones, too.
@@ -135,7 +144,9 @@ def test_wrong_key_makes_weblate_pause(keyed: tuple[Server, str]) -> None:
 def test_too_many_requests_make_weblate_pause(model: Path) -> None:
     keys = model.parent / "keys of few"
     key = add_key(keys, "weblate")
-    with serving(model, model.parent / "few.log", f"--keys={keys}", "--limit=limits.per_key=1") as server:
+    with serving(
+        model, model.parent / "few.log", f"--keys={keys}", "--limit=limits.per_key=1"
+    ) as server:
         assert languages(server)  # does not count, as it has no key
         assert translated(ask(server, ["test"], key))
         answer = ask(server, ["test"], key)
@@ -152,7 +163,9 @@ def test_full_queue_makes_weblate_pause(model: Path) -> None:
         answers = list[Answer]()
 
         def is_full() -> bool:
-            held.enter_context(server.connect()).sendall(long)  # again, if the last one has its answer
+            held.enter_context(server.connect()).sendall(
+                long
+            )  # again, if the last one has its answer
             answers.append(ask(server, ["test"]))
             return answers[-1].status != 200
 
@@ -174,4 +187,6 @@ def test_other_errors_do_not_make_weblate_pause(
 ) -> None:
     answer = ask(server, texts, source=source, target=target)
     assert answer.status == 400 and answer.status not in PAUSING
-    assert reason in answer.error[:200]  # Weblate shows this much of the field "error", which must be a text
+    assert (
+        reason in answer.error[:200]
+    )  # Weblate shows this much of the field "error", which must be a text

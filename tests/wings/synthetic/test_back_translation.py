@@ -24,9 +24,26 @@ from transduce.training.run import Result
 from transduce.wings.synthetic import back_translation
 from variants import slow
 
-OPTIONS = {**TINY, "data.max_tokens": 512, "train.steps": 200, "train.warmup": 60, "train.learning_rate": 1}
-OPTIONS |= {"model.d_model": 32, "model.d_ff": 64, "model.num_heads": 4, "model.dropout": 0, "data.holdout": 20}
-OPTIONS |= {"train.save_every": 50, "train.validate_every": 200, "train.patience": 0, "data.synthetic_ratio": 0.5}
+OPTIONS = {
+    **TINY,
+    "data.max_tokens": 512,
+    "train.steps": 200,
+    "train.warmup": 60,
+    "train.learning_rate": 1,
+}
+OPTIONS |= {
+    "model.d_model": 32,
+    "model.d_ff": 64,
+    "model.num_heads": 4,
+    "model.dropout": 0,
+    "data.holdout": 20,
+}
+OPTIONS |= {
+    "train.save_every": 50,
+    "train.validate_every": 200,
+    "train.patience": 0,
+    "data.synthetic_ratio": 0.5,
+}
 MARKS = ("", "", " {name}")  # behind the texts
 FOLDER = model_folder.BACK_TRANSLATION
 
@@ -39,11 +56,15 @@ def place(tmp_path_factory) -> Path:
     (folder / "train.po").write_text("".join(f'msgid "{x}"\nmsgstr "{y}"\n\n' for x, y in pairs))
     (folder / "known.yy").write_text("".join(f"{y}\n" for _, y in pairs))
     lines = [line + mark for line, mark in zip(reverse_texts(300, seed=2)[1], cycle(MARKS))]
-    (folder / "more.yy").write_text("".join(f"{line}\n" for line in [*lines, lines[0].upper(), "", lines[1] + "  "]))
+    (folder / "more.yy").write_text(
+        "".join(f"{line}\n" for line in [*lines, lines[0].upper(), "", lines[1] + "  "])
+    )
     return folder
 
 
-def arguments(place: Path, out: Path, *more: str, text: Path | None = None, target: str = "yy") -> list[str]:
+def arguments(
+    place: Path, out: Path, *more: str, text: Path | None = None, target: str = "yy"
+) -> list[str]:
     corpus = ["--train", str(place / "train.po"), "--from", "xx", "--to", target]
     text = text or place / "more.yy"
     return ["train", *corpus, "--monolingual", str(text), "--out", str(out), *more, *spelt(OPTIONS)]
@@ -70,7 +91,9 @@ def test_new_lines_are_translated_once_tagged_and_mixed(place, straight):
     new = {normalised(line) for line in (place / "more.yy").read_text().split("\n")} - known - {""}
     made = texts(straight)
     assert {normalised(target) for _, target in made} <= new and len(made) > 0.8 * len(new)
-    assert len({normalised(target) for _, target in made}) == len(made) and all(source for source, _ in made)
+    assert len({normalised(target) for _, target in made}) == len(made) and all(
+        source for source, _ in made
+    )
     assert model_folder.read_config(straight / FOLDER / "reverse").data.placeholders == "masked"
     assert all(source.count("{name}") == target.count("{name}") for source, target in made)
     config = model_folder.read_config(straight)
@@ -89,7 +112,14 @@ def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
         for value in ("false", "true")
     )
     (tmp_path / "recipe.toml").write_text(recipe)
-    command = ["prepare", tmp_path / "recipe.toml", "--from=xx", "--to=yy", "--out", tmp_path / "data"]
+    command = [
+        "prepare",
+        tmp_path / "recipe.toml",
+        "--from=xx",
+        "--to=yy",
+        "--out",
+        tmp_path / "data",
+    ]
     own = ["data.placeholders=masked", "data.holdout=0", "data.deduplicate=false", *spelt(TINY)]
     _, _, said = run(capsys, *command, *(each for each in own if each.startswith("data.")))
     prepared = open_prepared(tmp_path / "data")
@@ -99,7 +129,9 @@ def test_the_tag_is_no_placeholder(place, tmp_path, capsys):
 
 
 def test_the_tag_breaks_no_rule(tmp_path):
-    data = DataConfig(rules=("placeholders", "test"), test=(str(tmp_path / "test.tsv"),), source="xx", target="yy")
+    data = DataConfig(
+        rules=("placeholders", "test"), test=(str(tmp_path / "test.tsv"),), source="xx", target="yy"
+    )
     (tmp_path / "test.tsv").write_text("ti du\tdu ti\n")
     synthetic = CorpusConfig((str(tmp_path / "pairs.tsv"),), synthetic=True)
     (tmp_path / "pairs.tsv").write_text("ka lo\tlo ka\nka {0}\tka\nti du\tdu ti\n \tka\n")
@@ -116,7 +148,9 @@ def test_the_ratio_counts_no_pair_twice(tmp_path):
 def test_no_back_translated_pair_is_held_out_or_shares_a_sentence_with_those_that_are(straight):
     prepared = open_prepared(straight / "data")
     held_out = prepared.valid()
-    assert len(held_out) == 20 and not any(pair.source.startswith(SYNTHETIC_TAG) for pair in held_out)
+    assert len(held_out) == 20 and not any(
+        pair.source.startswith(SYNTHETIC_TAG) for pair in held_out
+    )
     targets = {normalised(pair.target) for pair in held_out}
     mixture = prepared.mixture
     trained = prepared.tokenizer.decode(mixture.targets(np.arange(len(mixture))))
@@ -138,7 +172,9 @@ def test_killed_at_any_step_back_translation_resumes_with_the_same_bits(place, s
         assert status == -signal.SIGKILL, f"start {number} ended before it was killed"
     assert start(arguments(place, out)) == 0
     assert texts(out) == texts(straight)
-    assert (out / model_folder.WEIGHTS).read_bytes() == (straight / model_folder.WEIGHTS).read_bytes()
+    assert (out / model_folder.WEIGHTS).read_bytes() == (
+        straight / model_folder.WEIGHTS
+    ).read_bytes()
     assert not (out / FOLDER / ".translations.jsonl").exists()
 
 
@@ -156,7 +192,9 @@ def test_damaged_translations_are_not_trained_on(file, damaged, place, straight,
     shutil.copytree(straight / FOLDER, out / FOLDER)
     if file.startswith("."):  # as if the command had been killed while it translated
         (out / FOLDER / "made.json").unlink()
-        assert start(arguments(place, out), change=1, pattern=f"{FOLDER}/made.json") == -signal.SIGKILL
+        assert (
+            start(arguments(place, out), change=1, pattern=f"{FOLDER}/made.json") == -signal.SIGKILL
+        )
         (out / FOLDER / "made.json").unlink()
     (out / FOLDER / file).write_text(damaged((out / FOLDER / file).read_text()))
     status, _, said = run(capsys, *arguments(place, out))
@@ -167,20 +205,41 @@ def test_damaged_translations_are_not_trained_on(file, damaged, place, straight,
     assert (out / FOLDER / "pairs.jsonl").read_text() == content
 
 
-def test_reverse_model_with_equal_translations_is_refused(place, straight, tmp_path, capsys, monkeypatch):
+def test_reverse_model_with_equal_translations_is_refused(
+    place, straight, tmp_path, capsys, monkeypatch
+):
     out = tmp_path / "out"
     shutil.copytree(straight / FOLDER, out / FOLDER)
     for name in ("made.json", "pairs.jsonl"):  # as if only the reverse model were trained
         (out / FOLDER / name).unlink()
     monkeypatch.setattr(back_translation, "MIN_DISTINCT", 1)  # even if all differ
     status, _, said = run(capsys, *arguments(place, out))
-    assert status == 2 and "hardly learned anything" in said and not (out / model_folder.CONFIG).exists()
+    assert (
+        status == 2
+        and "hardly learned anything" in said
+        and not (out / model_folder.CONFIG).exists()
+    )
 
 
 def test_a_corpus_may_change_until_the_reverse_training_begins(place, tmp_path, capsys):
     write_texts(tmp_path, "few", 15, seed=1)
-    command = ["train", "--train", str(tmp_path / "few.src"), str(tmp_path / "few.tgt"), "--from", "xx", "--to", "yy"]
-    command += ["--monolingual", str(place / "more.yy"), "--out", str(tmp_path / "out"), *spelt(OPTIONS)]
+    command = [
+        "train",
+        "--train",
+        str(tmp_path / "few.src"),
+        str(tmp_path / "few.tgt"),
+        "--from",
+        "xx",
+        "--to",
+        "yy",
+    ]
+    command += [
+        "--monolingual",
+        str(place / "more.yy"),
+        "--out",
+        str(tmp_path / "out"),
+        *spelt(OPTIONS),
+    ]
     command = [each for each in command if not each.startswith("train.steps")]
     for count in (15, 16):
         write_texts(tmp_path, "few", count, seed=1)
@@ -188,25 +247,47 @@ def test_a_corpus_may_change_until_the_reverse_training_begins(place, tmp_path, 
         assert status and "too few" in said and "Choose another" not in said
 
 
-def test_the_languages_are_those_of_the_model_that_is_trained_further(place, straight, tmp_path, capsys):
+def test_the_languages_are_those_of_the_model_that_is_trained_further(
+    place, straight, tmp_path, capsys
+):
     reverse = straight / FOLDER / "reverse"
     corpus = tmp_path / "train.jsonl"
     corpus.write_text(
-        "".join(json.dumps({"xx": x, "yy": y}) + "\n" for x, y in zip(*reverse_texts(60, 3), strict=True))
+        "".join(
+            json.dumps({"xx": x, "yy": y}) + "\n"
+            for x, y in zip(*reverse_texts(60, 3), strict=True)
+        )
     )
-    more = "--monolingual", place / "more.yy", "--init", straight, "--reverse", reverse, "--out", tmp_path / "out"
-    status, _, said = run(capsys, "train", "--train", corpus, *more, "train.steps=2", "data.holdout=20")
+    more = (
+        "--monolingual",
+        place / "more.yy",
+        "--init",
+        straight,
+        "--reverse",
+        reverse,
+        "--out",
+        tmp_path / "out",
+    )
+    status, _, said = run(
+        capsys, "train", "--train", corpus, *more, "train.steps=2", "data.holdout=20"
+    )
     assert status == 0, said
 
 
-def test_another_corpus_is_refused_where_a_reverse_model_was_trained(place, straight, tmp_path, capsys):
+def test_another_corpus_is_refused_where_a_reverse_model_was_trained(
+    place, straight, tmp_path, capsys
+):
     out, folder = tmp_path / "out", tmp_path / "texts"
     shutil.copytree(straight / FOLDER, out / FOLDER)
     shutil.copytree(place, folder)
     with (folder / "train.po").open("a") as file:
         file.write('\nmsgid "ka lo"\nmsgstr "ol ak"\n')
     status, _, said = run(capsys, *arguments(folder, out))
-    assert status and "reversed-0.jsonl was made from other pairs than" in said and not (out / "data").exists()
+    assert (
+        status
+        and "reversed-0.jsonl was made from other pairs than" in said
+        and not (out / "data").exists()
+    )
 
 
 def test_missing_files_of_an_interrupted_start_are_named(place, straight, tmp_path, capsys):
@@ -214,14 +295,24 @@ def test_missing_files_of_an_interrupted_start_are_named(place, straight, tmp_pa
     shutil.copytree(straight / FOLDER, out / FOLDER)
     whole = arguments(place, out)
     for command, why in {
-        ("train", "--out", str(out)): "out has no checkpoint yet. Repeat the whole command that started this training",
-        (*whole[:7], *whole[9:]): "Name this text again, or choose another output folder (--monolingual)",
+        (
+            "train",
+            "--out",
+            str(out),
+        ): "out has no checkpoint yet. Repeat the whole command that started this training",
+        (
+            *whole[:7],
+            *whole[9:],
+        ): "Name this text again, or choose another output folder (--monolingual)",
     }.items():
         status, _, said = run(capsys, *command)
         assert status == 2 and why in said
     shutil.rmtree(out / FOLDER / "reverse")
     status, _, said = run(capsys, *whole)
-    assert status == 2 and "was made with a model in another folder. Name this model (--reverse)" in said
+    assert (
+        status == 2
+        and "was made with a model in another folder. Name this model (--reverse)" in said
+    )
     assert not (out / FOLDER / "reverse").exists()
 
 
@@ -241,7 +332,9 @@ def test_a_given_reverse_model_is_used(place, straight, tmp_path, capsys):
     same = tmp_path / "same.yy"
     same.write_text((place / "more.yy").read_text())
     again = str(reverse.parent / ".." / FOLDER / "reverse")
-    assert run(capsys, *arguments(place, out, "--reverse", again, text=same))[0] == 0, "other paths, same content"
+    assert run(capsys, *arguments(place, out, "--reverse", again, text=same))[0] == 0, (
+        "other paths, same content"
+    )
     other = tmp_path / "other.yy"
     other.write_text("zu fe zu fe zu fe\n")
     status, _, said = run(capsys, *arguments(place, out, "--reverse", str(reverse), text=other))
@@ -266,7 +359,9 @@ def test_text_that_can_not_be_used_is_refused_at_once(text, target, why, place, 
     (place / "english").write_text("\n".join(english))
     (place / "empty").write_text("\n\n")
     (place / "table.tsv").write_text("ka\tlo\n")
-    status, _, said = run(capsys, *arguments(place, tmp_path / "out", text=place / text, target=target))
+    status, _, said = run(
+        capsys, *arguments(place, tmp_path / "out", text=place / text, target=target)
+    )
     assert status and why in said and not (tmp_path / "out").exists()
 
 
@@ -311,14 +406,18 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
     assert "translates xx-yy, but the reverse model must translate yy-xx" in said
-    back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))  # similar codes
+    back_translation._check_reverse(
+        straight, DataConfig(source="yy-ZZ", target="xx_AA")
+    )  # similar codes
 
 
 def test_reverse_model_is_trained_from_scratch_on_human_translations(place, straight, tmp_path):
     files = [str(place / f"train.{side}") for side in ("src", "tgt")]
     tables = [{"files": files}, {"files": files, "synthetic": True, "weight": 3.0}]
     own = {"train.steps": 4, "train.risk_steps": 4}
-    settings = Settings.of({"data.corpora": tables, "data.source": "xx", "data.target": "yy", **own})
+    settings = Settings.of(
+        {"data.corpora": tables, "data.source": "xx", "data.target": "yy", **own}
+    )
     begun: list[Settings] = []
 
     def train(given: Settings, _: Path) -> Result:
@@ -327,10 +426,14 @@ def test_reverse_model_is_trained_from_scratch_on_human_translations(place, stra
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(back_translation, "train", train)
-        back_translation.with_back_translations(settings, tmp_path, [str(place / "more.yy")], None, straight, False)
+        back_translation.with_back_translations(
+            settings, tmp_path, [str(place / "more.yy")], None, straight, False
+        )
     assert not own.keys() & begun[0].keys()
     (corpus,) = begun[0]["data.corpora"]
-    assert corpus["weight"] == 1 and [Path(file).name for file in corpus["files"]] == ["reversed-0.jsonl"]
+    assert corpus["weight"] == 1 and [Path(file).name for file in corpus["files"]] == [
+        "reversed-0.jsonl"
+    ]
 
 
 def test_targets_that_are_tested_on_are_left_out_and_named(place, straight, tmp_path, capsys):

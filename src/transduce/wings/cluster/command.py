@@ -25,23 +25,38 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
             first round of `prepare`.
     """
     output = output or STANDARD_OUTPUT
-    from transduce.wings.cluster.preparing import ENCODED_ROUND, aggregate_shards, merge_prepared, missing
+    from transduce.wings.cluster.preparing import (
+        ENCODED_ROUND,
+        aggregate_shards,
+        merge_prepared,
+        missing,
+    )
     from transduce.wings.cluster.shards import read_plan
     from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations
 
     plan = read_plan(shards)
     is_new = plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan)
-    if is_new or (plan.kind != TRANSLATION_PLAN and output == STANDARD_OUTPUT and missing(shards, plan, ENCODED_ROUND)):
-        log("The first of two rounds is complete. For the second round, run transduce prepare again for every shard.")
+    if is_new or (
+        plan.kind != TRANSLATION_PLAN
+        and output == STANDARD_OUTPUT
+        and missing(shards, plan, ENCODED_ROUND)
+    ):
+        log(
+            "The first of two rounds is complete. For the second round, run transduce prepare again for every shard."
+        )
         return
     if output == STANDARD_OUTPUT:
-        raise UserError(f"Use --output to name the file or folder for the merged shards of {shards}.")
+        raise UserError(
+            f"Use --output to name the file or folder for the merged shards of {shards}."
+        )
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
         return
     check_output(output, [each.file for each in plan.inputs])
     joined = join_translations(shards, output)
-    log(f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}")
+    log(
+        f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}"
+    )
     joined.flags.log()
 
 
@@ -67,11 +82,20 @@ def prepare_in_shards(
     if on:
         address = read_address(on)
         print_prepared(
-            prepare_on_ray(data, out, vocab_size=vocab_size, vocabulary=vocabulary, address=address, workers=workers)
+            prepare_on_ray(
+                data,
+                out,
+                vocab_size=vocab_size,
+                vocabulary=vocabulary,
+                address=address,
+                workers=workers,
+            )
         )
         return
     part = read_shard(shard)
-    plan = preparing.plan_preparation(data, out, part.count, vocab_size=vocab_size, vocabulary=vocabulary)
+    plan = preparing.plan_preparation(
+        data, out, part.count, vocab_size=vocab_size, vocabulary=vocabulary
+    )
     if not preparing.is_aggregated(out, plan):
         is_new = preparing.stage_shard(out, plan, part)
         done = "first"
@@ -94,7 +118,10 @@ def translate_in_shards(call: "Call") -> None:
     from transduce.wings.cluster.shards import read_shard
 
     if call.output == STANDARD_OUTPUT:
-        raise UserError("Name the output with --output.", Hint("With --shard, name a folder; with --on, name a file."))
+        raise UserError(
+            "Name the output with --output.",
+            Hint("With --shard, name a folder; with --on, name a file."),
+        )
     if call.shard and call.on:
         raise UserError("--on runs all shards.", Hint("Leave out --shard."))
     if call.profile:
@@ -104,7 +131,9 @@ def translate_in_shards(call: "Call") -> None:
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:
         call.check_output()
-        joined = translate_on_ray(job, call.input, call.output, address=read_address(call.on), workers=call.workers)
+        joined = translate_on_ray(
+            job, call.input, call.output, address=read_address(call.on), workers=call.workers
+        )
         log(f"{joined.lines:,} lines translated by {' and '.join(joined.engines)}: {call.output}")
         joined.flags.log()
         return

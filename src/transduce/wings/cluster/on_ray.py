@@ -28,7 +28,9 @@ from transduce.wings.cluster.translating import (
     plan_translation,
 )
 
-SHARDS_PER_WORKER = 4  # at least, if the input is long enough, so that all workers finish at about the same time
+SHARDS_PER_WORKER = (
+    4  # at least, if the input is long enough, so that all workers finish at about the same time
+)
 MAX_SHARD_CHUNKS = 4  # maximum length of a text's shard, in chunks of CHUNK_LINES
 
 
@@ -47,11 +49,16 @@ def prepare_on_ray(
     is not installed, or if existing shards were made with other settings.
     """
     if out.exists():
-        raise UserError(f"{out} exists already and is never overwritten.", Hint("Choose another name, or remove it."))
+        raise UserError(
+            f"{out} exists already and is never overwritten.",
+            Hint("Choose another name, or remove it."),
+        )
     folder = _shards_of(out)
     with ray_pool(address, workers, gpus=False) as pool:
         number = SHARDS_PER_WORKER * pool.size
-        plan = preparing.plan_preparation(data, folder, lambda _: number, vocab_size=vocab_size, vocabulary=vocabulary)
+        plan = preparing.plan_preparation(
+            data, folder, lambda _: number, vocab_size=vocab_size, vocabulary=vocabulary
+        )
         log(f"{sum(plan.lengths):,} pairs in {plan.shards:,} shards, {pool.size} workers")
         do_round(folder, plan, preparing.READ_ROUND, preparing.stage_shard, pool)
         preparing.aggregate_shards(folder, plan)
@@ -61,16 +68,26 @@ def prepare_on_ray(
     return prepared
 
 
-def do_round(folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool) -> None:
+def do_round(
+    folder: Path, plan: Plan, round: str, do: Callable[[Path, Plan, Shard], bool], pool: Pool
+) -> None:
     """Call `do` for every shard that lacks the results of `round`. Raises UserError if a shard can't be processed."""
     missing = preparing.missing(folder, plan, round)
-    done = run_tasks(pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs")
+    done = run_tasks(
+        pool, plan, ((shard, ()) for shard in missing), functools.partial(do, folder, plan), "pairs"
+    )
     for _ in with_progress(done, f"of {len(missing):,} shards {round}"):
         pass
 
 
 def translate_on_ray(
-    job: Job, input: str, output: Path, *, address: str = "", workers: int | None = None, shards: int = 0
+    job: Job,
+    input: str,
+    output: Path,
+    *,
+    address: str = "",
+    workers: int | None = None,
+    shards: int = 0,
 ) -> Joined:
     """Translate the lines of a file on Ray and write the translations to `output`.
 
@@ -80,7 +97,9 @@ def translate_on_ray(
     folder = _shards_of(output)
     check_input(input)
     with ray_pool(address, workers) as pool:
-        plan = plan_translation(job, input, folder, shards or (lambda lines: shards_for(lines, pool.size)))
+        plan = plan_translation(
+            job, input, folder, shards or (lambda lines: shards_for(lines, pool.size))
+        )
         missing = [shard for shard in plan.all() if not find(folder, plan, shard)]
         if len(missing) < plan.shards:
             log(f"{plan.shards - len(missing):,} of {plan.shards:,} shards are already complete.")
@@ -114,7 +133,9 @@ def _tasks(input: str, plan: Plan, missing: list[Shard]) -> Iterator[Task]:
         position = end
 
 
-def _translate(job: Job, folder: Path, plan: Plan, threads: int, shard: Shard, lines: list[str]) -> None:
+def _translate(
+    job: Job, folder: Path, plan: Plan, threads: int, shard: Shard, lines: list[str]
+) -> None:
     key = f"{plan.key} {folder}"
     if key not in _translator:
         _translator.clear()

@@ -71,19 +71,32 @@ def plan_preparation(
     passes.check_tags(data, tokenizer)
     check_names(passes.rules_of(data).others)
     data = passes.with_placeholders(data, tokenizer)
-    passes.check_rereadable((file for corpus in data.corpora for file in corpus.files), "split into shards")
+    passes.check_rereadable(
+        (file for corpus in data.corpora for file in corpus.files), "split into shards"
+    )
     call = flatten(RunConfig(data=data), ["data"])
-    call |= {"data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora], "data.vocab_size": vocab_size}
-    call |= {"vocabulary": str(vocabulary or ""), "its content": _fingerprint(vocabulary) if vocabulary else ""}
+    call |= {
+        "data.corpora": [dataclasses.asdict(corpus) for corpus in data.corpora],
+        "data.vocab_size": vocab_size,
+    }
+    call |= {
+        "vocabulary": str(vocabulary or ""),
+        "its content": _fingerprint(vocabulary) if vocabulary else "",
+    }
     files = expand_folders(
-        [*(file for corpus in data.corpora for file in corpus.files), *without_labels((*data.valid, *data.test))]
+        [
+            *(file for corpus in data.corpora for file in corpus.files),
+            *without_labels((*data.valid, *data.test)),
+        ]
     )
     return agree(
         folder,
         PREPARATION_PLAN,
         call,
         files,
-        measure=lambda: [_count_pairs(corpus.files, passes.languages_in(data, corpus)) for corpus in data.corpora],
+        measure=lambda: [
+            _count_pairs(corpus.files, passes.languages_in(data, corpus)) for corpus in data.corpora
+        ],
         shards=shards,
         unit=lambda *_: unit,
     )
@@ -92,7 +105,9 @@ def plan_preparation(
 def planned_data(plan: Plan) -> DataConfig:
     """The data options in the plan of a preparation, including the corpora."""
     options = {name: value for name, value in plan.call.items() if name.startswith("data.")}
-    return configure({name: value for name, value in options.items() if name != "data.vocab_size"}).data
+    return configure(
+        {name: value for name, value in options.items() if name != "data.vocab_size"}
+    ).data
 
 
 def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
@@ -104,7 +119,9 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
             own = passes.data_of(data, corpus)
             languages = passes.languages_in(data, corpus)
             # Without the tags of a synthetic corpus, as the rules see the texts.
-            beginning = [(pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)]
+            beginning = [
+                (pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)
+            ]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
             pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
             passes.read_part(pairs, own, aside / _corpus(number), checker)
@@ -140,7 +157,9 @@ def encode_shard(folder: Path, plan: Plan, shard: Shard, threads: int = 1) -> bo
             part = aside / _corpus(number)
             part.mkdir()
             with (part / BLOCKS).open("wb") as file:
-                for block in passes.encode_part(staged, files, tokenizer, data.max_length, cleaning):
+                for block in passes.encode_part(
+                    staged, files, tokenizer, data.max_length, cleaning
+                ):
                     for array in (*block.source, *block.target, block.files, block.lines):
                         np.save(file, array)
             _write_json(part / CLEANING, cleaning)
@@ -152,7 +171,10 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
     """Merge all shards into the new folder `out`. Raises UserError if a shard is missing or damaged."""
     require_all(folder, missing(folder, plan, READ_ROUND), " of the first round")
     require_all(folder, missing(folder, plan, ENCODED_ROUND), " of the second round")
-    read, encoded = ([shard_folder(folder, name, each) for each in plan.all()] for name in (READ_ROUND, ENCODED_ROUND))
+    read, encoded = (
+        [shard_folder(folder, name, each) for each in plan.all()]
+        for name in (READ_ROUND, ENCODED_ROUND)
+    )
     for path in (folder / AGGREGATE, *encoded):
         verify(path, hashes=True)
     decisions = _read_json(folder / AGGREGATE / DECISIONS)
@@ -170,7 +192,9 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
                 left_out = _cleaning(_read_json(part / CLEANING))
                 for rule, count in left_out.counts.items():
                     cleaning.add(rule, count, left_out.lines[rule])
-        seconds = sum(_read_json(path / DONE)["seconds"] for path in (*read, *encoded, folder / AGGREGATE))
+        seconds = sum(
+            _read_json(path / DONE)["seconds"] for path in (*read, *encoded, folder / AGGREGATE)
+        )
         write_facts(aside, data, Decisions(**decisions | {"cleaning": cleaning}), seconds)
     return open_prepared(out, hashes=False)
 
@@ -192,7 +216,9 @@ def is_whole(path: Path, plan: Plan) -> bool:
     verify(path)
     verify(path, hashes=True, only=DONE)
     if _read_json(path / DONE)["plan"] != plan.key:
-        raise UserError(f"{path} does not belong to the plan in {path.parent}.", Hint("Remove this shard."))
+        raise UserError(
+            f"{path} does not belong to the plan in {path.parent}.", Hint("Remove this shard.")
+        )
     return True
 
 
@@ -209,7 +235,9 @@ def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
     try:
         with write_folder(path) as aside:
             write(aside)
-            _write_json(aside / DONE, {"plan": plan.key, "seconds": round(time.monotonic() - began, 3)})
+            _write_json(
+                aside / DONE, {"plan": plan.key, "seconds": round(time.monotonic() - began, 3)}
+            )
     except UserError:
         if not is_whole(path, plan):
             raise
@@ -219,7 +247,10 @@ def _write_once(path: Path, plan: Plan, write: Callable[[Path], None]) -> bool:
 
 def _aggregate(folder: Path, plan: Plan, aside: Path) -> None:
     data = planned_data(plan)
-    corpora = [[_staged(folder, shard, number) for shard in plan.all()] for number in range(len(data.corpora))]
+    corpora = [
+        [_staged(folder, shard, number) for shard in plan.all()]
+        for number in range(len(data.corpora))
+    ]
     whole = aggregate(data, corpora)
     if plan.call["vocabulary"]:
         tokenizer = Tokenizer.load(plan.call["vocabulary"])
@@ -263,7 +294,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _cleaning(values: dict[str, Any]) -> Cleaning:
-    lines = {rule: [Origin(*origin) for origin in origins] for rule, origins in values["lines"].items()}
+    lines = {
+        rule: [Origin(*origin) for origin in origins] for rule, origins in values["lines"].items()
+    }
     return Cleaning(Counter(values["counts"]), lines, values["read"])
 
 
@@ -280,7 +313,10 @@ def _part(files: Sequence[str], languages: tuple[str, str], begin: int, end: int
     if are_line_aligned(files):  # skipping lines is faster than skipping pairs
         texts = [islice(without_byte_order_mark(read_lines(file)), begin, end) for file in files]
         origins = map(Origin, repeat(display_name(files[0])), count(begin + 1))
-        return (Pair(source, target, origin) for source, target, origin in zip(*texts, origins, strict=False))
+        return (
+            Pair(source, target, origin)
+            for source, target, origin in zip(*texts, origins, strict=False)
+        )
     return islice(read_pairs(files, languages), begin, end)
 
 
@@ -291,7 +327,9 @@ def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
         lines = [sum(1 for _ in read_lines(file)) for file in files]
         if lines[0] == lines[1]:
             return lines[0]
-    return sum(1 for _ in read_pairs(files, languages))  # also raises UserError if two files have unequal lengths
+    return sum(
+        1 for _ in read_pairs(files, languages)
+    )  # also raises UserError if two files have unequal lengths
 
 
 def _fingerprint(folder: Path) -> str:

@@ -25,7 +25,9 @@ ENVIRONMENT = {
     "RAY_worker_niceness": "0",  # with Ray's default of 15, all other processes would have priority
 }
 
-Task = tuple[Shard, tuple[Any, ...]]  # a shard, and the further arguments of the function that processes it
+Task = tuple[
+    Shard, tuple[Any, ...]
+]  # a shard, and the further arguments of the function that processes it
 
 
 class Pool(NamedTuple):
@@ -52,7 +54,10 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     If `gpus` is true and there are GPUs, each worker uses one GPU. Raises UserError if Ray is missing or unreachable.
     """
     if workers is not None and workers < 1:
-        raise UserError(f"{workers} workers are too few.", Hint("Give at least 1, or leave out the number of workers."))
+        raise UserError(
+            f"{workers} workers are too few.",
+            Hint("Give at least 1, or leave out the number of workers."),
+        )
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
@@ -61,7 +66,11 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     except ImportError:
         raise UserError("Ray is not installed: pip install 'transduce[scale]'") from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
-    local = {"num_cpus": workers or cores(), "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    local = {
+        "num_cpus": workers or cores(),
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE_BYTES,
+    }
     try:
         with _silence():
             _start(address, {} if address else local | {"_temp_dir": folder})
@@ -73,7 +82,9 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str) -> Iterator[Shard]:
+def run_tasks(
+    pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., object], things: str
+) -> Iterator[Shard]:
     """Call `do` in a Ray worker for each task, and yield the task's shard when the call has succeeded.
 
     If a worker dies, another worker repeats its task. Raises UserError if `do` raises UserError, or after the last task
@@ -90,7 +101,9 @@ def run_tasks(pool: Pool, plan: Plan, tasks: Iterable[Task], do: Callable[..., o
     given_up = list[Shard]()
     while True:
         # New tasks first, so that a shard that kills its workers doesn't delay the others.
-        while len(running) < pool.size and (task := next(new, None) or (again.popleft() if again else None)):
+        while len(running) < pool.size and (
+            task := next(new, None) or (again.popleft() if again else None)
+        ):
             shard, arguments = task
             attempts[shard] += 1
             running[run.remote(do, plan, Path.cwd(), shard, *arguments)] = task
@@ -162,7 +175,9 @@ def _start(address: str, options: dict[str, Any]) -> None:
         if not address:
             raise
         why = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise UserError(f"The Ray cluster {address} can't be reached: {why.rstrip('.')}. Is it running?") from None
+        raise UserError(
+            f"The Ray cluster {address} can't be reached: {why.rstrip('.')}. Is it running?"
+        ) from None
 
 
 def _pool(workers: int | None, gpus: bool) -> Pool:

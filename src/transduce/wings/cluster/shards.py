@@ -54,9 +54,14 @@ def read_shard(text: str) -> Shard:
     """Parse a shard such as "3/16". Raises UserError for an invalid text."""
     number, slash, count = text.partition("/")
     if not slash or not (number.isdecimal() and count.isdecimal()):
-        raise UserError(f"{text} is not a shard.", Hint("Give its number and the number of shards, such as 3/16."))
+        raise UserError(
+            f"{text} is not a shard.",
+            Hint("Give its number and the number of shards, such as 3/16."),
+        )
     if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
-        raise UserError(f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}.")
+        raise UserError(
+            f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}."
+        )
     return Shard(int(number), int(count))
 
 
@@ -96,7 +101,9 @@ class Plan:
     @property
     def key(self) -> str:
         """A hash of the plan, recorded with the results of each shard."""
-        return hashlib.sha256(json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([PLAN_FORMAT, dataclasses.asdict(self)], sort_keys=True).encode()
+        ).hexdigest()
 
     def cuts(self, shard: Shard) -> list[tuple[int, int]]:
         """The shard's range in the input file, or its range in each corpus (see `Shard.cut`)."""
@@ -105,7 +112,11 @@ class Plan:
     def part(self, shard: Shard, things: str) -> str:
         """A phrase that states the shard's ranges, such as "lines 1 to 500". `things` is "lines" or "pairs"."""
         parts = [f"{things} {begin + 1:,} to {end:,}" for begin, end in self.cuts(shard)]
-        return parts[0] if len(parts) == 1 else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
+        return (
+            parts[0]
+            if len(parts) == 1
+            else ", ".join(f"{part} of corpus {n}" for n, part in enumerate(parts, 1))
+        )
 
     def all(self) -> list[Shard]:
         """All shards, in order."""
@@ -130,16 +141,29 @@ def agree(
     call = {PACKAGE: version(PACKAGE), **call}
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
     if PLAN not in names:  # another shard may be writing the plan now
-        if (folder.exists() and not folder.is_dir()) or any(not name.startswith(".") for name in names):
-            raise UserError(f"{folder} is not a folder of shards.", Hint("Name a new folder for the shards."))
+        if (folder.exists() and not folder.is_dir()) or any(
+            not name.startswith(".") for name in names
+        ):
+            raise UserError(
+                f"{folder} is not a folder of shards.", Hint("Name a new folder for the shards.")
+            )
         lengths = measure()  # raises UserError if the input can't be read
         number = shards(sum(lengths)) if callable(shards) else shards
-        new = Plan(kind, number, call, [Input.of(file) for file in files], lengths, unit(sum(lengths), number))
+        new = Plan(
+            kind,
+            number,
+            call,
+            [Input.of(file) for file in files],
+            lengths,
+            unit(sum(lengths), number),
+        )
         make_folder(folder)
         if not (folder / PLAN).exists():  # else another shard has just written one
             write_text(folder / PLAN, to_json({"format": PLAN_FORMAT} | dataclasses.asdict(new)))
     plan = read_plan(folder)
-    for difference in _differences(plan, kind, call, files, plan.shards if callable(shards) else shards):
+    for difference in _differences(
+        plan, kind, call, files, plan.shards if callable(shards) else shards
+    ):
         raise UserError(
             f"{folder} holds shards of an earlier run{difference}.",
             Hint("Use the settings of that run or another folder, or delete this folder."),
@@ -162,9 +186,12 @@ def read_plan(folder: Path) -> Plan:
             f"{folder} holds no shards: {path} is missing.", Hint("Name the folder of the shards.")
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{path} is damaged.", Hint("Write the shards into another folder.")) from None
+        raise UserError(
+            f"{path} is damaged.", Hint("Write the shards into another folder.")
+        ) from None
     raise UserError(
-        f"{path} has format {form}, not {PLAN_FORMAT}.", Hint("Use the version of transduce that wrote it.")
+        f"{path} has format {form}, not {PLAN_FORMAT}.",
+        Hint("Use the version of transduce that wrote it."),
     )
 
 
@@ -182,14 +209,18 @@ def check_version(plan: Plan) -> None:
 def require_all(folder: Path, missing: Sequence[Shard], what: str = "") -> None:
     """Raise UserError unless `missing` is empty. `what` follows the word "shards" in the message."""
     if missing:
-        named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (", …" if len(missing) > MAX_SHARDS_NAMED else "")
+        named = ", ".join(map(str, missing[:MAX_SHARDS_NAMED])) + (
+            ", …" if len(missing) > MAX_SHARDS_NAMED else ""
+        )
         raise UserError(
             f"{folder} lacks {len(missing):,} of {missing[0].count:,} shards{what}: {named}.",
             Hint(f"Run {('them' if len(missing) > 1 else 'it')}, then join again."),
         )
 
 
-def _differences(plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int) -> Iterator[str]:
+def _differences(
+    plan: Plan, kind: str, call: Mapping[str, Any], files: Sequence[str], shards: int
+) -> Iterator[str]:
     """Yield a phrase for each difference between a plan and the arguments of `agree`."""
     if plan.kind != kind:
         yield f" of transduce {plan.kind}"
@@ -210,4 +241,6 @@ def _status(file: str) -> os.stat_result:
     try:
         return Path(file).stat()
     except OSError as error:
-        raise UserError(f"{file} can't be read: {error.strerror}.", Hint("Check its name and permissions.")) from None
+        raise UserError(
+            f"{file} can't be read: {error.strerror}.", Hint("Check its name and permissions.")
+        ) from None

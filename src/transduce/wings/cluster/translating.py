@@ -18,12 +18,24 @@ from typing import Any
 
 from transduce import model_folder
 from transduce.commands.translate import Flags, LineFormat, written
-from transduce.decoding.directions import choose_direction, directions_of, find_pivot, with_known_codes
+from transduce.decoding.directions import (
+    choose_direction,
+    directions_of,
+    find_pivot,
+    with_known_codes,
+)
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.system.errors import Hint, UserError
-from transduce.system.files import MANIFEST, digest, remove_leftovers, to_json, write_file, write_text
+from transduce.system.files import (
+    MANIFEST,
+    digest,
+    remove_leftovers,
+    to_json,
+    write_file,
+    write_text,
+)
 from transduce.text.plain import STANDARD_INPUT, read_lines, without_byte_order_mark, write_parts
 from transduce.wings.cluster.shards import NumShards, Plan, Shard, agree, read_plan, require_all
 from transduce.wings.terms.glossary import read_glossary
@@ -53,8 +65,13 @@ class Job:
         is_indirect = find_pivot(directions, wanted, {})
         direction = wanted if is_indirect else choose_direction(directions, *self.direction)
         if self.glossary:
-            if self.glossary in STANDARD_INPUT or (Path(self.glossary).exists() and not Path(self.glossary).is_file()):
-                raise UserError("Each shard reads the glossary again.", Hint.about("Save it as a file.", "glossary"))
+            if self.glossary in STANDARD_INPUT or (
+                Path(self.glossary).exists() and not Path(self.glossary).is_file()
+            ):
+                raise UserError(
+                    "Each shard reads the glossary again.",
+                    Hint.about("Save it as a file.", "glossary"),
+                )
             read_glossary(self.glossary, direction)
         return {
             "models": [_fingerprint(Path(model)) for model in self.models],
@@ -97,9 +114,18 @@ class ShardTranslator:
         self._plan = plan
         source, target = job.direction
         self._translator = load(
-            job.models, job.options, engine=job.engine, threads=threads, source=source, target=target
+            job.models,
+            job.options,
+            engine=job.engine,
+            threads=threads,
+            source=source,
+            target=target,
         )
-        self._terms = read_glossary(job.glossary, self._translator.require_direction()) if job.glossary else []
+        self._terms = (
+            read_glossary(job.glossary, self._translator.require_direction())
+            if job.glossary
+            else []
+        )
 
     @property
     def engine(self) -> str:
@@ -112,7 +138,9 @@ class ShardTranslator:
             return record
         [(begin, end)] = self._plan.cuts(shard)
         options = self._job.format.options(self._terms)
-        translations = self._translator.translate_lines(lines, options, numbers=itertools.count(begin + 1))
+        translations = self._translator.translate_lines(
+            lines, options, numbers=itertools.count(begin + 1)
+        )
         flags = Flags()
         sha256 = hashlib.sha256()
         count = 0
@@ -124,8 +152,12 @@ class ShardTranslator:
                 file.write(line)
                 flags.add(translation.flags, begin + count)
             if count != end - begin:
-                raise UserError(f"Shard {shard} has {count:,} lines, not {end - begin:,}: the input was changed.")
-            record = Record(self._plan.key, count, file.tell(), sha256.hexdigest(), self.engine, flags)
+                raise UserError(
+                    f"Shard {shard} has {count:,} lines, not {end - begin:,}: the input was changed."
+                )
+            record = Record(
+                self._plan.key, count, file.tell(), sha256.hexdigest(), self.engine, flags
+            )
             write_text(_record_path(self._folder, shard), to_json(dataclasses.asdict(record)))
         return record
 
@@ -134,11 +166,15 @@ def check_input(input: str) -> None:
     """Raise UserError unless the input is a regular file."""
     if input in STANDARD_INPUT:
         raise UserError(
-            "Standard input can't be split into shards.", Hint("Save the input to a file, and name the file.")
+            "Standard input can't be split into shards.",
+            Hint("Save the input to a file, and name the file."),
         )
     if not Path(input).is_file():
         next(read_lines(input), None)  # raises UserError with the reason
-        raise UserError(f"{input} is not a regular file.", Hint("Save its content to a file, and name that file."))
+        raise UserError(
+            f"{input} is not a regular file.",
+            Hint("Save its content to a file, and name that file."),
+        )
 
 
 def plan_translation(job: Job, input: str, folder: Path, shards: NumShards) -> Plan:
@@ -167,7 +203,9 @@ def shard_lines(input: str, begin: int, end: int) -> Iterator[str]:
 
 def shard_path(folder: Path, plan: Plan, shard: Shard) -> Path:
     """The path of the file with a shard's translations."""
-    format = LineFormat(**{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")})
+    format = LineFormat(
+        **{name: plan.call[name] for name in ("n_best", "sentences", "alignment", "json")}
+    )
     return folder / f"{shard.name}{'.jsonl' if format.is_json else '.txt'}"
 
 
@@ -176,7 +214,10 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
     try:
         values = json.loads(_record_path(folder, shard).read_bytes())
         record = Record(**values | {"flags": Flags(**values["flags"])})
-        if record.plan == plan.key and shard_path(folder, plan, shard).stat().st_size == record.size:
+        if (
+            record.plan == plan.key
+            and shard_path(folder, plan, shard).stat().st_size == record.size
+        ):
             return record
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         pass
@@ -208,7 +249,10 @@ def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Itera
                 sha256.update(block)
                 yield block
         if sha256.hexdigest() != record.sha256:
-            raise UserError(f"{path} is damaged: its content has changed.", Hint("Remove it and run its shard again."))
+            raise UserError(
+                f"{path} is damaged: its content has changed.",
+                Hint("Remove it and run its shard again."),
+            )
 
 
 def _record_path(folder: Path, shard: Shard) -> Path:

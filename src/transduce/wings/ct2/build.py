@@ -21,7 +21,15 @@ from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers, to_json, write_folder
 from transduce.text.pairs import Pair
 from transduce.wings.ct2.convert import convert
-from transduce.wings.ct2.engine import CHECK_FILE, WORSE, Check, CTranslate2Engine, EngineError, Loss, read_compute_type
+from transduce.wings.ct2.engine import (
+    CHECK_FILE,
+    WORSE,
+    Check,
+    CTranslate2Engine,
+    EngineError,
+    Loss,
+    read_compute_type,
+)
 from transduce.wings.formats import MAX_POSITIONS, refuse_config
 from transduce.wings.phrasebook.examples import PHRASEBOOK, held_out
 
@@ -29,7 +37,9 @@ CHECK_SENTENCES = 200
 COMPUTE_TYPES = ("int8", "float32")  # the fastest first
 
 
-def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) -> CTranslate2Engine | Refusal:
+def build_and_open(
+    model: ModelToOpen, folder: Path, place: Path, threads: int
+) -> CTranslate2Engine | Refusal:
     """Build an engine and open it; raises UserError or OSError if the engine can't be built."""
     if refusal := refuse_config("ctranslate2", model.config):
         return refusal
@@ -44,7 +54,11 @@ def build_and_open(model: ModelToOpen, folder: Path, place: Path, threads: int) 
             log(f"{place.parent} can't be written to; the engine is built for this run only.")
             place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "engine"
         compute_type = build_in_cache(folder, model.config, place, threads)
-        return CTranslate2Engine(place, compute_type, model.config.model, threads) if compute_type else WORSE
+        return (
+            CTranslate2Engine(place, compute_type, model.config.model, threads)
+            if compute_type
+            else WORSE
+        )
 
 
 def build_in_cache(folder: Path, config: RunConfig, place: Path, threads: int) -> str:
@@ -66,7 +80,9 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     own = Translator(TorchEngine([model.model]), model.tokenizer, model.config.decode)
     pairs = held_out(model, CHECK_SENTENCES)
     sentences = _sentences(own, pairs)
-    is_own = pairs[0].origin.file != PHRASEBOOK  # else the pairs are of another domain, or in other languages
+    is_own = (
+        pairs[0].origin.file != PHRASEBOOK
+    )  # else the pairs are of another domain, or in other languages
     references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
     chosen = ""
@@ -77,7 +93,11 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
             convert(model.model, config.model, out, compute_type, layer)
             engine = CTranslate2Engine(out, compute_type, config.model, threads)
             found = own.search(engine, sentences, 1)
-        except (RuntimeError, ValueError, EngineError) as error:  # this processor can't compute in this type
+        except (
+            RuntimeError,
+            ValueError,
+            EngineError,
+        ) as error:  # this processor can't compute in this type
             log(f"CTranslate2, {compute_type}: {error}")
             continue
         check = compare(own, sentences, expected, found, references)
@@ -111,24 +131,32 @@ def compare(
     references: Sequence[str] | None = None,
 ) -> Check:
     """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
-    from sacrebleu.metrics.chrf import CHRF  # here, because only the first translation with a model needs it
+    from sacrebleu.metrics.chrf import (
+        CHRF,
+    )  # here, because only the first translation with a model needs it
 
     ours, theirs = (set(find_loops(sentences.sources, lists)) for lists in (expected, found))
     compared = [i for i in range(len(sentences.texts)) if i not in ours | theirs]
     sources = [sentences.sources[i] for i in compared]
-    rows = [[lists[i][0].tokens if lists[i] else [] for i in compared] for lists in (expected, found)]
+    rows = [
+        [lists[i][0].tokens if lists[i] else [] for i in compared] for lists in (expected, found)
+    ]
     scores = []
     chrf = []
     metric = CHRF()
     for tokens in rows:
         log_probs = own.forced(own.engine, own.engine.log_probs, sources, tokens)
         penalties = [length_penalty(len(row) + 1, own.config.length_penalty) for row in tokens]
-        scores.append([sum(each) / penalty for each, penalty in zip(log_probs, penalties, strict=True)])
+        scores.append(
+            [sum(each) / penalty for each, penalty in zip(log_probs, penalties, strict=True)]
+        )
         if references:
             texts = zip(own.tokenizer.decode(tokens), compared, strict=True)
             chrf.append([metric.sentence_score(text, [references[i]]).score for text, i in texts])
     same = sum(one == other for one, other in zip(*rows, strict=True))
-    return Check(len(compared), len(theirs - ours), same, _loss(*scores), _loss(*chrf) if chrf else None)
+    return Check(
+        len(compared), len(theirs - ours), same, _loss(*scores), _loss(*chrf) if chrf else None
+    )
 
 
 def _loss(ours: Sequence[float], theirs: Sequence[float]) -> Loss:

@@ -9,11 +9,24 @@ from torch import Tensor, nn
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.seq2seq import Seq2Seq
-from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
+from transduce.model.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    Transformer,
+)
 from transduce.wings.formats import max_positions
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}  # names in CTranslate2
-FORBIDDEN_LOGIT = -1e4  # added to the logits of tokens that must not be predicted; it fits into float16
+ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "silu": "SWISH",
+    "swiglu": "SWISH",
+}  # names in CTranslate2
+FORBIDDEN_LOGIT = (
+    -1e4
+)  # added to the logits of tokens that must not be predicted; it fits into float16
 
 
 class Pieces(NamedTuple):
@@ -48,9 +61,16 @@ def convert(
         "num_heads_kv": config.num_kv_heads or None,
         "rotary_dim": 0 if config.positions == "rotary" else None,  # 0: all channels
     }
-    encoder = transformer_spec.TransformerEncoderSpec(config.num_encoder_layers, config.num_heads, **options)
-    options |= {"alignment_layer": alignment_layer, "alignment_heads": config.num_heads}  # to get the heads' mean
-    decoder = transformer_spec.TransformerDecoderSpec(config.num_decoder_layers, config.num_heads, **options)
+    encoder = transformer_spec.TransformerEncoderSpec(
+        config.num_encoder_layers, config.num_heads, **options
+    )
+    options |= {
+        "alignment_layer": alignment_layer,
+        "alignment_heads": config.num_heads,
+    }  # to get the heads' mean
+    decoder = transformer_spec.TransformerDecoderSpec(
+        config.num_decoder_layers, config.num_heads, **options
+    )
     spec = TransformerSpec(encoder, decoder)
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
@@ -71,7 +91,9 @@ def convert(
     if pieces or model.output_bias is not None:
         spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
     spec.config.add_source_eos = pieces is not None
-    pieces = pieces or Pieces(*(list(map(str, range(len(each.weight)))) for each in (source, model.embedding)))
+    pieces = pieces or Pieces(
+        *(list(map(str, range(len(each.weight)))) for each in (source, model.embedding))
+    )
     spec.register_source_vocabulary(pieces.source)
     spec.register_target_vocabulary(pieces.target)
     spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
@@ -85,7 +107,11 @@ def convert(
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:
     """The bias of the logits (v,), with low values for PAD, BOS and UNK if `forbid` is true."""
     weight = model.embedding.weight
-    bias = torch.zeros(len(weight)) if model.output_bias is None else model.output_bias.detach().float().cpu().clone()
+    bias = (
+        torch.zeros(len(weight))
+        if model.output_bias is None
+        else model.output_bias.detach().float().cpu().clone()
+    )
     if forbid:
         bias[[PAD, BOS, UNK]] = FORBIDDEN_LOGIT
     return bias
@@ -104,7 +130,9 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
     _fill_norm(spec.ffn.layer_norm, next(norms))
 
 
-def _fill_attention(spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, to_self: bool) -> None:
+def _fill_attention(
+    spec: Any, attention: MultiHeadAttention, residual: nn.Module, *, to_self: bool
+) -> None:
     query = attention.query
     key = attention.key
     value = attention.value

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from transduce.config.schema import BOS, EOS, PAD, UNK, DecodeConfig, ModelConfig
-from transduce.decoding.types import Feature, Hypothesis, NBestLists, Refusal, Request, length_penalty
+from transduce.decoding.types import (
+    Feature,
+    Hypothesis,
+    NBestLists,
+    Refusal,
+    Request,
+    length_penalty,
+)
 from transduce.system.cache import remembered_digest
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import verify
@@ -105,7 +112,9 @@ class CTranslate2Engine:
         use_wide_registers()
         self.name = f"CTranslate2, {compute_type}"
         self.max_positions: int | None = max_positions(config)
-        features: set[Feature] = {"attention", "positions"} if config.positions == "learned" else {"attention"}
+        features: set[Feature] = (
+            {"attention", "positions"} if config.positions == "learned" else {"attention"}
+        )
         self.supports = frozenset(features)
         self.weight_bytes = (folder / "model.bin").stat().st_size
         self._d_model = config.d_model
@@ -119,8 +128,12 @@ class CTranslate2Engine:
 
     @property
     def _translator(self) -> Any:
-        if os.getpid() != self._process:  # its threads stayed in the other process: a search would wait forever
-            raise UserError("The model was loaded before this process forked.", Hint("Load it in this process."))
+        if (
+            os.getpid() != self._process
+        ):  # its threads stayed in the other process: a search would wait forever
+            raise UserError(
+                "The model was loaded before this process forked.", Hint("Load it in this process.")
+            )
         return self._opened
 
     def budget(self, config: DecodeConfig, total: int) -> int:  # noqa: ARG002
@@ -128,17 +141,23 @@ class CTranslate2Engine:
         hypotheses = min(config.max_tokens, 4 * max(self._d_model, 256))
         return min(512, hypotheses // config.beam_size)
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
+    ) -> Iterator[NBestLists]:
         """Search with CTranslate2, and rank the hypotheses by our own score."""
         with phase("search"):
-            jobs = [self._start(request.sources, max(request.limits), config) for request in requests]
+            jobs = [
+                self._start(request.sources, max(request.limits), config) for request in requests
+            ]
         for request, job in zip(requests, jobs, strict=True):
             with phase("search"):
                 results = self._results(request, job, config)
                 n_best_lists = self._rank(request, results, config, n_best)
             yield n_best_lists
 
-    def _start(self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig) -> list[Any]:
+    def _start(
+        self, sources: Sequence[Sequence[int]], limit: int, config: DecodeConfig
+    ) -> list[Any]:
         jobs: list[Any] = self._translator.translate_batch(
             _pieces(sources, [EOS]),
             beam_size=config.beam_size,
@@ -172,7 +191,9 @@ class CTranslate2Engine:
                 results[i] = job.result()
         return results
 
-    def _rank(self, request: Request, results: list[Any], config: DecodeConfig, n_best: int) -> NBestLists:
+    def _rank(
+        self, request: Request, results: list[Any], config: DecodeConfig, n_best: int
+    ) -> NBestLists:
         """The `n_best` best hypotheses of each sentence, ranked by our score."""
         alpha = config.length_penalty
         log_probs: list[dict[Pieces, float]] = []  # for each sentence, by hypothesis
@@ -193,16 +214,27 @@ class CTranslate2Engine:
                 log_probs[i][pieces] = sum(log_prob)
         n_best_lists: NBestLists = []
         for each in log_probs:
-            scores = {pieces: log_prob / length_penalty(len(pieces) + 1, alpha) for pieces, log_prob in each.items()}
+            scores = {
+                pieces: log_prob / length_penalty(len(pieces) + 1, alpha)
+                for pieces, log_prob in each.items()
+            }
             best = sorted(scores, key=lambda pieces: -scores[pieces])[:n_best]
-            n_best_lists.append([Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best])
+            n_best_lists.append(
+                [Hypothesis(scores[pieces], list(map(int, pieces))) for pieces in best]
+            )
         return n_best_lists
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        results = self._translator.score_batch(_pieces(sources, [EOS]), _pieces(targets), max_input_length=0)
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        results = self._translator.score_batch(
+            _pieces(sources, [EOS]), _pieces(targets), max_input_length=0
+        )
         return [result.log_probs for result in results]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[Weights]":
         """Attention by forced decoding, because CTranslate2 4.8 returns a wrong first row after beam search."""
         results = self._translator.translate_batch(
             _pieces(sources, [EOS]),

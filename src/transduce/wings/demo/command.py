@@ -50,12 +50,14 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     text = out / "text"
     model = out / "model"
     files: dict[str, Any] = {
-        name: [str(text / f"{name}.{code}") for code in ("en", "de")] for name in ("train", "valid", "test")
+        name: [str(text / f"{name}.{code}") for code in ("en", "de")]
+        for name in ("train", "valid", "test")
     }
     options = gather("phrasebook", **files, languages=("en", "de"), assignments=assignments)
     if list(options["data.test"]) != files["test"] or options.get("data.directions"):
         raise UserError(
-            "The demo generates its own text in one direction.", Hint("Leave out data.test and data.directions.")
+            "The demo generates its own text in one direction.",
+            Hint("Leave out data.test and data.directions."),
         )
     from transduce.training.distributed import check_single_process
     from transduce.training.run import train  # torch: too slow for --help
@@ -63,8 +65,12 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
 
     check_single_process("transduce demo")
     if (model / "manifest.json").exists() and (out / "report.html").exists():
-        raise UserError(f"{model} already exists.", Hint(f"Delete {out} or choose another folder with --out."))
-    log("The sentences are generated. The test sentences contain word combinations that occur in no training sentence.")
+        raise UserError(
+            f"{model} already exists.", Hint(f"Delete {out} or choose another folder with --out.")
+        )
+    log(
+        "The sentences are generated. The test sentences contain word combinations that occur in no training sentence."
+    )
     make_folder(text)
     for part, names in files.items():
         _write(names, examples(part))
@@ -77,8 +83,12 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     _print_table(test["examples"][:MAX_SHOWN_SENTENCES])
     _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in test["scores"] if score["name"] == "BLEU")
-    print(f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with word combinations unseen in training.")
-    print(f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n")
+    print(
+        f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with word combinations unseen in training."
+    )
+    print(
+        f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n"
+    )
     print("Next steps:")
     for purpose, command in next_steps(model):
         print(f"  {purpose}:\n    {command}")
@@ -90,7 +100,9 @@ def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     updates = min(steps, max(MIN_UPDATES, round(TRAINING_SECONDS / seconds)))
     share = updates / steps
     took = f"An update takes {1000 * seconds:.0f} ms on this machine"
-    log(f"{took}, so the demo makes {updates:,} updates (at least {MIN_UPDATES:,}, at most {steps:,}).")
+    log(
+        f"{took}, so the demo makes {updates:,} updates (at least {MIN_UPDATES:,}, at most {steps:,})."
+    )
     return {
         # This factor on the learning rate keeps its peak.
         name: value * math.sqrt(share) if name == "train.learning_rate" else round(value * share)
@@ -99,8 +111,12 @@ def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def _write(files: Sequence[str], examples: "Iterable[Example]") -> None:
-    for file, lines in zip(files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True):
-        Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    for file, lines in zip(
+        files, zip(*((each.english, each.german) for each in examples), strict=True), strict=True
+    ):
+        Path(file).write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n"
+        )
 
 
 def _print_table(examples: Iterable[dict[str, str]]) -> None:
@@ -109,13 +125,17 @@ def _print_table(examples: Iterable[dict[str, str]]) -> None:
         table.add_column(heading, ratio=1)
     for each in examples:
         same = each["translation"] == each["reference"]
-        table.add_row(each["source"], each["translation"], "the same" if same else each["reference"])
+        table.add_row(
+            each["source"], each["translation"], "the same" if same else each["reference"]
+        )
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
 def next_steps(folder: Path) -> list[tuple[str, str]]:
     """The commands that the demo suggests next, as pairs (purpose, command)."""
-    transduce = "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
+    transduce = (
+        "transduce" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.argv[0]))
+    )
     python = "python" if shutil.which("transduce") else shlex.quote(os.path.relpath(sys.executable))
     sentence = "The young doctor is reading the book."
     model = shlex.quote(str(folder))
@@ -126,7 +146,10 @@ def next_steps(folder: Path) -> list[tuple[str, str]]:
         ("Translate in the browser", f"{transduce} serve {model}"),
         ("Show details of the model", f"{transduce} info {model}"),
         ("Use the model from Python", f"{python} -c {shlex.quote(program)}"),
-        ("Train on your own text", f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL"),
+        (
+            "Train on your own text",
+            f"{transduce} train --train FILE.en FILE.de --from en --to de --out MODEL",
+        ),
     ]
 
 
@@ -139,10 +162,15 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
     from transduce.wings.inspection.report import Example, Report, write_report
 
     loaded = model_folder.load(model)
-    examples = [Example(each["source"], each["translation"], each["reference"]) for each in metrics["test"]["examples"]]
+    examples = [
+        Example(each["source"], each["translation"], each["reference"])
+        for each in metrics["test"]["examples"]
+    ]
     picture = None
     with contextlib.suppress(UserError):  # a family without attention
-        recorded = attention_of(loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode)
+        recorded = attention_of(
+            loaded.model, loaded.tokenizer, examples[0].source, loaded.config.decode
+        )
         picture = picture_of(loaded.model, recorded)
     training = metrics["training"]
     corpus = metrics["corpus"]
@@ -156,7 +184,10 @@ def _report(path: Path, model: Path, metrics: Any) -> None:
                 ("Parameters", f"{metrics['parameters']:,}"),
                 ("Updates", f"{training['steps']:,}"),
                 ("Training time", duration(training["seconds"])),
-                ("Target tokens per second", f"{training['target_tokens'] / max(training['seconds'], 0.1):,.0f}"),
+                (
+                    "Target tokens per second",
+                    f"{training['target_tokens'] / max(training['seconds'], 0.1):,.0f}",
+                ),
                 ("Computed on", training["device"]),
             ],
             scores=[Score(**each) for each in metrics["test"]["scores"]],

@@ -25,9 +25,21 @@ BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-NOT_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"}  # rejected codecs
+NOT_CHARSETS = {
+    "idna",
+    "punycode",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "undefined",
+    "utf_7",
+}  # rejected codecs
 NEED_BYTE_ORDER_MARK = {"utf_8_sig", "utf_16", "utf_32"}
-UNSPECIFIED_LANGUAGES = ("src", "tgt", "source", "target")  # default values of the configuration: no real languages
+UNSPECIFIED_LANGUAGES = (
+    "src",
+    "tgt",
+    "source",
+    "target",
+)  # default values of the configuration: no real languages
 
 
 class Slot(NamedTuple):
@@ -40,7 +52,9 @@ class Slot(NamedTuple):
     end: int  # index after the last character that it replaces
     write: Callable[[str], str]  # converts a translation to the syntax of the file
     kind: TextKind = "plain"
-    within: int | None = None  # for an attribute of a tag inside another slot: the index of that slot
+    within: int | None = (
+        None  # for an attribute of a tag inside another slot: the index of that slot
+    )
     tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
 
 
@@ -102,9 +116,13 @@ class Document:
         tags = dict[str, str]()
         for (begin, end), attributes in self._attributes.get(number, {}).items():
             slots = ((self.slots[i], final[i]) for i in attributes)
-            replaced = [(slot, text if text == slot.present else slot.write(text)) for slot, text in slots]
+            replaced = [
+                (slot, text if text == slot.present else slot.write(text)) for slot, text in slots
+            ]
             tags[self.content[begin:end]] = self._spliced(begin, end, replaced)
-        found = [new[piece.begin : piece.end] for piece in pieces(new, html=True)] if tags else [new]
+        found = (
+            [new[piece.begin : piece.end] for piece in pieces(new, html=True)] if tags else [new]
+        )
         return "".join(tags.get(piece, piece) for piece in found)
 
     def _encodable(self, text: str, slot: Slot) -> str:
@@ -122,14 +140,18 @@ class Document:
         return text
 
 
-def check_language(name: str, direction: Literal["from", "into"], declared: str, wanted: str) -> None:
+def check_language(
+    name: str, direction: Literal["from", "into"], declared: str, wanted: str
+) -> None:
     """Raise UserError if the languages or scripts of two codes differ; regions such as "-US" may differ."""
     if {declared, wanted} & {*UNSPECIFIED_LANGUAGES}:
         return
     codes = [main_language(code.partition("@")[0]) for code in (declared, wanted)]
     codes = ["nb" if code == "nn" else code for code in codes]
     are_known = all(len(code) in (2, 3) and code.isalpha() for code in codes)
-    if are_known and (codes[0] != codes[1] or len({script_of(declared), script_of(wanted)} - {""}) > 1):
+    if are_known and (
+        codes[0] != codes[1] or len({script_of(declared), script_of(wanted)} - {""}) > 1
+    ):
         raise UserError(
             f"{name} declares translation {direction} {declared!r}, but the requested "
             f"translation is {direction} {wanted!r}.",
@@ -145,13 +167,18 @@ def decode(content: bytes, name: str, declared: str | None = None) -> tuple[str,
     codec = choose_codec(content, name, declared)
     text = "".join(decode_pieces([content], name, lambda _: declared, 1))
     if text.encode(codec) != content:
-        raise UserError(f"{name}: its encoding, {codec}, can't reproduce the file.", Hint("Convert the file to UTF-8."))
+        raise UserError(
+            f"{name}: its encoding, {codec}, can't reproduce the file.",
+            Hint("Convert the file to UTF-8."),
+        )
     return text, codec
 
 
 def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
     """The codec of a file that begins with the bytes `content`; raises UserError for an unknown encoding."""
-    found = next((codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared)
+    found = next(
+        (codec for mark, codec in BYTE_ORDER_MARKS.items() if content.startswith(mark)), declared
+    )
     codec = found or utf_16(content) or "utf-8"
     try:
         canonical = codecs.lookup(codec).name.replace("-", "_")
@@ -160,7 +187,8 @@ def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
         "".encode(codec)  # raises LookupError if the codec does not encode text
     except LookupError:
         raise UserError(
-            f"{name} declares encoding {codec!r}, which is unknown.", Hint("Convert the file to UTF-8.")
+            f"{name} declares encoding {codec!r}, which is unknown.",
+            Hint("Convert the file to UTF-8."),
         ) from None
     if canonical in NEED_BYTE_ORDER_MARK:
         raise UserError(
@@ -190,7 +218,9 @@ def decode_pieces(
     codec = choose_codec(beginning, name, declared(beginning))
     decoder = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict")
     line = 1
-    for piece, is_last in chain(((piece, False) for piece in chain((beginning,), stream)), ((b"", True),)):
+    for piece, is_last in chain(
+        ((piece, False) for piece in chain((beginning,), stream)), ((b"", True),)
+    ):
         try:
             text = decoder.decode(piece, is_last)
         except UnicodeDecodeError as error:
@@ -206,7 +236,9 @@ def decode_pieces(
 class TranslatedDocument(NamedTuple):
     content: bytes
     texts: int  # number of translated texts
-    flagged: list[tuple[int, tuple[str, ...]]]  # line and flags of each text whose translation has flags
+    flagged: list[
+        tuple[int, tuple[str, ...]]
+    ]  # line and flags of each text whose translation has flags
 
 
 def translate_document(
@@ -226,6 +258,12 @@ def translate_document(
     document = read_document(content, name, source, target, redo=redo)
     options = TranslationOptions(glossary=tuple(glossary), sentences=True)
     lines = document.lines
-    translations = list(translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=lines))
-    flagged = [(line, each.flags) for line, each in zip(lines, translations, strict=True) if each.flags]
-    return TranslatedDocument(document.write([each.text for each in translations]), len(translations), flagged)
+    translations = list(
+        translator.translate_lines(document.texts, options, kinds=document.kinds, numbers=lines)
+    )
+    flagged = [
+        (line, each.flags) for line, each in zip(lines, translations, strict=True) if each.flags
+    ]
+    return TranslatedDocument(
+        document.write([each.text for each in translations]), len(translations), flagged
+    )

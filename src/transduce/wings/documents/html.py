@@ -19,8 +19,20 @@ from transduce.wings.documents.xml import XML_ENCODING
 META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 META_CHARSET_BYTES = 4096  # searched at the beginning of the file
 AS_BROWSERS_READ = {  # codecs that browsers replace by larger ones (WHATWG, Encoding, 4.2)
-    **{"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "euc_kr": "cp949"},
-    **{"gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932", "x-sjis": "cp932"},
+    **{
+        "iso8859-1": "cp1252",
+        "ascii": "cp1252",
+        "iso8859-9": "cp1254",
+        "iso8859-11": "cp874",
+        "euc_kr": "cp949",
+    },
+    **{
+        "gb2312": "gb18030",
+        "gbk": "gb18030",
+        "x-gbk": "gb18030",
+        "shift_jis": "cp932",
+        "x-sjis": "cp932",
+    },
 }
 INLINE_NAMES = (
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr q rb rp rt rtc ruby s samp "
@@ -29,7 +41,14 @@ INLINE_NAMES = (
 INLINE = frozenset(INLINE_NAMES.split())
 SKIPPED = frozenset(["pre", "listing", "template"])  # in addition to protected elements
 SPOKEN = ("alt", "title", "placeholder", "aria-label")
-DESCRIPTIONS = ("description", "keywords", "og:title", "og:description", "twitter:title", "twitter:description")
+DESCRIPTIONS = (
+    "description",
+    "keywords",
+    "og:title",
+    "og:description",
+    "twitter:title",
+    "twitter:description",
+)
 BUTTONS = ("submit", "button", "reset")
 
 
@@ -55,7 +74,11 @@ def read_html(file: DocumentFile) -> Document:
         tag = text[first.begin : first.end]
         if first.kind == "open" and (first.name in SKIPPED or is_protected(first, tag)):
             i = last_piece(elements, i)
-        if first.kind == "text" or (first.kind == "other" and tag.startswith("<!--")) or first.name in INLINE:
+        if (
+            first.kind == "text"
+            or (first.kind == "other" and tag.startswith("<!--"))
+            or first.name in INLINE
+        ):
             run.begin = first.begin if run.begin < 0 else run.begin
             run.end = elements[i].end
             if first.kind in ("open", "empty"):
@@ -95,7 +118,11 @@ def _slots(text: str, run: _Run, line_ends: list[int], number: int) -> list[Slot
     within = None
     if is_text(mask(raw, markup=True)):
         within = number
-        slots.append(Slot(raw, raw, bisect_left(line_ends, begin) + 1, begin, begin + len(raw), str, "markup"))
+        slots.append(
+            Slot(
+                raw, raw, bisect_left(line_ends, begin) + 1, begin, begin + len(raw), str, "markup"
+            )
+        )
     for tag in run.tags:
         slots += _attributes(text, tag, line_ends, within)
     return slots
@@ -115,7 +142,9 @@ def _attributes(text: str, piece: Piece, line_ends: list[int], within: int | Non
             write = partial(_write_value, tag[begin - 1])
             line = bisect_left(line_ends, first) + 1
             whole = (piece.begin, piece.end)
-            slots.append(Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole))
+            slots.append(
+                Slot(value, value, line, first, piece.begin + end, write, "markup", within, whole)
+            )
     return slots
 
 

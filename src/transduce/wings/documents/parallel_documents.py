@@ -19,11 +19,14 @@ def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
 
     Subtitles that overlap with the same subtitle are joined. A subtitle without a counterpart is paired with "".
     """
-    source_cues, target_cues = (read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target))
+    source_cues, target_cues = (
+        read_cues(b"".join(read_pieces(file)), display_name(file)) for file in (source, target)
+    )
     groups = list(_groups(source_cues, target_cues))
     if source_cues and target_cues and not any(spoken and written for spoken, written in groups):
         raise UserError(
-            f"No texts of {source} and {target} appear at the same time.", Hint("Use subtitles of the same film.")
+            f"No texts of {source} and {target} appear at the same time.",
+            Hint("Use subtitles of the same film."),
         )
     for spoken, written in groups:
         yield _text(spoken), _text(written), (spoken or written)[0].slot.line
@@ -55,11 +58,15 @@ def _shape(slot: Slot) -> tuple[str, bool]:
     return slot.kind, slot.within is None
 
 
-def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
+def _groups(
+    sources: Sequence[Cue], targets: Sequence[Cue]
+) -> Iterator[tuple[Sequence[Cue], Sequence[Cue]]]:
     """Group the cues of both languages by overlap in time."""
     i = j = 0
     while i < len(sources) or j < len(targets):
-        source_first = j == len(targets) or (i < len(sources) and sources[i].begin <= targets[j].begin)
+        source_first = j == len(targets) or (
+            i < len(sources) and sources[i].begin <= targets[j].begin
+        )
         source_end = i + source_first
         target_end = j + (not source_first)
         has_grown = True
@@ -78,9 +85,14 @@ def _groups(sources: Sequence[Cue], targets: Sequence[Cue]) -> Iterator[tuple[Se
 
 def _belongs(cue: Cue, others: Sequence[Cue]) -> bool:
     """Whether a cue overlaps in time with the cue in `others` that comes last or ends last."""
-    candidates = [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)] if others else []
+    candidates = (
+        [others[-1], max(others[-MAX_CUES_COMPARED:], key=lambda other: other.end)]
+        if others
+        else []
+    )
     return any(
-        _shared_seconds(cue, other) > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)
+        _shared_seconds(cue, other)
+        > MIN_SHARED_TIME * min(cue.end - cue.begin, other.end - other.begin)
         for other in candidates
     )
 

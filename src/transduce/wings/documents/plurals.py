@@ -8,13 +8,17 @@ from typing import NamedTuple
 from transduce.system.errors import Hint, UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
-NUMBERS_TRIED = 200  # the numbers below it have all forms of a language, except forms for round millions
+NUMBERS_TRIED = (
+    200  # the numbers below it have all forms of a language, except forms for round millions
+)
 
 
 class Plurals(NamedTuple):
     number: int  # of forms
     singular: int | None  # index of the form for the number 1; None: every number has the same form
-    is_singular: bool = True  # the form for 1 is for no larger number; in Russian, it is also for 21
+    is_singular: bool = (
+        True  # the form for 1 is for no larger number; in Russian, it is also for 21
+    )
 
 
 TWO_FORMS = Plurals(2, 0)  # the most common case
@@ -34,7 +38,9 @@ def _of_language(language: str, name: str) -> Plurals:
     except ImportError:
         raise UserError(
             f"{name}: the header has no Plural-Forms.",
-            Hint("Add this field, or install Babel, which knows the forms: pip install 'transduce[documents]'."),
+            Hint(
+                "Add this field, or install Babel, which knows the forms: pip install 'transduce[documents]'."
+            ),
         ) from None
     try:
         locale = Locale.parse(language.replace("_", "-"), sep="-")
@@ -45,7 +51,9 @@ def _of_language(language: str, name: str) -> Plurals:
         return _parse(f"nplurals={number}; plural={rule};") or TWO_FORMS
     used = [locale.plural_form(number) for number in range(NUMBERS_TRIED)]
     forms = [form for form in CLDR_ORDER if form in used]
-    return Plurals(len(forms), forms.index(used[1]) if len(forms) > 1 else None, used[1] not in used[2:])
+    return Plurals(
+        len(forms), forms.index(used[1]) if len(forms) > 1 else None, used[1] not in used[2:]
+    )
 
 
 def _parse(rule: str) -> Plurals | None:
@@ -56,6 +64,13 @@ def _parse(rule: str) -> Plurals | None:
     number = int(match[1])
     try:
         _, singular, *larger = map(c2py(match[2].strip()), range(NUMBERS_TRIED))
-    except (ValueError, SyntaxError, RecursionError, ZeroDivisionError):  # c2py passes some mistakes on to Python
+    except (
+        ValueError,
+        SyntaxError,
+        RecursionError,
+        ZeroDivisionError,
+    ):  # c2py passes some mistakes on to Python
         return None
-    return Plurals(number, singular if number > 1 and 0 <= singular < number else None, singular not in larger)
+    return Plurals(
+        number, singular if number > 1 and 0 <= singular < number else None, singular not in larger
+    )

@@ -14,8 +14,15 @@ from transduce.wings.documents.plurals import Plurals, plurals
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt
-OPEN_CHARSETS = (b"CHARSET", b"ASCII", b"US-ASCII")  # of templates and of files that msginit makes from them
-CREDITS = ("translator-credits", "translator_credits")  # stand for the translators' names in GNOME's files
+OPEN_CHARSETS = (
+    b"CHARSET",
+    b"ASCII",
+    b"US-ASCII",
+)  # of templates and of files that msginit makes from them
+CREDITS = (
+    "translator-credits",
+    "translator_credits",
+)  # stand for the translators' names in GNOME's files
 STRING_LINE = re.compile(
     r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
@@ -23,7 +30,11 @@ STRING_LINE = re.compile(
 ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPED = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', **{character: f"\\{letter}" for letter, character in ESCAPES.items()}}
+    {
+        "\\": "\\\\",
+        '"': '\\"',
+        **{character: f"\\{letter}" for letter, character in ESCAPES.items()},
+    }
 )
 HEADER_BYTES = 1 << 16
 MAX_STRING_CHARACTERS = 10_000_000  # limit for one line, and for one string over several lines
@@ -47,8 +58,12 @@ class _String:
 class _Message:
     line: int = 0
     is_fuzzy: bool = False
-    strings: dict[str, _String] = field(default_factory=dict)  # by keyword: msgid, msgid_plural, msgctxt
-    translations: dict[int, _String] = field(default_factory=dict)  # by index of the plural form; 0 without a plural
+    strings: dict[str, _String] = field(
+        default_factory=dict
+    )  # by keyword: msgid, msgid_plural, msgctxt
+    translations: dict[int, _String] = field(
+        default_factory=dict
+    )  # by index of the plural form; 0 without a plural
 
 
 def read_po(file: DocumentFile) -> Document:
@@ -98,11 +113,15 @@ def _lines(texts: Iterable[str], name: str) -> Iterator[str]:
         yield from lines
         number += len(lines)
         if len(rest) > MAX_STRING_CHARACTERS:
-            raise UserError(f"{name}:{number}: the line has more than {MAX_STRING_CHARACTERS:,} characters.")
+            raise UserError(
+                f"{name}:{number}: the line has more than {MAX_STRING_CHARACTERS:,} characters."
+            )
     yield rest
 
 
-def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tuple[_Message, Plurals]]:
+def _translatable(
+    lines: Iterable[str], name: str, language: str
+) -> Iterator[tuple[_Message, Plurals]]:
     """The messages that are not fuzzy, each with its translation's plural forms."""
     header = ""
     for message in _messages(lines, name):
@@ -111,7 +130,12 @@ def _translatable(lines: Iterable[str], name: str, language: str) -> Iterator[tu
             declared = HEADER_LANGUAGE.search(header)
             check_language(name, "into", declared[1] if declared else "", language)
         elif not message.is_fuzzy:
-            yield message, plurals(header, language, name) if "msgid_plural" in message.strings else Plurals(1, 0)
+            yield (
+                message,
+                plurals(header, language, name)
+                if "msgid_plural" in message.strings
+                else Plurals(1, 0),
+            )
 
 
 def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
@@ -130,11 +154,15 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 message.line = message.line or number
                 string = _begin_string(message, match, begin, f"{name}:{number}")
             if string is None:
-                raise UserError(f"{name}:{number}: this line continues a string, but no string begins before it.")
+                raise UserError(
+                    f"{name}:{number}: this line continues a string, but no string begins before it."
+                )
             string.parts.append(ESCAPE.sub(_character, match["quoted"][1:-1]))
             string.end = end
             if end - string.begin > MAX_STRING_CHARACTERS:
-                raise UserError(f"{name}:{message.line}: a string has more than {MAX_STRING_CHARACTERS:,} characters.")
+                raise UserError(
+                    f"{name}:{message.line}: a string has more than {MAX_STRING_CHARACTERS:,} characters."
+                )
         elif line.strip():  # a blank line does not end a message
             if not line.lstrip().startswith("#"):
                 raise UserError(
@@ -145,7 +173,9 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 yield _complete(message, name)
                 message = _Message()
             is_flag = line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
-            message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith("#~")  # an obsolete message
+            message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith(
+                "#~"
+            )  # an obsolete message
             string = None
         line_begin += len(line) + 1
     if message.line:
@@ -158,19 +188,25 @@ def _begin_string(message: _Message, match: re.Match[str], begin: int, place: st
     number = int(match["number"] or 0)
     if match["keyword"] == "msgstr":
         if "msgid_plural" in message.strings and not match["number"]:
-            raise UserError(f"{place}: this message has a msgid_plural, so its translation must be 'msgstr[0]'.")
+            raise UserError(
+                f"{place}: this message has a msgid_plural, so its translation must be 'msgstr[0]'."
+            )
         kept = message.translations.setdefault(number, string)
     else:
         kept = message.strings.setdefault(match["keyword"], string)
     if kept is not string:
-        raise UserError(f"{place}: this message has two {match['keyword']}. One of the two belongs to another message.")
+        raise UserError(
+            f"{place}: this message has two {match['keyword']}. One of the two belongs to another message."
+        )
     return string
 
 
 def _complete(message: _Message, name: str) -> _Message:
     if "msgid" not in message.strings or 0 not in message.translations:
         missing = "msgid" if "msgid" not in message.strings else "msgstr"
-        raise UserError(f"{name}:{message.line}: this message has no {missing}. The file is damaged or cut short.")
+        raise UserError(
+            f"{name}:{message.line}: this message has no {missing}. The file is damaged or cut short."
+        )
     return message
 
 

@@ -19,7 +19,9 @@ TIME = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{1,9})?)")
 HIDDEN = r"<[^<>]*+>|\{\\[^{}]*+\}"  # tags, and styles such as {\an8}
 INVISIBLE = "\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"  # around a line
 SPEAKER = re.compile(rf"(?:[\s{INVISIBLE}]|{HIDDEN})*+[-‐-―－♪]")
-NEVER_FIRST = "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # in a line
+NEVER_FIRST = (
+    "、。，．・：；？！…ー」』）］｝】》〉”’ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # in a line
+)
 NEVER_LAST = "「『（［｛【《〈“‘"  # in a line
 BREAKABLE = f"\u3000-\u30ff\u3400-\u9fff\uff00-\uff60{NEVER_LAST}{NEVER_FIRST}"  # a line may end between two of these
 NO_WORD = "(?:(?<![\u30a1-\u30ff])|(?![\u30a1-\u30ff]))"  # not within a word in katakana
@@ -54,13 +56,20 @@ def _cues(text: str) -> Iterator[Cue]:
     times: tuple[float, float] | None = None  # of the last cue
     is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
-        timings = list(TIMING.finditer(text, *block.span()))  # several if the blank line between two cues is missing
+        timings = list(
+            TIMING.finditer(text, *block.span())
+        )  # several if the blank line between two cues is missing
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
         ends = [*(timing.start() for timing in timings[1:]), block.end()]
-        spoken = [(timing.end(), end, _times(timing.group())) for timing, end in zip(timings, ends, strict=False)]
+        spoken = [
+            (timing.end(), end, _times(timing.group()))
+            for timing, end in zip(timings, ends, strict=False)
+        ]
         if times and not (timings or is_webvtt or block.group().strip().isdigit()):
-            spoken = [(*block.span(), times)]  # SubRip has no notes, so this is more text of the last cue
+            spoken = [
+                (*block.span(), times)
+            ]  # SubRip has no notes, so this is more text of the last cue
         for begin, end, times in spoken:
             raw = text[begin:end]
             if shown := raw.strip():
@@ -89,7 +98,9 @@ def is_right_to_left(text: str) -> bool:
 
 def _slot(raw: str, line: int, begin: int) -> Slot:
     speakers: list[list[str]] = []  # the lines of each speaker
-    edges: list[tuple[str, str]] = []  # invisible characters around each line, such as marks of direction
+    edges: list[
+        tuple[str, str]
+    ] = []  # invisible characters around each line, such as marks of direction
     for whole in map(str.strip, LINE_END.split(raw)):
         spoken = whole.strip(INVISIBLE)
         first = whole.find(spoken)
@@ -102,14 +113,26 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
-        text = re.sub("--+>", "->", translation)  # a line with an arrow may be read as the time of a cue
-        lines = [line for line in text.split("\n") if line.strip()]  # a blank line would end the cue
+        text = re.sub(
+            "--+>", "->", translation
+        )  # a line with an arrow may be read as the time of a cue
+        lines = [
+            line for line in text.split("\n") if line.strip()
+        ]  # a blank line would end the cue
         new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
-        wrapped = [part for line, height in zip(lines, new_heights, strict=True) for part in _wrap(line, height)]
-        around = edges if len(edges) == len(wrapped) else [(edges[0][0], edges[-1][1])] * len(wrapped)
+        wrapped = [
+            part
+            for line, height in zip(lines, new_heights, strict=True)
+            for part in _wrap(line, height)
+        ]
+        around = (
+            edges if len(edges) == len(wrapped) else [(edges[0][0], edges[-1][1])] * len(wrapped)
+        )
         if is_right_to_left(raw) != is_right_to_left(translation):
             around = [("", "")] * len(wrapped)
-        marked = (f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=True))
+        marked = (
+            f"{before}{part}{after}" for (before, after), part in zip(around, wrapped, strict=True)
+        )
         return (line_end.group() if line_end else "\n").join(marked)
 
     return Slot(text, text, line, begin, begin + len(raw), write)
@@ -126,7 +149,9 @@ def _wrap(text: str, height: int) -> list[str]:
             columns.append(match.start() - len(text) + width)
         else:
             width -= len(match.group())
-    natural = [i for i, (end, _) in enumerate(breaks) if text[end] == " " or text[end - 1] in PAUSES]
+    natural = [
+        i for i, (end, _) in enumerate(breaks) if text[end] == " " or text[end - 1] in PAUSES
+    ]
     if len(natural) >= height - 1:
         breaks = [breaks[i] for i in natural]
         columns = [columns[i] for i in natural]
@@ -139,7 +164,10 @@ def _wrap(text: str, height: int) -> list[str]:
         near = bisect_left(columns, best, first)
         if first == len(breaks):
             break
-        cut = min(range(max(first, near - 1), min(near + 1, len(breaks))), key=lambda i: abs(columns[i] - best))
+        cut = min(
+            range(max(first, near - 1), min(near + 1, len(breaks))),
+            key=lambda i: abs(columns[i] - best),
+        )
         end, next_begin = breaks[cut]
         lines.append(text[begin:end])
         begin = next_begin

@@ -33,8 +33,12 @@ from transduce.wings.documents.xml import (
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
-FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
-TAG = re.compile(rf"<(?P<close>/?+)(?P<formatting>{FORMATTING})?{XML_ATTRIBUTES}(?P<empty>(?<=/))?>")
+FORMATTING = (
+    r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
+)
+TAG = re.compile(
+    rf"<(?P<close>/?+)(?P<formatting>{FORMATTING})?{XML_ATTRIBUTES}(?P<empty>(?<=/))?>"
+)
 REGION = re.compile(r"-(?:[a-z]{2}|\d{3})\b")
 NOT_A_TAG = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 
@@ -97,8 +101,12 @@ def read_tmx(file: DocumentFile) -> Document:
     for unit in units:
         codes = unit.codes
         if file.source in UNSPECIFIED_LANGUAGES:
-            spoken_in = (code for code in (unit.origin, *codes) if choose_languages(codes, unit.origin, code))
-            source = next((code for code in spoken_in if language_distance(code, target) is None), unit.origin)
+            spoken_in = (
+                code for code in (unit.origin, *codes) if choose_languages(codes, unit.origin, code)
+            )
+            source = next(
+                (code for code in spoken_in if language_distance(code, target) is None), unit.origin
+            )
         is_empty &= not choose_languages(codes, unit.origin, source)
         if both := choose_languages(codes, unit.origin, source, target):
             spoken, written = (unit.variants[codes.index(code)] for code in both)
@@ -111,7 +119,9 @@ def read_tmx(file: DocumentFile) -> Document:
     return Document(file.name, text, codec, tuple(slot for slot in slots if has_text(slot.text)))
 
 
-def _without_units(name: str, wanted: str, units_by_languages: Counter[tuple[str, ...]]) -> UserError:
+def _without_units(
+    name: str, wanted: str, units_by_languages: Counter[tuple[str, ...]]
+) -> UserError:
     units_by_language = Counter[str]()
     for codes, count in units_by_languages.items():
         units_by_language.update(dict.fromkeys(codes, count))
@@ -124,14 +134,22 @@ def segment_text(raw: str, name: str, line: int) -> str:
     """The text of a segment without formatting; raises UserError for a long segment or an unknown entity."""
     if len(raw) > MAX_SEGMENT_CHARACTERS:
         raise UserError(
-            f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters.", Hint("Remove it.")
+            f"{name}:{line}: a segment has more than {MAX_SEGMENT_CHARACTERS:,} characters.",
+            Hint("Remove it."),
         )
     if "<" in raw:
-        raw = NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw) if "<!" in raw or "<?" in raw else raw
+        raw = (
+            NOT_A_TAG.sub(lambda match: escape(match[1] or ""), raw)
+            if "<!" in raw or "<?" in raw
+            else raw
+        )
         raw = _without_formatting(raw)
-    if "&" in raw and (unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)):
+    if "&" in raw and (
+        unknown := next((name for name in ENTITY.findall(raw) if unescape(name) == name), None)
+    ):
         raise UserError(
-            f"{name}:{line}: the entity {unknown} is not known without a DTD.", Hint("Write the character itself.")
+            f"{name}:{line}: the entity {unknown} is not known without a DTD.",
+            Hint("Write the character itself."),
         )
     return unescape(raw)
 
@@ -187,7 +205,9 @@ def choose_languages(codes: tuple[str, ...], origin: str, *wanted: str) -> tuple
     ]
     choices = [
         (sum(distance for distance, *_ in choice), choice[0][1], [place for *_, place in choice])
-        for choice in product(*(near[: len(wanted)] for near in candidates))  # enough for codes that all differ
+        for choice in product(
+            *(near[: len(wanted)] for near in candidates)
+        )  # enough for codes that all differ
         if len({place for *_, place in choice}) == len(choice)
     ]
     return tuple(codes[place] for place in min(choices)[2]) if choices else None
@@ -206,8 +226,12 @@ def language_distance(code: str, wanted: str) -> int | None:
     """
     if code == wanted:
         return 0
-    code, wanted = (each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted))
-    same_script = main_language(code) == main_language(wanted) and script_of(code) == script_of(wanted) != ""
+    code, wanted = (
+        each.replace(each.split("-")[0], main_language(each), 1) for each in (code, wanted)
+    )
+    same_script = (
+        main_language(code) == main_language(wanted) and script_of(code) == script_of(wanted) != ""
+    )
     regions = {*REGION.findall(code), *REGION.findall(wanted)}
     if (same_script and len(regions) < 2) or f"{code}-".startswith(f"{wanted}-"):
         return 1
@@ -245,9 +269,12 @@ def _language(variant: Element) -> str:
 def _spelling(units: Sequence[_Memory], target: str) -> str:
     """The file's code for the target language, or `target` if the file lacks this language."""
     languages = dict.fromkeys(variant.language for unit in units for variant in unit.variants)
-    distances = {each: language_distance(language_code(each), language_code(target)) for each in languages}
+    distances = {
+        each: language_distance(language_code(each), language_code(target)) for each in languages
+    }
     return next(
-        (each for wanted in (0, 1) for each in languages if distances[each] == wanted), target.replace("_", "-")
+        (each for wanted in (0, 1) for each in languages if distances[each] == wanted),
+        target.replace("_", "-"),
     )
 
 

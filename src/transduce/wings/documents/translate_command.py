@@ -19,7 +19,8 @@ def run(call: Call) -> None:
         raise UserError(f"{call.input} is a compressed document. Decompress it first.")
     if call.format.is_json or call.format.sentences:
         raise UserError(
-            f"{call.input} is a document.", Hint("Leave out --json, --alignment, --n-best and --sentences.")
+            f"{call.input} is a document.",
+            Hint("Leave out --json, --alignment, --n-best and --sentences."),
         )
     content = _read(call.input)
     with call.translator() as translator:
@@ -36,7 +37,9 @@ def run(call: Call) -> None:
     log(f"{count(document.texts, 'text')} translated")
     if not document.texts and not call.redo:
         left_out = "Fuzzy messages and approved texts are left out"
-        log(f"There is nothing to translate. {left_out}; --redo also translates other translated texts.")
+        log(
+            f"There is nothing to translate. {left_out}; --redo also translates other translated texts."
+        )
     flags = Flags()
     for line, text_flags in document.flagged:
         flags.add(text_flags, line)

@@ -24,7 +24,11 @@ from transduce.wings.documents.xml import (
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
 MAX_LEVELS = 20  # of elements in a unit, around its segments
-UNTRANSLATED_STATES = ("new", "needs-translation", "initial")  # of a target in 1.x, of a segment in 2.x
+UNTRANSLATED_STATES = (
+    "new",
+    "needs-translation",
+    "initial",
+)  # of a target in 1.x, of a segment in 2.x
 APPROVED_STATES = ("final", "signed-off")
 
 
@@ -47,7 +51,9 @@ class _Segment(NamedTuple):
 
     @property
     def is_approved(self) -> bool:
-        approved = self.unit.attributes.get("approved") == "yes" or not self.states.isdisjoint(APPROVED_STATES)
+        approved = self.unit.attributes.get("approved") == "yes" or not self.states.isdisjoint(
+            APPROVED_STATES
+        )
         return approved and self.is_translated
 
 
@@ -67,16 +73,22 @@ def read_xliff_pairs(file: CorpusFile) -> Iterator[TextPair]:
     return read_translated_xliff(read_pieces(file.path), display_name(file.path), *file.languages)
 
 
-def read_translated_xliff(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[TextPair]:
+def read_translated_xliff(
+    content: Iterable[bytes], name: str, source: str, target: str
+) -> Iterator[TextPair]:
     """Yield pairs of source and target from a file that arrives in chunks."""
     for segment in _segments(content, name, source, target):
         if segment.is_translated:
-            source_text, target_text = (_plain_text(text, segment.kind) for text in (segment.text, segment.translation))
+            source_text, target_text = (
+                _plain_text(text, segment.kind) for text in (segment.text, segment.translation)
+            )
             yield source_text, target_text, segment.unit.line
 
 
 def _plain_text(content: str, kind: TextKind) -> str:
-    return spaced(mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup"))
+    return spaced(
+        mask(source_text(content, preserve=True)[0], markup=True, preserve=kind != "markup")
+    )
 
 
 def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> Iterator[_Segment]:
@@ -95,7 +107,11 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
     for unit in UnitReader(name, UNIT_NAMES, MAX_LEVELS, start).read(content):
         children = {child.name: child for child in unit.children}
         spoken = children.get("source")
-        if spoken is None or unit.attributes.get("translate") == "no" or unit.attributes.get("restype") == PO_HEADER:
+        if (
+            spoken is None
+            or unit.attributes.get("translate") == "no"
+            or unit.attributes.get("restype") == PO_HEADER
+        ):
             continue
         before_target = children.get("seg-source", spoken)
         written = children.get("target")
@@ -118,7 +134,11 @@ def _marked(element: Element | None) -> dict[str, Element]:
     """The segments in an element, by their numbers, as XLIFF 1.2 marks them for translation tools."""
     found = dict[str, Element]()
     for child in element.children if element else []:
-        found |= {child.attributes.get("mid", ""): child} if child.attributes.get("mtype") == "seg" else _marked(child)
+        found |= (
+            {child.attributes.get("mid", ""): child}
+            if child.attributes.get("mtype") == "seg"
+            else _marked(child)
+        )
     return found
 
 
@@ -131,14 +151,18 @@ def _slot(text: str, segment: _Segment, language: str) -> Slot:
     declared = unit.attributes.get("target-language") or unit.attributes.get("trgLang")
     same = {**source.attributes, "xml:lang": declared or language.replace("_", "-")}
     attributes = "".join(
-        f" {key}={quoteattr(same[key])}" for key in ("xml:lang", "xml:space") if key in source.attributes
+        f" {key}={quoteattr(same[key])}"
+        for key in ("xml:lang", "xml:space")
+        if key in source.attributes
     )
     new_tag = f"<{new_name}{attributes}>"
     before = "" if target else indentation(text, unit.character(source.begin))
 
     def write(translation: str) -> str:
         content = as_content(translation, unit.text(source))
-        return unit.fill(target, content)[2] if target else f"{before}{new_tag}{content}</{new_name}>"
+        return (
+            unit.fill(target, content)[2] if target else f"{before}{new_tag}{content}</{new_name}>"
+        )
 
     begin, end = unit.fill(target, "")[:2] if target else [unit.end(segment.before_target)] * 2
     return Slot(segment.text, segment.translation, unit.line, begin, end, write, segment.kind)

@@ -20,7 +20,16 @@ XML_ENCODING = re.compile(rb"\A(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"
 UTF16_BY_FIRST_BYTES = {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}  # without a byte order mark
 XML_DECLARATION_BYTES = 1024
 INHERITED_ATTRIBUTES = (  # they hold for the elements inside, too
-    *("srclang", "state", "approved", "translate", "xml:space", "restype", "target-language", "trgLang"),
+    *(
+        "srclang",
+        "state",
+        "approved",
+        "translate",
+        "xml:space",
+        "restype",
+        "target-language",
+        "trgLang",
+    ),
 )
 MAX_BYTES_WITHOUT_UNIT = 50_000_000  # all these bytes are kept in memory
 XML_ATTRIBUTES = r"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
@@ -29,8 +38,15 @@ INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 ILLEGAL_CHARACTER = re.compile(ILLEGAL)
-HIDDEN_END = re.compile(rf"\]{ILLEGAL}*\]{ILLEGAL}*>")  # of CDATA, as soon as the illegal characters are removed
-TRUNCATION_ERRORS = ("no element found", "unclosed token", "unclosed CDATA section", "partial character")  # of expat
+HIDDEN_END = re.compile(
+    rf"\]{ILLEGAL}*\]{ILLEGAL}*>"
+)  # of CDATA, as soon as the illegal characters are removed
+TRUNCATION_ERRORS = (
+    "no element found",
+    "unclosed token",
+    "unclosed CDATA section",
+    "partial character",
+)  # of expat
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +85,9 @@ class Unit(NamedTuple):
     def end(self, element: Element) -> int:
         """The index in the file of the first character after an element."""
         is_empty = self._tag(element).endswith(b"/>")
-        return self.character(element.last if is_empty else self.content.index(b">", element.last) + 1)
+        return self.character(
+            element.last if is_empty else self.content.index(b">", element.last) + 1
+        )
 
     def fill(self, element: Element, text: str) -> tuple[int, int, str]:
         """The begin, end and replacement of the edit that gives an element a new text."""
@@ -95,7 +113,11 @@ class UnitReader:
     """
 
     def __init__(
-        self, name: str, units: Iterable[str], levels: int, on_start: Callable[[str, dict[str, str]], object]
+        self,
+        name: str,
+        units: Iterable[str],
+        levels: int,
+        on_start: Callable[[str, dict[str, str]], object],
     ) -> None:
         self._name = name
         self._unit_names = {*units}
@@ -111,7 +133,9 @@ class UnitReader:
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
-        self._attributes: list[dict[str, str]] = [{}]  # of the open elements down to a unit, as in Unit
+        self._attributes: list[dict[str, str]] = [
+            {}
+        ]  # of the open elements down to a unit, as in Unit
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements
         self._units: list[Unit] = []  # complete units, not yet yielded
@@ -120,7 +144,10 @@ class UnitReader:
         """The file's units; raises UserError for malformed XML, declared entities and long gaps between units."""
         for text in decode_pieces(pieces, self._name, _declared, XML_DECLARATION_BYTES):
             yield from self._parse(text.encode())
-            if self._buffer_begin + len(self._buffer) - self._last_unit_end > MAX_BYTES_WITHOUT_UNIT:
+            if (
+                self._buffer_begin + len(self._buffer) - self._last_unit_end
+                > MAX_BYTES_WITHOUT_UNIT
+            ):
                 raise UserError(
                     f"{self._name}:{self._expat.CurrentLineNumber}: more than "
                     f"{MAX_BYTES_WITHOUT_UNIT:,} bytes without a translation unit.",
@@ -137,8 +164,14 @@ class UnitReader:
             self._expat.Parse(content, last)
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
-            truncated = ", or the file is cut short" if last and reason.startswith(TRUNCATION_ERRORS) else ""
-            raise UserError(f"{self._name}:{error.lineno}: not well-formed XML: {reason}{truncated}.") from None
+            truncated = (
+                ", or the file is cut short"
+                if last and reason.startswith(TRUNCATION_ERRORS)
+                else ""
+            )
+            raise UserError(
+                f"{self._name}:{error.lineno}: not well-formed XML: {reason}{truncated}."
+            ) from None
         units = self._units
         self._units = []
         return units
@@ -183,11 +216,15 @@ class UnitReader:
                 return
             content = bytes(self._buffer[: element.last])
             self._last_unit_end = place
-            self._units.append(Unit(element.children, content, self._characters, self._line, self._attributes[-1]))
+            self._units.append(
+                Unit(element.children, content, self._characters, self._line, self._attributes[-1])
+            )
         self._last_tag = place
         self._attributes.pop()
 
-    def _doctype(self, _name: str, _system: str | None, _public: str | None, has_internal_subset: int) -> None:
+    def _doctype(
+        self, _name: str, _system: str | None, _public: str | None, has_internal_subset: int
+    ) -> None:
         if has_internal_subset:
             self._refuse_declaration()
 
@@ -223,9 +260,13 @@ def source_text(content: str, *, preserve: bool) -> tuple[str, TextKind]:
     """The text of a source element and the text's kind; white space is unchanged if `preserve` is true."""
     if cdata := WHOLE_CDATA.fullmatch(content):
         text = cdata["text"]
-        is_html = ENTITY.search(text) or any(piece.kind != "text" for piece in pieces(text, html=True))
+        is_html = ENTITY.search(text) or any(
+            piece.kind != "text" for piece in pieces(text, html=True)
+        )
         return text, "preserved" if is_html else "plain"
-    return (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
+    return (
+        (content.strip(), "markup") if "\n" in content and not preserve else (content, "preserved")
+    )
 
 
 def as_content(translation: str, source: str) -> str:

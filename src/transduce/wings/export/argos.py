@@ -45,7 +45,9 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
         (root / "model" / ctranslate2.JOINT_MODEL).rename(root / ctranslate2.JOINT_MODEL)
         (root / "metadata.json").write_text(to_json(metadata), encoding="utf-8")
         title = f"{metadata['from_name']} - {metadata['to_name']}"
-        (root / CARD).write_text(f"# {title}\n\nTrained with and exported by transduce.\n", encoding="utf-8")
+        (root / CARD).write_text(
+            f"# {title}\n\nTrained with and exported by transduce.\n", encoding="utf-8"
+        )
         with zipfile.ZipFile(folder / f"{name}{SUFFIX}", "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(root.rglob("*")):
                 archive.write(path, f"{name}/{path.relative_to(root).as_posix()}")
@@ -59,7 +61,9 @@ def open_runner(folder: Path) -> Runner:
             archive.extractall(unpacked)
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
-        return ctranslate2.runner(root / "model", pieces, pieces)  # reads all files before they are deleted
+        return ctranslate2.runner(
+            root / "model", pieces, pieces
+        )  # reads all files before they are deleted
 
 
 def _name(model: Bundle) -> str:

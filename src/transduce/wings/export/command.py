@@ -13,7 +13,9 @@ from transduce.wings.formats import Format
 NOT_COMPARED = "Not compared with the original, since transformers is missing: pip install 'transduce[export]'."
 
 
-def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()) -> None:
+def export(
+    model: Path, /, *, to: Format, out: Path, compute_type: str = "float32", valid: Files = ()
+) -> None:
     """Convert a model to another program's format, and compare the translations of the model and the export.
 
     In float32, at most 1 % of the translations may differ, and only where two tokens are equally probable. In other
@@ -36,10 +38,14 @@ def export(model: Path, /, *, to: Format, out: Path, compute_type: str = "float3
     for line in parity.report():
         print(line)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"{out}: {decimal(size)}, in {time.monotonic() - began:.0f} s; its README.md says how to use it")
+    print(
+        f"{out}: {decimal(size)}, in {time.monotonic() - began:.0f} s; its README.md says how to use it"
+    )
 
 
-def import_model(folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()) -> None:
+def import_model(
+    folder: Path, /, *, out: Path, source: FromCode = "", target: ToCode = "", valid: Files = ()
+) -> None:
     """Convert a Marian or OPUS-MT model in Hugging Face's format to a model folder.
 
     The new model can translate, be fine-tuned (`transduce train --init`) and be exported. If transformers is installed,

@@ -48,17 +48,22 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
     """Write the folder's files; raises UserError if ctranslate2 is missing or doesn't support `compute_type`."""
     tokenizer = model.tokenizer
     pieces = Pieces(
-        tokenizer.source.pieces(range(tokenizer.source.size)), tokenizer.target.pieces(range(tokenizer.target.size))
+        tokenizer.source.pieces(range(tokenizer.source.size)),
+        tokenizer.target.pieces(range(tokenizer.target.size)),
     )
     try:
         import ctranslate2  # noqa: F401
     except ImportError:
-        raise UserError("This export needs the package ctranslate2: pip install 'transduce[export]'.") from None
+        raise UserError(
+            "This export needs the package ctranslate2: pip install 'transduce[export]'."
+        ) from None
     try:
         convert(model.model, model.config.model, folder, compute_type, pieces=pieces)
     except ValueError as error:
         raise UserError(f"CTranslate2 can't compute in {compute_type}: {error}.") from None
-    for name, content in zip(_names(joint=len({*tokenizer.models}) == 1), tokenizer.models, strict=True):
+    for name, content in zip(
+        _names(joint=len({*tokenizer.models}) == 1), tokenizer.models, strict=True
+    ):
         (folder / name).write_bytes(content)
 
 

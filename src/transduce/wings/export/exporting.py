@@ -31,14 +31,26 @@ class Form(NamedTuple):
 
 
 FORMS: dict[Format, Form] = {
-    "ctranslate2": Form("CTranslate2", ctranslate2.write, ctranslate2.open_runner, ctranslate2.usage, quantises=True),
-    "argos": Form("Argos Translate and LibreTranslate", argos.write, argos.open_runner, argos.usage, quantises=True),
-    "huggingface": Form("Hugging Face transformers", huggingface.write, huggingface.open_runner, huggingface.usage),
+    "ctranslate2": Form(
+        "CTranslate2", ctranslate2.write, ctranslate2.open_runner, ctranslate2.usage, quantises=True
+    ),
+    "argos": Form(
+        "Argos Translate and LibreTranslate",
+        argos.write,
+        argos.open_runner,
+        argos.usage,
+        quantises=True,
+    ),
+    "huggingface": Form(
+        "Hugging Face transformers", huggingface.write, huggingface.open_runner, huggingface.usage
+    ),
     "onnx": Form("ONNX Runtime", onnx.write, onnx.open_runner, onnx.usage),
 }
 
 
-def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()) -> Parity:
+def export(
+    folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, pairs: Sequence[Pair] = ()
+) -> Parity:
     """Export a model to the new folder `out`, and compare the translations of the model and the export.
 
     Without `pairs`, the comparison uses text held out from training. Raises UserError if the model can't be exported or
@@ -51,15 +63,20 @@ def export(folder: Path, form: Format, out: Path, compute_type: str = FLOAT32, p
         raise UserError(f"{folder} can't be exported to {form}: {why.reason}.")
     if compute_type != FLOAT32 and not FORMS[form].quantises:
         raise UserError(
-            f"{form} is written in {FLOAT32} only.", Hint("For other compute types, use ctranslate2 or argos.")
+            f"{form} is written in {FLOAT32} only.",
+            Hint("For other compute types, use ctranslate2 or argos."),
         )
-    with write_folder(out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0) as aside:
+    with write_folder(
+        out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0
+    ) as aside:
         verify(folder, hashes=True, but=(model_folder.CARD,))
         model = model_folder.load(folder)
         FORMS[form].write(model, aside, compute_type)
         given = first_of_each_direction(pairs, MAX_COMPARED_SENTENCES)
         sentences = given or held_out(model, MAX_COMPARED_SENTENCES)
-        parity = check_parity(model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32)
+        parity = check_parity(
+            model, sentences, FORMS[form].open_runner(aside), exact=compute_type == FLOAT32
+        )
         text = card(
             config,
             f"Exported by transduce {version('transduce')} from the model {folder.resolve().name}: "

@@ -16,8 +16,22 @@ from torch import Tensor, nn
 from transduce.config.schema import PAD, ModelConfig
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.embedding import Embedding, LearnedPositions, NoPositions
-from transduce.model.transformer import DecoderLayer, EncoderLayer, FeedForward, Residual, Transformer
-from transduce.wings.export.onnx_engine import LOG_PROBS, MASK, SOURCE_INPUT, TOKENS, after, memory_names, state_names
+from transduce.model.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    Transformer,
+)
+from transduce.wings.export.onnx_engine import (
+    LOG_PROBS,
+    MASK,
+    SOURCE_INPUT,
+    TOKENS,
+    after,
+    memory_names,
+    state_names,
+)
 
 OPSET, IR_VERSION = 17, 8  # opset 17 is the first with LayerNormalization; newer runtimes read both
 MAX_WEIGHT_BYTES = 2**31 - 2**20  # of the weights in a graph
@@ -34,8 +48,12 @@ class Graph:
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
-        self._alive: list[Tensor] = []  # kept so that their addresses, which identify weights, aren't reused
-        self._rotation: tuple[str, str] | None = None  # sines and cosines (t, d_k / 2, 1) of rotary positions
+        self._alive: list[
+            Tensor
+        ] = []  # kept so that their addresses, which identify weights, aren't reused
+        self._rotation: tuple[str, str] | None = (
+            None  # sines and cosines (t, d_k / 2, 1) of rotary positions
+        )
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
@@ -50,7 +68,11 @@ class Graph:
             array = value.detach().float().cpu().contiguous().numpy()
         else:
             array = np.array(value, dtype=np.int64 if isinstance(value, list) else np.float32)
-        key = f"w{value.data_ptr()}x{tuple(value.shape)}" if isinstance(value, Tensor) else f"c{value}"
+        key = (
+            f"w{value.data_ptr()}x{tuple(value.shape)}"
+            if isinstance(value, Tensor)
+            else f"c{value}"
+        )
         if key not in self._weights:
             self._weights[key] = self._onnx.numpy_helper.from_array(array, key)
         return key
@@ -61,19 +83,31 @@ class Graph:
         if size > MAX_WEIGHT_BYTES:
             raise ValueError(f"a graph has {size:,} bytes, but an ONNX file holds at most 2 GiB")
         helper = self._onnx.helper
-        graph = helper.make_graph(self._nodes, "transduce", inputs, outputs, list(self._weights.values()))
+        graph = helper.make_graph(
+            self._nodes, "transduce", inputs, outputs, list(self._weights.values())
+        )
         opset = helper.make_opsetid("", OPSET)
-        model = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="transduce")
+        model = helper.make_model(
+            graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="transduce"
+        )
         self._onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
 
     def tensor(self, name: str, kind: str, *shape: str | int) -> Any:
         """Describe an input or output of the graph; `kind` is an ONNX type such as FLOAT."""
-        return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
+        return self._onnx.helper.make_tensor_value_info(
+            name, getattr(self._onnx.TensorProto, kind), shape
+        )
 
-    def caches(self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str) -> list[Any]:
+    def caches(
+        self, names: Iterable[str], attentions: list[MultiHeadAttention], rows: str, length: str
+    ) -> list[Any]:
         """Describe the keys and values (rows, h, length, d) of each attention layer."""
-        sizes = [(each.num_kv_heads, kind.out_features) for each in attentions for kind in (each.key, each.value)]
+        sizes = [
+            (each.num_kv_heads, kind.out_features)
+            for each in attentions
+            for kind in (each.key, each.value)
+        ]
         return [
             self.tensor(name, "FLOAT", rows, heads, length, width // heads)
             for name, (heads, width) in zip(names, sizes, strict=True)
@@ -83,12 +117,17 @@ class Graph:
         """Describe the tensors that the encoder passes to the decoder."""
         attentions = [layer.source_attention for layer in _decoder(model)]
         names = memory_names(len(attentions))
-        return [self.tensor(MASK, "BOOL", "b", 1, 1, "s"), *self.caches(names, attentions, "b", "s")]
+        return [
+            self.tensor(MASK, "BOOL", "b", 1, 1, "s"),
+            *self.caches(names, attentions, "b", "s"),
+        ]
 
     def linear(self, x: str, layer: nn.Module) -> str:
         """Apply a linear layer: (…, in) -> (…, out)."""
         assert isinstance(layer, nn.Linear)
-        product = self.add("MatMul", x, self.add("Transpose", self.weight(layer.weight), perm=[1, 0]))
+        product = self.add(
+            "MatMul", x, self.add("Transpose", self.weight(layer.weight), perm=[1, 0])
+        )
         return product if layer.bias is None else self.add("Add", product, self.weight(layer.bias))
 
     def norm(self, x: str, norm: nn.Module) -> str:
@@ -110,23 +149,37 @@ class Graph:
             return self.add("Add", x, sublayer(self.norm(x, residual.norm)))
         return self.norm(self.add("Add", x, sublayer(x)), residual.norm)
 
-    def embed(self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module) -> str:
+    def embed(
+        self, tokens: str, embedding: Embedding, start: str, length: str, positions: nn.Module
+    ) -> str:
         """Embed tokens (r, t) -> (r, t, d_model); `start` is the position of the first token."""
         vectors = self.add("Gather", self.weight(embedding.weight), tokens)
         scaled = self.add("Mul", vectors, self.weight(embedding.scale))
-        indices = self.add("Range", start, self.add("Add", start, length), self.add("Squeeze", self.weight([1])))
+        indices = self.add(
+            "Range", start, self.add("Add", start, length), self.add("Squeeze", self.weight([1]))
+        )
         if isinstance(positions, LearnedPositions):
-            return self.add("Add", scaled, self.add("Gather", self.weight(positions.weight), indices))
+            return self.add(
+                "Add", scaled, self.add("Gather", self.weight(positions.weight), indices)
+            )
         if isinstance(positions, NoPositions):
-            self._rotation = self._waves(indices, self.config.d_k or self.config.d_model // self.config.num_heads)
+            self._rotation = self._waves(
+                indices, self.config.d_k or self.config.d_model // self.config.num_heads
+            )
             return scaled
         both = self.add("Concat", *self._waves(indices, self.config.d_model), axis=2)
-        return self.add("Add", scaled, self.add("Reshape", both, self.weight([0, self.config.d_model])))
+        return self.add(
+            "Add", scaled, self.add("Reshape", both, self.weight([0, self.config.d_model]))
+        )
 
     def _waves(self, indices: str, width: int) -> tuple[str, str]:
         """The sines and the cosines (t, width / 2, 1) of sinusoidal or rotary positions."""
         rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
-        column = self.add("Unsqueeze", self.add("Cast", indices, to=self._onnx.TensorProto.FLOAT), self.weight([1]))
+        column = self.add(
+            "Unsqueeze",
+            self.add("Cast", indices, to=self._onnx.TensorProto.FLOAT),
+            self.weight([1]),
+        )
         angle = self.add("Unsqueeze", self.add("Mul", column, self.weight(rate)), self.weight([2]))
         return self.add("Sin", angle), self.add("Cos", angle)
 
@@ -139,7 +192,9 @@ class Graph:
         even, odd = (self.add("Gather", pairs, self.weight([place]), axis=4) for place in (0, 1))
         first = self.add("Sub", self.add("Mul", even, cosines), self.add("Mul", odd, sines))
         second = self.add("Add", self.add("Mul", even, sines), self.add("Mul", odd, cosines))
-        return self.add("Reshape", self.add("Concat", first, second, axis=4), self.weight([0, 0, 0, -1]))
+        return self.add(
+            "Reshape", self.add("Concat", first, second, axis=4), self.weight([0, 0, 0, -1])
+        )
 
     def feed_forward(self, x: str, layer: nn.Module) -> str:
         """Apply a feed-forward layer: x (r, t, d_model) -> the same shape."""
@@ -154,7 +209,8 @@ class Graph:
             half = self.add("Mul", inner, self.weight(0.5))
             active = self.add("Mul", half, self.add("Add", error, self.weight(1.0)))
         return self.linear(
-            active if layer.gate is None else self.add("Mul", active, self.linear(x, layer.gate)), layer.out
+            active if layer.gate is None else self.add("Mul", active, self.linear(x, layer.gate)),
+            layer.out,
         )
 
     def split(self, x: str, projection: nn.Module, heads: int) -> str:
@@ -164,10 +220,14 @@ class Graph:
 
     def keys_values(self, x: str, attention: MultiHeadAttention) -> list[str]:
         """Project x (r, t, d_model) to keys and values (r, g, t, d) of g = h heads, or fewer."""
-        keys, values = (self.split(x, each, attention.num_kv_heads) for each in (attention.key, attention.value))
+        keys, values = (
+            self.split(x, each, attention.num_kv_heads) for each in (attention.key, attention.value)
+        )
         return [self._rotated(keys, attention), values]
 
-    def attend(self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = "") -> str:
+    def attend(
+        self, x: str, attention: MultiHeadAttention, keys: str, values: str, mask: str = ""
+    ) -> str:
         """Attend from x (r, t, d_model) to keys and values (r, g, s, d) -> (r, t, d_model)."""
         heads = attention.num_heads
         groups = attention.num_kv_heads
@@ -184,7 +244,9 @@ class Graph:
         read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
         if groups < heads:
             read = self.add("Reshape", read, self.weight([0, heads, -1, d_v]))
-        joined = self.add("Reshape", self.add("Transpose", read, perm=[0, 2, 1, 3]), self.weight([0, 0, -1]))
+        joined = self.add(
+            "Reshape", self.add("Transpose", read, perm=[0, 2, 1, 3]), self.weight([0, 0, -1])
+        )
         return self.linear(joined, attention.out)
 
 
@@ -195,7 +257,13 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
     mask = graph.add("Unsqueeze", real, graph.weight([1, 2]), named=MASK)
     length = graph.add("Squeeze", graph.add("Shape", SOURCE_INPUT, start=1))
     start = graph.add("Squeeze", graph.weight([0]))
-    x = graph.embed(SOURCE_INPUT, model.source_embedding or model.embedding, start, length, model.source_positions)
+    x = graph.embed(
+        SOURCE_INPUT,
+        model.source_embedding or model.embedding,
+        start,
+        length,
+        model.source_positions,
+    )
 
     def to_self(x: str, attention: MultiHeadAttention) -> str:
         keys, values = graph.keys_values(x, attention)
@@ -203,12 +271,16 @@ def encoder(model: Transformer, config: ModelConfig) -> bytes:
 
     def encode(x: str, layer: EncoderLayer) -> str:
         x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
-        return graph.residual(x, layer.residual[1], lambda x: graph.feed_forward(x, layer.feed_forward))
+        return graph.residual(
+            x, layer.residual[1], lambda x: graph.feed_forward(x, layer.feed_forward)
+        )
 
     for layer in model.encoder:
         x = encode(x, cast(EncoderLayer, layer))
     x = graph.norm(x, model.encoder_norm)
-    projected = [name for layer in _decoder(model) for name in graph.keys_values(x, layer.source_attention)]
+    projected = [
+        name for layer in _decoder(model) for name in graph.keys_values(x, layer.source_attention)
+    ]
     for name, known_as in zip(projected, memory_names(config.num_decoder_layers), strict=True):
         graph.add("Identity", name, named=known_as)
     return graph.serialised([graph.tensor(SOURCE_INPUT, "INT64", "b", "s")], graph.memory(model))
@@ -228,23 +300,35 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     def to_self(x: str, attention: MultiHeadAttention) -> str:
         """Apply self-attention, x (r, 1, d_model) -> the same shape, and append x's keys and values to the cache."""
         new = [(next(state), name) for name in graph.keys_values(x, attention)]
-        return graph.attend(x, attention, *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new))
+        return graph.attend(
+            x,
+            attention,
+            *(graph.add("Concat", *pair, axis=2, named=after(pair[0])) for pair in new),
+        )
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
         """Apply cross-attention to each sentence's keys and values, x (r, 1, d_model) -> the same shape."""
-        shape = graph.add("Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0)
-        y = graph.attend(graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK)
+        shape = graph.add(
+            "Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0
+        )
+        y = graph.attend(
+            graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK
+        )
         return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))
 
     def decode(x: str, layer: DecoderLayer) -> str:
         x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
         x = graph.residual(x, layer.residual[1], lambda x: to_source(x, layer.source_attention))
-        return graph.residual(x, layer.residual[2], lambda x: graph.feed_forward(x, layer.feed_forward))
+        return graph.residual(
+            x, layer.residual[2], lambda x: graph.feed_forward(x, layer.feed_forward)
+        )
 
     for layer in _decoder(model):
         x = decode(x, layer)
     x = graph.add("Squeeze", graph.norm(x, model.decoder_norm), graph.weight([1]))
-    logits = graph.add("MatMul", x, graph.add("Transpose", graph.weight(model.embedding.weight), perm=[1, 0]))
+    logits = graph.add(
+        "MatMul", x, graph.add("Transpose", graph.weight(model.embedding.weight), perm=[1, 0])
+    )
     if model.output_bias is not None:
         logits = graph.add("Add", logits, graph.weight(model.output_bias))
     graph.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
@@ -252,7 +336,9 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
     log_probs = graph.tensor(LOG_PROBS, "FLOAT", "r", config.vocab_size)
     outputs = [log_probs, *graph.caches(map(after, states), attentions, "r", "t + 1")]
     before = graph.caches(states, attentions, "r", "t")
-    return graph.serialised([graph.tensor(TOKENS, "INT64", "r"), *graph.memory(model), *before], outputs)
+    return graph.serialised(
+        [graph.tensor(TOKENS, "INT64", "r"), *graph.memory(model), *before], outputs
+    )
 
 
 def _decoder(model: Transformer) -> list[DecoderLayer]:

@@ -36,13 +36,17 @@ SPECIAL_IDS = {
 def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
     tags = model.tokenizer.source.tags
-    return fill("huggingface", tag="".join(f'"{tag}" + ' for tag in [*tags][:1]), tags=about_tags(tags))
+    return fill(
+        "huggingface", tag="".join(f'"{tag}" + ' for tag in [*tags][:1]), tags=about_tags(tags)
+    )
 
 
 def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG001
     """Write the weights, the configuration and the vocabulary to a folder."""
     save_file(_weights(model), folder / marian.WEIGHTS_FILE, metadata={"format": "pt"})
-    for name, content in zip((marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True):
+    for name, content in zip(
+        (marian.SOURCE_MODEL, marian.TARGET_MODEL), model.tokenizer.models, strict=True
+    ):
         (folder / name).write_bytes(content)
     decode = model.config.decode
     search = {"num_beams": decode.beam_size, "length_penalty": decode.length_penalty}
@@ -61,21 +65,29 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         from transformers import MarianMTModel, MarianTokenizer
         from transformers.utils import logging
     except ImportError:
-        raise UserError("The comparison needs the package transformers: pip install 'transduce[export]'.") from None
+        raise UserError(
+            "The comparison needs the package transformers: pip install 'transduce[export]'."
+        ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     with warnings.catch_warnings(action="ignore"):  # silences the hint to install sacremoses
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
-    network = MarianMTModel.from_pretrained(str(folder), local_files_only=True, torch_dtype=torch.float32).eval()
+    network = MarianMTModel.from_pretrained(
+        str(folder), local_files_only=True, torch_dtype=torch.float32
+    ).eval()
 
     def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:
         lengths = [len(tokenizer(text).input_ids) for text in texts]
         outputs = [Output([], "")] * len(texts)
         for batch in batches(lengths, BATCH_TOKENS):
             inputs = tokenizer([texts[i] for i in batch], return_tensors="pt", padding=True)
-            for i, row in zip(batch, _generate(network, inputs, max_tokens, forbidden), strict=True):
+            for i, row in zip(
+                batch, _generate(network, inputs, max_tokens, forbidden), strict=True
+            ):
                 pieces = tokenizer.convert_ids_to_tokens(row)
-                text = tokenizer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+                text = tokenizer.decode(
+                    row, skip_special_tokens=True, clean_up_tokenization_spaces=False
+                )
                 outputs[i] = Output(pieces, text)
         return outputs
 
@@ -83,7 +95,9 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
 
 
 @torch.inference_mode()
-def _generate(network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]) -> list[list[int]]:
+def _generate(
+    network: Any, inputs: Any, max_tokens: int, forbidden: Sequence[int]
+) -> list[list[int]]:
     """Search greedily and return the ids of each translation without the start and end tokens."""
     end = network.config.eos_token_id
     rows = network.generate(
@@ -143,7 +157,9 @@ def _vocabularies(model: Bundle) -> dict[str, dict[str, Any]]:
     data = model.config.data
     source = tokenizer.source.pieces(range(tokenizer.source.size))
     target = tokenizer.target.pieces(range(tokenizer.target.size))
-    files: dict[str, dict[str, Any]] = {marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}}
+    files: dict[str, dict[str, Any]] = {
+        marian.VOCABULARY_FILE: {piece: token for token, piece in enumerate(source)}
+    }
     if not tokenizer.joint:
         files[marian.TARGET_VOCABULARY_FILE] = {piece: token for token, piece in enumerate(target)}
     files[marian.TOKENIZER_FILE] = {

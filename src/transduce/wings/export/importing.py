@@ -27,7 +27,9 @@ class Imported(NamedTuple):
     parity: Parity | None  # None: transformers is not installed, so nothing was compared
 
 
-def import_model(folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()) -> Imported:
+def import_model(
+    folder: Path, out: Path, source: str = "", target: str = "", pairs: Sequence[Pair] = ()
+) -> Imported:
     """Import the Marian model in `folder` as the model folder `out`, and compare the translations of both models.
 
     Empty language codes are read from `folder`. Without `pairs`, the comparison uses short English or German sentences.
@@ -36,7 +38,9 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
     theirs = read(folder, source, target)
     parameters = count_parameters(theirs.config.model)
     metrics = {"parameters": parameters, "imported": folder.resolve().name}
-    with write_folder(out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())) as aside:
+    with write_folder(
+        out, sum(weight.numel() * weight.element_size() for weight in theirs.weights.values())
+    ) as aside:
         model_folder.fill(aside, theirs.config, theirs.tokenizer, theirs.weights, metrics, "")
         parity = _compare(aside, folder, theirs, pairs) if find_spec("transformers") else None
         text = card(
@@ -44,7 +48,9 @@ def import_model(folder: Path, out: Path, source: str = "", target: str = "", pa
             f"Imported by transduce from {folder.resolve().name}, a Marian model in Hugging Face's format: "
             f"{theirs.config.model.shape}. The original's model card and licence apply to this model, too.",
             code([translate_command(theirs.config)]),
-            " ".join(parity.report()) if parity else "Not compared with the original: transformers was not installed.",
+            " ".join(parity.report())
+            if parity
+            else "Not compared with the original: transformers was not installed.",
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return Imported(parameters, parity)
@@ -60,12 +66,18 @@ def _compare(written: Path, original: Path, theirs: Marian, pairs: Sequence[Pair
     count = MAX_COMPARED_SENTENCES
     texts = first_of_each_direction(pairs, count) or phrases(data, count)
     if (directions := data.directions) and not texts[0].direction:
-        texts = [pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)]
+        texts = [
+            pair._replace(direction=directions[i % len(directions)]) for i, pair in enumerate(texts)
+        ]
     try:
-        return check_parity(imported, texts, huggingface.open_runner(original, forbidden), exact=True)
+        return check_parity(
+            imported, texts, huggingface.open_runner(original, forbidden), exact=True
+        )
     except UserError:
         raise
-    except Exception as error:  # transformers raises exceptions of many classes for a damaged folder
+    except (
+        Exception
+    ) as error:  # transformers raises exceptions of many classes for a damaged folder
         raise UserError(
             f"transformers can't open {original}, so nothing was compared or written: "
             f"{type(error).__name__}: {' '.join(str(error).split())}"

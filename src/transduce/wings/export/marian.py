@@ -18,8 +18,15 @@ GENERATION_FILE, TOKENIZER_FILE = "generation_config.json", "tokenizer_config.js
 DIRECTIONS = "transduce_directions"  # data.directions, in TOKENIZER_FILE of a multilingual model
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 VOCABULARY_FILE, TARGET_VOCABULARY_FILE = "vocab.json", "target_vocab.json"
-SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = "model.shared.weight", "final_logits_bias", "lm_head.weight"
-SOURCE_EMBEDDING, TARGET_EMBEDDING = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+SHARED_EMBEDDING, OUTPUT_BIAS, OUTPUT_PROJECTION = (
+    "model.shared.weight",
+    "final_logits_bias",
+    "lm_head.weight",
+)
+SOURCE_EMBEDDING, TARGET_EMBEDDING = (
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+)
 FIXED_VALUES = {  # entries of config.json that all supported models share
     "model_type": "marian",
     "scale_embedding": True,
@@ -36,9 +43,19 @@ SIZES = {  # Marian's entry -> our option
     "encoder_attention_heads": "num_heads",
     "decoder_attention_heads": "num_heads",
 }
-MARIAN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # Marian's -> ours
+MARIAN_ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "silu": "silu",
+    "swish": "silu",
+}  # Marian's -> ours
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
-INPUTS = ("q_proj", "k_proj", "v_proj", "fc1")  # projections from d_model channels; the other weights project to them
+INPUTS = (
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "fc1",
+)  # projections from d_model channels; the other weights project to them
 
 
 class Entry(NamedTuple):
@@ -51,11 +68,20 @@ class Entry(NamedTuple):
 
 def layers(config: ModelConfig) -> Iterator[Entry]:
     """An Entry for every weight except the embeddings and the output bias."""
-    for stack, count in (("encoder", config.num_encoder_layers), ("decoder", config.num_decoder_layers)):
-        attentions = {"attention": "self_attn"} | ({"source_attention": "encoder_attn"} if stack == "decoder" else {})
+    for stack, count in (
+        ("encoder", config.num_encoder_layers),
+        ("decoder", config.num_decoder_layers),
+    ):
+        attentions = {"attention": "self_attn"} | (
+            {"source_attention": "encoder_attn"} if stack == "decoder" else {}
+        )
         norms = [f"{name}_layer_norm" for name in (*attentions.values(), "final")]
         names = {
-            **{f"{a}.{p}": f"{attentions[a]}.{PROJECTIONS[p]}" for a in attentions for p in PROJECTIONS},
+            **{
+                f"{a}.{p}": f"{attentions[a]}.{PROJECTIONS[p]}"
+                for a in attentions
+                for p in PROJECTIONS
+            },
             **{"feed_forward.inner": "fc1", "feed_forward.out": "fc2"},
             **{f"residual.{i}.norm": norm for i, norm in enumerate(norms)},
         }
@@ -68,12 +94,20 @@ def layers(config: ModelConfig) -> Iterator[Entry]:
 
 def to_theirs(weight: Tensor, channels: int | None) -> Tensor:
     """Reorder a weight's channels from our order to Marian's order."""
-    return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)))
+    return (
+        weight
+        if channels is None
+        else weight.index_select(channels, _sines_first(weight.size(channels)))
+    )
 
 
 def to_ours(weight: Tensor, channels: int | None) -> Tensor:
     """Reorder a weight's channels from Marian's order to our order."""
-    return weight if channels is None else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
+    return (
+        weight
+        if channels is None
+        else weight.index_select(channels, _sines_first(weight.size(channels)).argsort())
+    )
 
 
 def _sines_first(d_model: int) -> Tensor:

@@ -25,7 +25,11 @@ from transduce.wings.export import marian
 
 PICKLED_WEIGHTS = "pytorch_model.bin"
 # Entries of config.json and their only supported values, which are Marian's defaults except for NEVER_DEFAULT.
-REQUIRED_VALUES = {**marian.FIXED_VALUES, "add_final_layer_norm": False, "quantization_config": None}
+REQUIRED_VALUES = {
+    **marian.FIXED_VALUES,
+    "add_final_layer_norm": False,
+    "quantization_config": None,
+}
 NEVER_DEFAULT = ("model_type", "scale_embedding")  # for these, a missing entry means another value
 SPECIAL_PIECES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # by default
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -57,7 +61,11 @@ def read(folder: Path, source: str, target: str) -> Marian:
     """
     config = _read_json(folder / marian.CONFIG_FILE)
     _check(folder / marian.CONFIG_FILE, config)
-    described = _read_json(folder / marian.TOKENIZER_FILE) if (folder / marian.TOKENIZER_FILE).exists() else {}
+    described = (
+        _read_json(folder / marian.TOKENIZER_FILE)
+        if (folder / marian.TOKENIZER_FILE).exists()
+        else {}
+    )
     targets, sources = _vocabularies(folder, config, described)
     directions = _directions(described, sources or targets, source, target)
     run = configure(
@@ -69,18 +77,29 @@ def read(folder: Path, source: str, target: str) -> Marian:
             "model.output_bias": True,
             "model.vocab_size": len(targets.pieces),
             "model.source_vocab_size": len(sources.pieces) if sources else 0,
-            "data.source": directions[0].source if directions else source or described.get("source_lang") or "src",
-            "data.target": directions[0].target if directions else target or described.get("target_lang") or "tgt",
+            "data.source": directions[0].source
+            if directions
+            else source or described.get("source_lang") or "src",
+            "data.target": directions[0].target
+            if directions
+            else target or described.get("target_lang") or "tgt",
             "data.directions": tuple(map(str, directions)),
             "data.joint": sources is None,
             "data.vocab_size": len(targets.pieces),
             "data.tokenizer": "unigram",
         }
     )
-    return Marian(run, _tokenizer(folder, targets, sources), _weights(folder, run, targets, sources), targets.rows)
+    return Marian(
+        run,
+        _tokenizer(folder, targets, sources),
+        _weights(folder, run, targets, sources),
+        targets.rows,
+    )
 
 
-def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, target: str) -> list[Direction]:
+def _directions(
+    described: Mapping[str, Any], sources: Vocabulary, source: str, target: str
+) -> list[Direction]:
     """The directions of a multilingual model, which has a token such as >>de<< for each target; empty for other models.
 
     `source` and `target` are codes that the user named, separated by commas; empty: those in `described`.
@@ -102,7 +121,8 @@ def _directions(described: Mapping[str, Any], sources: Vocabulary, source: str, 
     directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
     if tags and not directions:
         raise UserError(
-            f"The source language '{source}' is the only target language.", Hint.about("Name another.", "target")
+            f"The source language '{source}' is the only target language.",
+            Hint.about("Name another.", "target"),
         )
     return directions
 
@@ -112,26 +132,39 @@ def _check(file: Path, config: Mapping[str, Any]) -> None:
     for name, required in REQUIRED_VALUES.items():
         value = config.get(name, None if name in NEVER_DEFAULT else required)
         if value != required:
-            raise UserError(f"{file}: {name} is {value}; only models with {required} can be imported.")
+            raise UserError(
+                f"{file}: {name} is {value}; only models with {required} can be imported."
+            )
     for name in marian.SIZES:
         if type(config.get(name)) is not int:
-            raise UserError(f"{file}: {name} is missing or not a whole number.", Hint("Use another copy of the model."))
+            raise UserError(
+                f"{file}: {name} is missing or not a whole number.",
+                Hint("Use another copy of the model."),
+            )
     for name in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{name}"] != config[f"decoder_{name}"]:
-            raise UserError(f"{file}: encoder_{name} and decoder_{name} differ; they must be equal.")
+            raise UserError(
+                f"{file}: encoder_{name} and decoder_{name} differ; they must be equal."
+            )
     if (activation := config.get("activation_function")) not in [*marian.MARIAN_ACTIVATIONS]:
         known = ", ".join(marian.MARIAN_ACTIVATIONS)
-        raise UserError(f"{file}: activation_function is {activation}; only {known} can be imported.")
+        raise UserError(
+            f"{file}: activation_function is {activation}; only {known} can be imported."
+        )
     shared = config.get("share_encoder_decoder_embeddings", True)
     if not isinstance(shared, bool):
-        raise UserError(f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false.")
+        raise UserError(
+            f"{file}: share_encoder_decoder_embeddings is {shared}; expected true or false."
+        )
 
 
 def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
     """The target vocabulary, and the source vocabulary or None if both languages share one vocabulary."""
-    values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]  # strings or objects
+    values = [
+        described.get(token) or piece for token, piece in SPECIAL_PIECES.items()
+    ]  # strings or objects
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
     file = folder / marian.TARGET_VOCABULARY_FILE
@@ -140,10 +173,14 @@ def _vocabularies(
     pad, eos, unk = (targets[name] for name in names)
     start = config.get("decoder_start_token_id", pad)
     if type(start) is not int or start < 0:
-        raise UserError(f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id.")
+        raise UserError(
+            f"{folder / marian.CONFIG_FILE}: decoder_start_token_id is {start}; expected a token id."
+        )
     for name, token in (("eos_token_id", eos), ("pad_token_id", pad)):
         if config.get(name, token) != token:
-            raise UserError(f"{folder / marian.CONFIG_FILE}: {name} is {config[name]}, but {token} in the vocabulary.")
+            raise UserError(
+                f"{folder / marian.CONFIG_FILE}: {name} is {config[name]}, but {token} in the vocabulary."
+            )
     target = _vocabulary(targets, [pad, start, eos, unk])
     if shared:
         return target, None
@@ -156,7 +193,10 @@ def _read_vocabulary(file: Path, special: Iterable[str]) -> dict[str, int]:
     vocabulary = _read_json(file)
     ids = list(vocabulary.values())
     if any(type(token) is not int or token < 0 for token in ids) or len({*ids}) < len(ids):
-        raise UserError(f"{file}: two pieces share an id, or an id is not a whole number.", Hint("Use another copy."))
+        raise UserError(
+            f"{file}: two pieces share an id, or an id is not a whole number.",
+            Hint("Use another copy."),
+        )
     for name in special:
         if name not in vocabulary:
             raise UserError(f"{file}: the piece {name} is missing.", Hint("Use another copy."))
@@ -177,63 +217,91 @@ def _vocabulary(vocabulary: Mapping[str, int], special: Sequence[int]) -> Vocabu
 def _tokenizer(folder: Path, target: Vocabulary, source: Vocabulary | None) -> Tokenizer:
     sides = ((marian.TARGET_MODEL, target), (marian.SOURCE_MODEL, source or target))
     try:
-        return Tokenizer(*(ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides))
+        return Tokenizer(
+            *(ImportedVocabulary((folder / name).read_bytes(), side.pieces) for name, side in sides)
+        )
     except OSError as error:
-        raise UserError(f"{error.filename} can't be read: {error.strerror}.", Hint("Use another copy.")) from None
+        raise UserError(
+            f"{error.filename} can't be read: {error.strerror}.", Hint("Use another copy.")
+        ) from None
     except ValueError as error:
-        raise UserError(f"The vocabulary of {folder} can't be used: {error}.", Hint("Use another copy.")) from None
+        raise UserError(
+            f"The vocabulary of {folder} can't be used: {error}.", Hint("Use another copy.")
+        ) from None
 
 
-def _weights(folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None) -> dict[str, Tensor]:
+def _weights(
+    folder: Path, config: RunConfig, target: Vocabulary, source: Vocabulary | None
+) -> dict[str, Tensor]:
     """Marian's weights in our format; raises UserError if weights are missing, unknown or of the wrong shape."""
     file = folder / marian.WEIGHTS_FILE
     theirs = _read_weights(folder)
     layers = list(marian.layers(config.model))
     with torch.device("meta"):
         own = Transformer(config.model).state_dict()
-    _check_weights(file, theirs, {layer.theirs: own[layer.ours].shape for layer in layers}, config.model.d_model)
+    _check_weights(
+        file,
+        theirs,
+        {layer.theirs: own[layer.ours].shape for layer in layers},
+        config.model.d_model,
+    )
     embedding = _tied(file, theirs, TARGET_EMBEDDINGS if source else SHARED_EMBEDDINGS)
     embeddings = {"embedding.weight": (embedding, target)}
     if source is not None:
-        embeddings["source_embedding.weight"] = (_tied(file, theirs, [marian.SOURCE_EMBEDDING]), source)
+        embeddings["source_embedding.weight"] = (
+            _tied(file, theirs, [marian.SOURCE_EMBEDDING]),
+            source,
+        )
     ours = {layer.ours: marian.to_ours(theirs[layer.theirs], layer.channels) for layer in layers}
     for name, (matrix, vocabulary) in embeddings.items():
         if (last := max(vocabulary.rows)) >= len(matrix):
             where = folder / marian.VOCABULARY_FILE
             raise UserError(
-                f"{where} has the id {last}, but the embedding has {len(matrix)} rows.", Hint("Use another copy.")
+                f"{where} has the id {last}, but the embedding has {len(matrix)} rows.",
+                Hint("Use another copy."),
             )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
     expected = 1, len(embedding)
     bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(expected))
     if bias.shape != expected:
-        raise UserError(f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {expected}.")
+        raise UserError(
+            f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {expected}."
+        )
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
-        if target.rows[first] == target.rows[second]:  # one Marian piece became two of ours: allow only the second
+        if (
+            target.rows[first] == target.rows[second]
+        ):  # one Marian piece became two of ours: allow only the second
             bias[first] = MIN_BIAS
     ours["output_bias"] = bias.clamp(min=MIN_BIAS)
     return {name: weight.contiguous() for name, weight in ours.items()}
 
 
-def _check_weights(file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int) -> None:
+def _check_weights(
+    file: Path, theirs: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], width: int
+) -> None:
     """Raise UserError for missing, unknown or misshapen weights, and for position vectors that are not sinusoids."""
     for name in sorted(shapes.keys() - theirs.keys()):
         raise UserError(f"{file}: the weight {name} is missing.", Hint("Use another copy."))
     tables = {*SHARED_EMBEDDINGS, *POSITION_TABLES}
     for name in sorted(theirs.keys() - shapes.keys() - tables - {marian.OUTPUT_BIAS}):
-        raise UserError(f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported.")
+        raise UserError(
+            f"{file}: the weight {name} has no counterpart in transduce; the model can't be imported."
+        )
     expected = {name: (*theirs[name].shape[:1], width) for name in sorted(tables & theirs.keys())}
     for name, shape in {**shapes, **expected}.items():
         if theirs[name].shape != shape:
             sizes = [" x ".join(map(str, size)) for size in (theirs[name].shape, shape)]
             raise UserError(
-                f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}.", Hint("Use another copy.")
+                f"{file}: {name} is {sizes[0]}, but {sizes[1]} by {marian.CONFIG_FILE}.",
+                Hint("Use another copy."),
             )
     for name in theirs.keys() & POSITION_TABLES:
         table = marian.to_ours(theirs[name], 1)
         if not torch.allclose(table, sinusoids(*table.shape), atol=1e-3):
-            raise UserError(f"{file}: {name} is not a table of sinusoids; only sinusoidal positions can be imported.")
+            raise UserError(
+                f"{file}: {name} is not a table of sinusoids; only sinusoidal positions can be imported."
+            )
 
 
 def _tied(file: Path, theirs: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
@@ -256,7 +324,9 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
         )
         raise UserError(
             f"{folder} holds {PICKLED_WEIGHTS}, a pickle, which can run any program and is never opened here.",
-            Hint(f'If you trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'),
+            Hint(
+                f'If you trust the file, convert it to {marian.WEIGHTS_FILE} in a folder NEW: python -c "{program}"'
+            ),
         )
     try:
         weights = load_file(file)
@@ -264,7 +334,9 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
         raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
     for name, weight in weights.items():
         if not weight.is_floating_point():
-            raise UserError(f"{file}: {name} has the type {weight.dtype}; quantised weights can't be imported.")
+            raise UserError(
+                f"{file}: {name} has the type {weight.dtype}; quantised weights can't be imported."
+            )
     return {name: weight.float() for name, weight in weights.items()}
 
 
@@ -272,7 +344,9 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} can't be read: {error}; is this a Marian model in Hugging Face's format?") from None
+        raise UserError(
+            f"{file} can't be read: {error}; is this a Marian model in Hugging Face's format?"
+        ) from None
     if not isinstance(value, dict):
         raise UserError(f"{file} is damaged: expected a JSON object.", Hint("Use another copy."))
     return value

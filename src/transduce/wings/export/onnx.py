@@ -32,7 +32,9 @@ def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
     text = fill("onnx", command=translate_command(model.config))
     tokenizer = model.tokenizer
-    if tokenizer.is_imported:  # the Python example takes ids from SentencePiece, which numbers these pieces differently
+    if (
+        tokenizer.is_imported
+    ):  # the Python example takes ids from SentencePiece, which numbers these pieces differently
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape = model.config.model
@@ -54,14 +56,18 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
         (folder / ENCODER).write_bytes(graph.encoder(network, config))
         (folder / DECODER).write_bytes(graph.decoder(network, config))
     except ImportError:
-        raise UserError("This export needs the package onnx: pip install 'transduce[export]'.") from None
+        raise UserError(
+            "This export needs the package onnx: pip install 'transduce[export]'."
+        ) from None
     except ValueError as error:
         raise UserError(f"The model can't be written as ONNX: {error}.") from None
     model.tokenizer.save(folder)
     model_folder.write_config(folder, replace(model.config, sources=None))
     if (model.folder / model_folder.CONFIDENCE).exists():
         shutil.copy(model.folder / model_folder.CONFIDENCE, folder)
-    if model.config.data.directions and (model.folder / model_folder.METRICS).exists():  # routes and pivots need them
+    if (
+        model.config.data.directions and (model.folder / model_folder.METRICS).exists()
+    ):  # routes and pivots need them
         metrics = model_folder.read_metrics(model.folder)
         kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}
         (folder / model_folder.METRICS).write_text(to_json(kept), encoding="utf-8")
@@ -74,7 +80,10 @@ def open_runner(folder: Path) -> Runner:
 
     def translate(texts: Sequence[str], max_tokens: int) -> list[Output]:  # noqa: ARG001
         tagged = [without_code(text, translator.tokenizer.source.tags) for text in texts]
-        pairs = [Pair(text, "", NOWHERE, f"-{language_of(*code)}" if code else "") for code, text in tagged]
+        pairs = [
+            Pair(text, "", NOWHERE, f"-{language_of(*code)}" if code else "")
+            for code, text in tagged
+        ]
         return [Output(list(each.tokens), each.text) for each in translator.translate_pairs(pairs)]
 
     return Runner(translate, "float32")

@@ -37,7 +37,9 @@ Arrays = dict[str, NDArray[Any]]
 
 def memory_names(layers: int) -> list[str]:
     """The names of the source keys and values that the encoder passes to the decoder."""
-    return [f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")]
+    return [
+        f"{what}_{layer}" for layer in range(layers) for what in ("source_keys", "source_values")
+    ]
 
 
 def state_names(layers: int) -> list[str]:
@@ -59,15 +61,21 @@ class OnnxStepper:
         """`src` (b, s) holds source ids with EOS; `empty` is the empty cache of keys and values for one row."""
         names = [output.name for output in encoder.get_outputs()]
         with phase("encode"):
-            self.memory: Arrays = dict(zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True))
-        self.state: Arrays = {name: np.repeat(array, len(src), axis=0) for name, array in empty.items()}
+            self.memory: Arrays = dict(
+                zip(names, encoder.run(names, {SOURCE_INPUT: src}), strict=True)
+            )
+        self.state: Arrays = {
+            name: np.repeat(array, len(src), axis=0) for name, array in empty.items()
+        }
         self._decoder = decoder
 
     @phase("decode")
     def __call__(self, tokens: Tensor) -> Tensor:
         """Decode one step: the last tokens (r,) -> log-probabilities of the next tokens (r, v)."""
         outputs = [LOG_PROBS, *map(after, self.state)]
-        log_probs, *states = self._decoder.run(outputs, {TOKENS: tokens.numpy(), **self.memory, **self.state})
+        log_probs, *states = self._decoder.run(
+            outputs, {TOKENS: tokens.numpy(), **self.memory, **self.state}
+        )
         self.state = dict(zip(self.state, states, strict=True))
         return torch.from_numpy(log_probs)
 
@@ -89,18 +97,24 @@ class OnnxEngine:
         try:
             import onnxruntime
         except ImportError:
-            raise UserError(f"{folder} needs the package onnxruntime: pip install 'transduce[export]'.") from None
+            raise UserError(
+                f"{folder} needs the package onnxruntime: pip install 'transduce[export]'."
+            ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         try:
             self._encoder, self._decoder = (
-                onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+                onnxruntime.InferenceSession(
+                    str(folder / name), options, providers=["CPUExecutionProvider"]
+                )
                 for name in (ENCODER, DECODER)
             )
         except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.weight_bytes = sum((folder / name).stat().st_size for name in (ENCODER, DECODER))
-        self.max_positions: int | None = max_positions(config)  # the memory of attention grows with its square
+        self.max_positions: int | None = max_positions(
+            config
+        )  # the memory of attention grows with its square
         # The decoder's inputs that grow with each step, (r, h, t, d), with r = 1 and t = 0.
         self._empty: Arrays = {
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)
@@ -112,7 +126,9 @@ class OnnxEngine:
         """The number of source tokens per request, at most max_tokens / beam_size."""
         return min(max(1, config.max_tokens // config.beam_size), max(MIN_SOURCE_TOKENS, total))
 
-    def search(self, requests: Sequence[Request], config: DecodeConfig, n_best: int) -> Iterator[NBestLists]:
+    def search(
+        self, requests: Sequence[Request], config: DecodeConfig, n_best: int
+    ) -> Iterator[NBestLists]:
         """Search the requests one after another; each search uses all threads."""
         for request in requests:
             yield beam_search(
@@ -125,20 +141,28 @@ class OnnxEngine:
                 selector=request.selector(config.beam_size) if request.selector else None,
             )
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
         """The log-probability of each token of each target, and of EOS, given its source."""
         step = self._stepper(sources)
         batch = make_batch(sources, targets)
         steps = zip(batch.tgt_in.T.contiguous(), batch.tgt_out.T, strict=True)
-        rows = torch.stack([step(before).gather(1, tokens[:, None])[:, 0] for before, tokens in steps], dim=1).tolist()
+        rows = torch.stack(
+            [step(before).gather(1, tokens[:, None])[:, 0] for before, tokens in steps], dim=1
+        ).tolist()
         return [row[: len(target) + 1] for row, target in zip(rows, targets, strict=True)]
 
-    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[Weights]":
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> "list[Weights]":
         """Raises NotImplementedError, since the graphs return no attention."""
         raise NotImplementedError
 
     def _stepper(self, sources: Sequence[Sequence[int]]) -> OnnxStepper:
-        return OnnxStepper(self._encoder, self._decoder, self._empty, source_tensor(sources).numpy())
+        return OnnxStepper(
+            self._encoder, self._decoder, self._empty, source_tensor(sources).numpy()
+        )
 
 
 def open_engine(model: ModelToOpen) -> OnnxEngine:

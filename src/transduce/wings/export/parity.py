@@ -25,8 +25,13 @@ from transduce.tokens.vocabulary import SPACE
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000
-MAX_SOURCE_TOKENS, EXTRA_TOKENS = 400, 50  # a translation may be 50 tokens longer than its source: both below 512
-MAX_TIE_NATS = 1e-3  # difference of log-probability below which rounding may decide between two tokens
+MAX_SOURCE_TOKENS, EXTRA_TOKENS = (
+    400,
+    50,
+)  # a translation may be 50 tokens longer than its source: both below 512
+MAX_TIE_NATS = (
+    1e-3  # difference of log-probability below which rounding may decide between two tokens
+)
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
 MAX_BLEU_LOSS = 0.3  # of an export in a type other than float32
 MAX_P_VALUE = 0.05  # a loss with a smaller p-value is significant
@@ -45,7 +50,9 @@ class Output(NamedTuple):
 class Runner(NamedTuple):
     """A model opened in another program, ready to translate greedily."""
 
-    translate: Callable[[Sequence[str], int], list[Output]]  # arguments: texts, maximum tokens of a translation
+    translate: Callable[
+        [Sequence[str], int], list[Output]
+    ]  # arguments: texts, maximum tokens of a translation
     compute_type: str  # that the program uses on this machine
 
 
@@ -70,7 +77,9 @@ class Parity(NamedTuple):
         ours = self.bleu.first
         theirs = self.bleu.second
         significance = f"{_test(self.bleu)}; {ours.signature}"
-        lines.append(f"The export's BLEU is {theirs.value:.2f}, the model's {ours.value:.2f} ({significance}).")
+        lines.append(
+            f"The export's BLEU is {theirs.value:.2f}, the model's {ours.value:.2f} ({significance})."
+        )
         if self.sentences < MAX_COMPARED_SENTENCES:
             lines.append(
                 f"Use at least {MAX_COMPARED_SENTENCES:,} sentences. With only {self.sentences:,} sentences, the 95 % "
@@ -93,8 +102,13 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
     ours = translator.translate_pairs(pairs)
     limits = [translator.limit(source) for source in sources]
     tags = [model.tokenizer.tag_of(target_of(pair.direction)) for pair in pairs]
-    outputs = runner.translate([tag + text for tag, text in zip(tags, texts, strict=True)], max(limits))
-    theirs = [output._replace(pieces=output.pieces[:limit]) for output, limit in zip(outputs, limits, strict=True)]
+    outputs = runner.translate(
+        [tag + text for tag, text in zip(tags, texts, strict=True)], max(limits)
+    )
+    theirs = [
+        output._replace(pieces=output.pieces[:limit])
+        for output, limit in zip(outputs, limits, strict=True)
+    ]
     name = Path(pairs[0].origin.file).name  # without the folder, which is private
     origin = "the text held out from training" if name == VALID_FILE else name
     different = [i for i in range(len(texts)) if not _identical(ours[i], theirs[i])]
@@ -109,7 +123,9 @@ def check_parity(model: Bundle, pairs: Sequence[Pair], runner: Runner, *, exact:
                     f"The model translates '{texts[i]}' as '{ours[i].text}', the other program as '{theirs[i].text}'."
                 )
         return parity
-    bleu = _check_bleu(model, pairs, [translation.text for translation in ours], [output.text for output in theirs])
+    bleu = _check_bleu(
+        model, pairs, [translation.text for translation in ours], [output.text for output in theirs]
+    )
     return parity._replace(bleu=bleu)
 
 
@@ -130,7 +146,9 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
         and len(ids) < max_tokens
         and not TAGGED.match(pair.source)
         and not READ_DIFFERENTLY.search(pair.source)
-        and (translator.tokenizer.is_imported or SPACE not in pair.source)  # SentencePiece reads it as a space
+        and (
+            translator.tokenizer.is_imported or SPACE not in pair.source
+        )  # SentencePiece reads it as a space
     ]
     if not fitting:
         raise UserError(
@@ -143,22 +161,32 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
 def _identical(ours: Translation, theirs: Output) -> bool:
     """Whether two translations have equal tokens and equal texts, apart from white space."""
     cut = CUT in ours.flags  # then the other text may be longer
-    return list(ours.tokens) == theirs.pieces and (cut or ours.text.strip() == theirs.text.replace("\n", " ").strip())
+    return list(ours.tokens) == theirs.pieces and (
+        cut or ours.text.strip() == theirs.text.replace("\n", " ").strip()
+    )
 
 
 def _is_tie(model: Bundle, source: list[int], ours: list[str], theirs: list[str]) -> bool:
     """Whether the first tokens that differ have log-probabilities at most MAX_TIE_NATS apart."""
-    ids = {piece: i for i, piece in enumerate(model.tokenizer.target.pieces(range(model.tokenizer.target.size)))}
+    ids = {
+        piece: i
+        for i, piece in enumerate(model.tokenizer.target.pieces(range(model.tokenizer.target.size)))
+    }
     if ours == theirs or not ids.keys() >= {*theirs}:
         return False
     targets = [[ids[piece] for piece in pieces] for pieces in (ours, theirs)]
-    position = next((i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b), min(map(len, targets)))
+    position = next(
+        (i for i, (a, b) in enumerate(zip(*targets, strict=False)) if a != b),
+        min(map(len, targets)),
+    )
     log_probs = forced_log_probs([model.model], make_batch([source, source], targets))
     first, second = log_probs[:, position].tolist()
     return float(abs(first - second)) <= MAX_TIE_NATS
 
 
-def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str]) -> Comparison:
+def _check_bleu(
+    model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], theirs: Sequence[str]
+) -> Comparison:
     """Compare the BLEU of the model and the export; raises UserError if the export's BLEU is too low."""
     data = model.config.data
     is_english_german = (data.source, data.target) == ("en", "de") and not data.directions
@@ -184,4 +212,6 @@ def _check_bleu(model: Bundle, pairs: Sequence[Pair], ours: Sequence[str], their
 
 def _test(bleu: Comparison) -> str:
     is_tested = not math.isnan(bleu.p_value)
-    return f"paired bootstrap: p = {bleu.p_value:.3f}" if is_tested else "too few sentences for a test"
+    return (
+        f"paired bootstrap: p = {bleu.p_value:.3f}" if is_tested else "too few sentences for a test"
+    )

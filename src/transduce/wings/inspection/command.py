@@ -16,9 +16,14 @@ def _is_page(out: Path, *, chooses_maps: bool) -> bool:
     """Whether the output is a page, not a picture. Raises UserError if the options don't fit the name `out`."""
     is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
     if is_page and chooses_maps:
-        raise UserError("--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps.")
+        raise UserError(
+            "--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps."
+        )
     if not is_page and out.suffix not in PICTURES:
-        raise UserError(f"--out {out}: unknown format.", Hint("Use a name that ends in .html, .svg, .pdf or .png."))
+        raise UserError(
+            f"--out {out}: unknown format.",
+            Hint("Use a name that ends in .html, .svg, .pdf or .png."),
+        )
     return is_page
 
 
@@ -59,7 +64,11 @@ def attention(
     check_output(out, [], "out")
     is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
     from transduce.decoding.directions import choose_direction, directions_of
-    from transduce.decoding.loading import decode_config, load_models, refuse_parser  # torch: too slow for --help
+    from transduce.decoding.loading import (
+        decode_config,
+        load_models,
+        refuse_parser,
+    )  # torch: too slow for --help
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
     from transduce.wings.inspection.picture import picture_of
@@ -74,7 +83,9 @@ def attention(
     if is_page:
         write_lines(out, [picture_page(picture_of(loaded.model, recorded))])
     elif use not in recorded.uses:
-        raise UserError(f"This kind of model has no self-attention in its {use}.", Hint("Leave out --use."))
+        raise UserError(
+            f"This kind of model has no self-attention in its {use}.", Hint("Leave out --use.")
+        )
     else:
         from transduce.wings.inspection.plots import USE_TITLES, draw_attention, pick  # matplotlib
 

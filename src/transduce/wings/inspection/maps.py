@@ -32,7 +32,9 @@ class AttentionUse(NamedTuple):
 class Attention(NamedTuple):
     """The attention weights and the beam search for one translated sentence."""
 
-    uses: dict[str, AttentionUse]  # "source", and "encoder" and "decoder" if the model has self-attention
+    uses: dict[
+        str, AttentionUse
+    ]  # "source", and "encoder" and "decoder" if the model has self-attention
     text: str
     translation: Translation
     search: SearchTree  # the search that found the translation
@@ -49,7 +51,9 @@ def attention_of(
     if not VISIBLE.search(text):
         raise UserError("The sentence is blank.", Hint("Enter a sentence with words."))
     steps: list[Expansion] = []
-    translator = Translator(TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH))
+    translator = Translator(
+        TorchEngine([model], on_step=steps.append), tokenizer, replace(config, **PLAIN_SEARCH)
+    )
     (text,) = readable([text], translator.lengths, language) if config.capitals else [text]
     (translation,) = translator.translate_sentences([text], TranslationOptions(config.beam_size))
     search = search_tree(steps, tokenizer, config, SHOWN_EOS)
@@ -69,7 +73,9 @@ def attention_of(
         ("source", "", "source_attention", decoder_output, source_pieces),
     ):
         layers = [
-            torch.cat(record.of(module), dim=2)[0]  # recurrent models record attention once per position
+            torch.cat(record.of(module), dim=2)[
+                0
+            ]  # recurrent models record attention once per position
             for name, module in model.named_modules()
             if name.startswith(prefix) and name.endswith(suffix) and record.of(module)
         ]

@@ -10,7 +10,9 @@ from transduce.wings.inspection.picture import Picture
 
 # Symbols (␀ ␁ …) for characters that XML forbids, and U+FFFD for lone surrogates; tab and line feed are allowed.
 _SYMBOLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
-_SYMBOLS |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD} | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+_SYMBOLS |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD} | dict.fromkeys(
+    range(0xD800, 0xE000), 0xFFFD
+)
 
 DRAW = 'transduce.draw(document.getElementById("drawing"), JSON.parse(document.getElementById("data").textContent));\n'
 
@@ -45,7 +47,9 @@ def drawing(picture: Picture) -> str:
     )
 
 
-def document(title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False) -> str:
+def document(
+    title: str, body: str, style: str = "", *, draws: bool = False, inline_styles: bool = False
+) -> str:
     """A complete HTML page with a Content-Security-Policy that forbids requests.
 
     `title` is plain text, and `body` is HTML. `draws` adds `drawing.js`. `inline_styles` allows style attributes.
@@ -56,7 +60,9 @@ def document(title: str, body: str, style: str = "", *, draws: bool = False, inl
     scripts = _hash(script) if draws else "'none'"
     policy = f"default-src 'none'; style-src {styles}; script-src {scripts}; base-uri 'none'; form-action 'none'"
     script = f"<script>{script}</script>" if draws else ""
-    return packaged("page.html").format(title=shown(title), policy=policy, style=style, body=body, script=script)
+    return packaged("page.html").format(
+        title=shown(title), policy=policy, style=style, body=body, script=script
+    )
 
 
 def picture_page(picture: Picture) -> str:

@@ -33,8 +33,12 @@ class Positions:
     """The positional encodings of a source, of its translation, or of both."""
 
     kind: str  # sinusoidal or learned
-    source: list[str]  # pieces of the source by position; empty if these are encodings of the target only
-    target: list[str]  # pieces that the decoder reads; empty if these are encodings of the source only
+    source: list[
+        str
+    ]  # pieces of the source by position; empty if these are encodings of the target only
+    target: list[
+        str
+    ]  # pieces that the decoder reads; empty if these are encodings of the source only
     largest: float  # largest absolute value of the encodings
     values: list[list[int]]  # thousandths of `largest`, by position and channel
 
@@ -83,7 +87,9 @@ def thousandths(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def _positions(model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]) -> list[Positions]:
+def _positions(
+    model: Seq2Seq, source_pieces: list[str], target_pieces: list[str]
+) -> list[Positions]:
     """The positional encodings of source and target, as one table of sinusoids or two learned tables."""
     source = getattr(model, "source_positions", None)
     target = getattr(model, "target_positions", None)

@@ -12,10 +12,14 @@ from transduce.system.files import write_text
 from transduce.wings.inspection.page import document, drawing, packaged, section, shown
 from transduce.wings.inspection.picture import Picture
 
-EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
+EAST_ASIAN = (
+    "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
+)
 PUNCTUATION_MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
 # A word, a punctuation mark or an East Asian character, with the white space after it.
-COMPARED_UNIT = re.compile(rf"(?:[{EAST_ASIAN}]|[{PUNCTUATION_MARKS}]|[^\s{EAST_ASIAN}{PUNCTUATION_MARKS}]+)\s*")
+COMPARED_UNIT = re.compile(
+    rf"(?:[{EAST_ASIAN}]|[{PUNCTUATION_MARKS}]|[^\s{EAST_ASIAN}{PUNCTUATION_MARKS}]+)\s*"
+)
 
 
 class Example(NamedTuple):
@@ -43,7 +47,10 @@ def write_report(path: Path, report: Report) -> None:
     sections = [
         section("Scores", _scores(report.scores)),
         section("Facts", _facts(report.facts)),
-        section("Learning curve", report.curve and f'<figure><div class="drawing">{report.curve}</div></figure>'),
+        section(
+            "Learning curve",
+            report.curve and f'<figure><div class="drawing">{report.curve}</div></figure>',
+        ),
         section("Sentences", _examples(report.examples)),
         section("Inside the model", _picture(report.picture)),
         section("Next steps", _next_steps(report.next_steps)),
@@ -52,7 +59,14 @@ def write_report(path: Path, report: Report) -> None:
     body = "\n".join([head, *sections])
     draws = report.picture is not None
     write_text(
-        path, document(report.title, body, packaged("report.css"), draws=draws, inline_styles=bool(report.curve))
+        path,
+        document(
+            report.title,
+            body,
+            packaged("report.css"),
+            draws=draws,
+            inline_styles=bool(report.curve),
+        ),
     )
 
 
@@ -60,7 +74,9 @@ def mark_differences(text: str, other: str) -> tuple[str, str]:
     """Mark the words in which two texts differ; returns both texts as HTML with <mark> elements."""
     units = COMPARED_UNIT.findall(text)
     others = COMPARED_UNIT.findall(other)
-    matcher = difflib.SequenceMatcher(None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [u.strip() for u in units], [u.strip() for u in others], autojunk=False
+    )
     marked = ["", ""]
     for change, a, b, c, d in matcher.get_opcodes():
         for side, part in enumerate(("".join(units[a:b]), "".join(others[c:d]))):
@@ -78,13 +94,17 @@ def _scores(scores: Sequence[Score]) -> str:
         f"<span>{score.low:.1f}–{score.high:.1f}</span></div>"
         for score in scores
     )
-    signatures = "<br>".join(f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores)
+    signatures = "<br>".join(
+        f"{shown(score.name)} <code>{shown(score.signature)}</code>" for score in scores
+    )
     note = "The range under each score is the 95 % confidence interval of the score, computed by bootstrap resampling."
     return f'<div class="cards">{cards}</div>\n<p class="note">{note}<br>{signatures}</p>'
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    rows = "\n".join(f"<div><dt>{shown(name)}</dt><dd>{shown(value)}</dd></div>" for name, value in facts)
+    rows = "\n".join(
+        f"<div><dt>{shown(name)}</dt><dd>{shown(value)}</dd></div>" for name, value in facts
+    )
     return f"<dl>{rows}</dl>" if facts else ""
 
 
@@ -101,13 +121,21 @@ def _examples(examples: Sequence[Example]) -> str:
     rows = []
     for example in examples:
         translation, reference = mark_differences(example.translation, example.reference)
-        cells = {"source": shown(example.source), "translation": translation, "reference": reference}
-        row = "".join(f'<td data-name="{name}" dir="auto">{html}</td>' for name, html in cells.items())
+        cells = {
+            "source": shown(example.source),
+            "translation": translation,
+            "reference": reference,
+        }
+        row = "".join(
+            f'<td data-name="{name}" dir="auto">{html}</td>' for name, html in cells.items()
+        )
         rows.append(f"<tr>{row}</tr>")
     head = "<tr><th>source</th><th>translation</th><th>reference</th></tr>"
     return f'<table class="examples"><thead>{head}</thead>\n<tbody>{"".join(rows)}</tbody></table>'
 
 
 def _next_steps(steps: Sequence[tuple[str, str]]) -> str:
-    items = "\n".join(f"<li>{shown(purpose)}<pre>{shown(command)}</pre></li>" for purpose, command in steps)
+    items = "\n".join(
+        f"<li>{shown(purpose)}<pre>{shown(command)}</pre></li>" for purpose, command in steps
+    )
     return f"<ul>{items}</ul>" if steps else ""

@@ -53,7 +53,9 @@ class SearchTree:
         return tokens[:0:-1]
 
 
-def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str) -> SearchTree:
+def search_tree(
+    expansions: Sequence[Expansion], tokenizer: Tokenizer, config: DecodeConfig, end: str
+) -> SearchTree:
     """Build the tree from the steps of one sentence's beam search; `end` is the text shown for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
     tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
@@ -63,9 +65,14 @@ def search_tree(expansions: Sequence[Expansion], tokenizer: Tokenizer, config: D
         for place, score in enumerate(expansion.ended[0].tolist())
         if score > -math.inf
     ]
-    finished.sort(key=lambda complete: -complete.score)  # stable: equal scores keep their order, as in the search
+    finished.sort(
+        key=lambda complete: -complete.score
+    )  # stable: equal scores keep their order, as in the search
     texts = tokenizer.decode([tree.path(complete) for complete in finished])
-    return replace(tree, complete=[replace(each, text=text) for each, text in zip(finished, texts, strict=True)])
+    return replace(
+        tree,
+        complete=[replace(each, text=text) for each, text in zip(finished, texts, strict=True)],
+    )
 
 
 def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> Iterator[list[Node]]:
@@ -77,13 +84,20 @@ def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> I
         tokens = expansion.tokens[0].tolist()
         parents = [kept_before[parent] for parent in expansion.parents[0].tolist()]
         pieces = [
-            end if token == EOS else piece for token, piece in zip(tokens, tokenizer.target.pieces(tokens), strict=True)
+            end if token == EOS else piece
+            for token, piece in zip(tokens, tokenizer.target.pieces(tokens), strict=True)
         ]
         open_fate: Fate = "left" if expansion is expansions[-1] else "kept"
         fates: list[Fate] = [
-            "complete" if place < len(ended) and ended[place] else open_fate if place in kept else "pruned"
+            "complete"
+            if place < len(ended) and ended[place]
+            else open_fate
+            if place in kept
+            else "pruned"
             for place in range(len(tokens))
         ]
         nodes = map(Node, pieces, tokens, parents, log_probs, fates)
-        yield [node for node in nodes if node.log_prob > -math.inf]  # drops impossible continuations, which come last
+        yield [
+            node for node in nodes if node.log_prob > -math.inf
+        ]  # drops impossible continuations, which come last
         kept_before = kept

@@ -56,6 +56,12 @@ def phrases(data: DataConfig, count: int) -> list[Pair]:
     is_german = data.source.startswith("de")
     directions = cycle(data.directions or [""])
     return [
-        Pair(*((each.german, each.english) if is_german else each[:2]), Origin(PHRASEBOOK, line), direction)
-        for line, (each, direction) in enumerate(zip(examples("train", count), directions, strict=False), 1)
+        Pair(
+            *((each.german, each.english) if is_german else each[:2]),
+            Origin(PHRASEBOOK, line),
+            direction,
+        )
+        for line, (each, direction) in enumerate(
+            zip(examples("train", count), directions, strict=False), 1
+        )
     ]

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-NULL_WORD = 0  # stands for the missing source of some target words; source words are numbered from 1
+NULL_WORD = (
+    0  # stands for the missing source of some target words; source words are numbered from 1
+)
 Row = NDArray[Any]
 
 
@@ -39,13 +41,21 @@ def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
     Each source meets each target word of its pair, and so does NULL_WORD. Positions are counted through all pairs.
     """
     lengths = [np.array([len(pair[side]) for pair in pairs], dtype=np.int32) for side in (0, 1)]
-    sources = np.full(int(lengths[0].sum()) + len(pairs), NULL_WORD, dtype=np.int32)  # NULL_WORD after each source
+    sources = np.full(
+        int(lengths[0].sum()) + len(pairs), NULL_WORD, dtype=np.int32
+    )  # NULL_WORD after each source
     is_word = np.ones(len(sources), dtype=bool)
     is_word[np.cumsum(lengths[0] + 1) - 1] = False
     sources[is_word] = np.concatenate([source for source, _ in pairs]) + 1
     targets = np.concatenate([target for _, target in pairs]).astype(np.int32)
-    words = np.repeat(lengths[1], lengths[0] + 1)  # for each source word, the number of target words that it meets
+    words = np.repeat(
+        lengths[1], lengths[0] + 1
+    )  # for each source word, the number of target words that it meets
     source = np.repeat(np.arange(len(sources), dtype=np.int32), words)
-    first = np.repeat(np.cumsum(lengths[1], dtype=np.int32) - lengths[1], lengths[0] + 1)  # target word of its pair
-    target = np.arange(len(source), dtype=np.int32) - np.repeat(np.cumsum(words, dtype=np.int32) - words - first, words)
+    first = np.repeat(
+        np.cumsum(lengths[1], dtype=np.int32) - lengths[1], lengths[0] + 1
+    )  # target word of its pair
+    target = np.arange(len(source), dtype=np.int32) - np.repeat(
+        np.cumsum(words, dtype=np.int32) - words - first, words
+    )
     return [sources[source], targets[target], target]

@@ -20,18 +20,28 @@ MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
-CLOSING = ' \u00a0\u202f*`"»”“)]'  # ignored behind it: a text in brackets or quotes may be no sentence
-SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")  # no blank in Chinese
+CLOSING = (
+    ' \u00a0\u202f*`"»”“)]'  # ignored behind it: a text in brackets or quotes may be no sentence
+)
+SENTENCE_END = re.compile(
+    r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)"
+)  # no blank in Chinese
 
 
 class Scale(NamedTuple):
     """Length statistics of a corpus, and how often its texts break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
-    ratio: tuple[float, float]  # median and standard deviation of its logarithm; exposes texts that are too short
-    difference: tuple[float, float]  # likewise, divided by the root of the length; exposes texts too long
+    ratio: tuple[
+        float, float
+    ]  # median and standard deviation of its logarithm; exposes texts that are too short
+    difference: tuple[
+        float, float
+    ]  # likewise, divided by the root of the length; exposes texts too long
     breaking: float = 1.0  # share of pairs in which one side alone breaks off
-    more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)  # shares with ≥ 0, 1, 2 … extra sentences
+    more_sentences: tuple[float, ...] = (1.0,) * (
+        MAX_EXTRA_SENTENCES + 1
+    )  # shares with ≥ 0, 1, 2 … extra sentences
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:
@@ -82,7 +92,10 @@ def _middle_and_width(measure: Floats) -> tuple[float, float]:
 def deviations(sources: Ints, targets: Ints, scale: Scale) -> Floats:
     """The z-score of each target's length. A negative score means that the target is too short."""
     measures = _measures(sources, targets, scale.growth)
-    one, other = ((measure - middle) / width for measure, (middle, width) in zip(measures, scale[1:3], strict=True))
+    one, other = (
+        (measure - middle) / width
+        for measure, (middle, width) in zip(measures, scale[1:3], strict=True)
+    )
     return np.where(np.abs(one) > np.abs(other), one, other)
 
 
@@ -93,7 +106,9 @@ def faults_at_ends(shorter: str, longer: str, deviation: float, scale: Scale) ->
     """
     more = min(_sentences(longer) - _sentences(shorter), MAX_EXTRA_SENTENCES)
     return (
-        _breaks_off(shorter) and not _breaks_off(longer) and _is_unlikely(deviation, scale.breaking),
+        _breaks_off(shorter)
+        and not _breaks_off(longer)
+        and _is_unlikely(deviation, scale.breaking),
         more > 0 and _is_unlikely(deviation, scale.more_sentences[more]),
     )
 

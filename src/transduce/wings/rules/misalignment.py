@@ -24,17 +24,31 @@ Item = TypeVar("Item")
 
 MAX_SHIFT_LINES = 20
 EDGE_LINES = 3  # lines at either end of a shift, where the alignment is uncertain
-SHIFT_COST_NATS = 16.0  # cost of a change of the offset: about the evidence of twenty lines of prose
+SHIFT_COST_NATS = (
+    16.0  # cost of a change of the offset: about the evidence of twenty lines of prose
+)
 MIN_LINES = 50  # fewer lines are too little evidence
-LOG_SMOOTHING_CHARACTERS = 6  # added to every length, to tolerate differences between short sentences
-MAX_LENGTH_NATS, MIN_LENGTH_NATS = 2.0, -3.0  # bounds on the evidence of a line's length, as translations vary
+LOG_SMOOTHING_CHARACTERS = (
+    6  # added to every length, to tolerate differences between short sentences
+)
+MAX_LENGTH_NATS, MIN_LENGTH_NATS = (
+    2.0,
+    -3.0,
+)  # bounds on the evidence of a line's length, as translations vary
 SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other nearby line has
 MAX_WORD_NATS = 5.0  # bound on the evidence of all words that two lines share
 MIN_WORD_CHARACTERS = 3  # shorter words are ignored, unless they contain a digit
 WORD_BUCKETS = 1 << 18  # hash buckets for the counts of words
-LINE_BITS, LINE_MASK = np.uint64(24), np.uint64(0xFFFFFF)  # low bits of a key that combines a word and its line
+LINE_BITS, LINE_MASK = (
+    np.uint64(24),
+    np.uint64(0xFFFFFF),
+)  # low bits of a key that combines a word and its line
 MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
-MIN_FIT, MIN_BETTER, MIN_WORD_GAIN = 2.5, 0.2, 5.0  # standard deviations, a share and nats: see `_is_evident`
+MIN_FIT, MIN_BETTER, MIN_WORD_GAIN = (
+    2.5,
+    0.2,
+    5.0,
+)  # standard deviations, a share and nats: see `_is_evident`
 
 
 class Shift(NamedTuple):
@@ -51,7 +65,9 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
         return []
     odds, ratios = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths)
     words = _word_odds(sources, targets)
-    odds = np.hstack((odds + words, np.zeros((len(sources), 1))))  # the last column: unrelated lines
+    odds = np.hstack(
+        (odds + words, np.zeros((len(sources), 1)))
+    )  # the last column: unrelated lines
     if not _may_change(odds):
         return []
     offsets = _likeliest_path(odds)
@@ -59,8 +75,13 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
     runs = [(begin, end, int(offsets[begin]) - MAX_SHIFT_LINES) for begin, end in pairwise(edges)]
     shifts = list[Shift]()
     for moved, group in groupby(runs, lambda run: run[2] != 0):
-        found = [Shift(b, e - 1, offset if offset <= MAX_SHIFT_LINES else None) for b, e, offset in group]
-        if moved and any(_is_evident(each.offset, ratios[each[0] : each[1] + 1], words[each[0] :]) for each in found):
+        found = [
+            Shift(b, e - 1, offset if offset <= MAX_SHIFT_LINES else None) for b, e, offset in group
+        ]
+        if moved and any(
+            _is_evident(each.offset, ratios[each[0] : each[1] + 1], words[each[0] :])
+            for each in found
+        ):
             shifts += found
     return shifts
 
@@ -69,7 +90,9 @@ def _is_evident(offset: int | None, ratios: Floats, words: Floats) -> bool:
     """Whether a range of lines does not fit best at offset 0, and clearly better at `offset` than by chance."""
     finite = (column[np.isfinite(column)] for column in ratios.T)
     # Lengths are compared with the range's own median ratio: in a corpus of sentences, a list of names has another one.
-    misfits = np.array([np.abs(each - np.median(each)).mean() if len(each) else np.nan for each in finite])
+    misfits = np.array(
+        [np.abs(each - np.median(each)).mean() if len(each) else np.nan for each in finite]
+    )
     here = MAX_SHIFT_LINES + (offset or 0)
     if (words[:, here] - words[:, MAX_SHIFT_LINES])[: len(ratios)].sum() >= MIN_WORD_GAIN:
         return True
@@ -89,9 +112,13 @@ def alignment(shifts: Sequence[tuple[int, int, int | None]], lines: int) -> Ints
         targets[max(first - EDGE_LINES, 0) : last + 1 + EDGE_LINES] = -1
     for first, last, offset in shifts:
         if offset is not None:
-            sure = np.arange(first + EDGE_LINES * (first > 0), last + 1 - EDGE_LINES * (last < lines - 1))
+            sure = np.arange(
+                first + EDGE_LINES * (first > 0), last + 1 - EDGE_LINES * (last < lines - 1)
+            )
             targets[sure] = np.where(sure + offset < lines, sure + offset, -1).clip(-1)
-            begin, end = (max(line + offset, 0) for line in (first - EDGE_LINES, last + 1 + EDGE_LINES))
+            begin, end = (
+                max(line + offset, 0) for line in (first - EDGE_LINES, last + 1 + EDGE_LINES)
+            )
             claims[begin:end] += 1
     return np.where(claims[targets] > 1, -1, targets)
 
@@ -112,7 +139,8 @@ def _length_odds(sources: Ints, targets: Ints) -> tuple[Floats, Floats]:
     The log length ratio has a narrow normal distribution for translations and a broad one for unrelated lines.
     """
     source, target = (
-        np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan)) for side in (sources, targets)
+        np.log(np.where(side > 0, side + LOG_SMOOTHING_CHARACTERS, np.nan))
+        for side in (sources, targets)
     )
     padded = np.pad(target, MAX_SHIFT_LINES, constant_values=np.nan)
     ratios = sliding_window_view(padded, 2 * MAX_SHIFT_LINES + 1) - source[:, None]
@@ -140,18 +168,30 @@ def _word_odds(sources: Sequence[str], targets: Sequence[str]) -> Floats:
     sides = [_words(sources), _words(targets)]
     buckets = [(keys >> LINE_BITS) & np.uint64(WORD_BUCKETS - 1) for keys in sides]
     counts = [np.bincount(side, minlength=WORD_BUCKETS) for side in buckets]
-    telling = np.logical_and(*((count > 0) & (count <= max(2, MAX_WORD_FREQUENCY * n)) for count in counts))
-    source_keys, keys = (np.unique(side[telling[bucket]]) for side, bucket in zip(sides, buckets, strict=True))
+    telling = np.logical_and(
+        *((count > 0) & (count <= max(2, MAX_WORD_FREQUENCY * n)) for count in counts)
+    )
+    source_keys, keys = (
+        np.unique(side[telling[bucket]]) for side, bucket in zip(sides, buckets, strict=True)
+    )
     lines = (source_keys & LINE_MASK).astype(np.int64)
     word = source_keys & ~LINE_MASK
-    begins = np.searchsorted(keys, word | np.maximum(lines - MAX_SHIFT_LINES, 0).astype(np.uint64), side="left")
+    begins = np.searchsorted(
+        keys, word | np.maximum(lines - MAX_SHIFT_LINES, 0).astype(np.uint64), side="left"
+    )
     ends = np.searchsorted(keys, word | (lines + MAX_SHIFT_LINES).astype(np.uint64), side="right")
     matches = ends - begins  # number of nearby target lines that contain each word
-    pointers = np.repeat(begins - (np.cumsum(matches) - matches), matches) + np.arange(matches.sum())
+    pointers = np.repeat(begins - (np.cumsum(matches) - matches), matches) + np.arange(
+        matches.sum()
+    )
     here = np.repeat(lines, matches)
     offsets = (keys[pointers] & LINE_MASK).astype(np.int64) - here + MAX_SHIFT_LINES
     width = 2 * MAX_SHIFT_LINES + 1
-    odds = np.bincount(here * width + offsets, np.repeat(SHARED_WORD_NATS / np.maximum(matches, 1), matches), n * width)
+    odds = np.bincount(
+        here * width + offsets,
+        np.repeat(SHARED_WORD_NATS / np.maximum(matches, 1), matches),
+        n * width,
+    )
     return np.minimum(odds, MAX_WORD_NATS).reshape(n, width)
 
 
@@ -170,7 +210,9 @@ def _words(texts: Sequence[str]) -> Hashes:
     ends = ends[kept]
     powers, inverses = _powers(len(codes) + 1)
     sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
-    hashes = (sums[ends] - sums[begins]) * inverses[begins]  # cumulative sums avoid a loop over words
+    hashes = (sums[ends] - sums[begins]) * inverses[
+        begins
+    ]  # cumulative sums avoid a loop over words
     lines = np.cumsum(codes == 10)[begins].astype(np.uint64)
     return (hashes * np.uint64(0x9E3779B97F4A7C15)) & ~LINE_MASK | lines
 
@@ -204,7 +246,9 @@ def _likeliest_path(odds: Floats) -> Ints:
     n, width = odds.shape
     came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
     best = np.empty(n, dtype=np.int64)  # the column before such a change
-    value = np.full(width, -SHIFT_COST_NATS)  # an offset at the first line costs as much as a change
+    value = np.full(
+        width, -SHIFT_COST_NATS
+    )  # an offset at the first line costs as much as a change
     value[MAX_SHIFT_LINES] = 0.0
     for line in range(n):
         best[line] = top = int(value.argmax())
@@ -212,7 +256,9 @@ def _likeliest_path(odds: Floats) -> Ints:
         np.less(value, floor, out=came[line])
         np.maximum(value, floor, out=value)
         value += odds[line]
-    value[np.arange(width) != MAX_SHIFT_LINES] -= SHIFT_COST_NATS / 2  # an offset at the last line needs evidence, too
+    value[np.arange(width) != MAX_SHIFT_LINES] -= (
+        SHIFT_COST_NATS / 2
+    )  # an offset at the last line needs evidence, too
     path = np.empty(n, dtype=np.int64)
     here = int(value.argmax())
     for line in range(n - 1, -1, -1):

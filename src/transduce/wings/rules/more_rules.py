@@ -44,8 +44,13 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-WRONG_LANGUAGE_NATS = 10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
-SHORT_NAME = 2, 19  # words and characters of a text that may be a name: these look like many languages
+WRONG_LANGUAGE_NATS = (
+    10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
+)
+SHORT_NAME = (
+    2,
+    19,
+)  # words and characters of a text that may be a name: these look like many languages
 WRONG_NAME_NATS = 20.0  # the same as WRONG_LANGUAGE_NATS, for such a text
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
@@ -59,7 +64,9 @@ MISREAD = re.compile(
     rf"|[Ô-Û]{_REST}[Ô-Û]{_REST}|â{_REST}{{2}}|[à-ï]{_REST}{{2}}[à-ï]{_REST}{{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
     "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # UTF-8 decoded as Mac OS Roman
 )
-_ASSIGNED = "".join(f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(2, 15))  # above U+1FFFD
+_ASSIGNED = "".join(
+    f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(2, 15)
+)  # above U+1FFFD
 DAMAGED_CHARACTER = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff\U0001fffe-\U0010ffff](?<![{_ASSIGNED}])"
 )
@@ -78,17 +85,25 @@ class MoreRules:
         self._asked = frozenset(rules.others)
         self._scale = scale_of(*pairs) if pairs and self._asked.intersection(LENGTH_RULES) else None
         self._unrelated = Unrelated(*pairs) if pairs and UNRELATED in self._asked else None
-        self._test = _test_sentences(rules.test, rules.languages) if IN_TEST_SET in self._asked else None
+        self._test = (
+            _test_sentences(rules.test, rules.languages) if IN_TEST_SET in self._asked else None
+        )
         self._labels = _labels(rules)
 
-    def check(self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None) -> None:
+    def check(
+        self, batch: PairBatch, broken: Flags, shifts: Sequence[tuple[int, int, int | None]] | None
+    ) -> None:
         """Add the rules that each pair breaks to `broken`. If `shifts` is None, misaligned lines are detected."""
         whole = np.flatnonzero(broken & BITS[EMPTY] == 0)
         found = self._characters(batch, whole)
         broken |= found & sum((BITS[rule] for rule in self._asked), start=np.uint32(0))
-        self._check_languages(batch, np.flatnonzero((broken | found) & LANGUAGE_UNDECIDABLE == 0), broken)
+        self._check_languages(
+            batch, np.flatnonzero((broken | found) & LANGUAGE_UNDECIDABLE == 0), broken
+        )
         if MISALIGNED in self._asked:
-            shifts = find_shifts(batch.source.texts, batch.target.texts) if shifts is None else shifts
+            shifts = (
+                find_shifts(batch.source.texts, batch.target.texts) if shifts is None else shifts
+            )
             broken[alignment(shifts, len(batch)) != np.arange(len(batch))] |= BITS[MISALIGNED]
         aligned = np.flatnonzero(broken & (BITS[EMPTY] | BITS[MISALIGNED]) == 0)
         if self._scale:
@@ -98,10 +113,14 @@ class MoreRules:
             broken[aligned[self._unrelated.find(*texts)]] |= BITS[UNRELATED]
         if NUMBERS_DISAGREE in self._asked:
             rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
-            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[NUMBERS_DISAGREE]
+            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[
+                NUMBERS_DISAGREE
+            ]
         if PLACEHOLDERS_DIFFER in self._asked:
             rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
-            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[PLACEHOLDERS_DIFFER]
+            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[
+                PLACEHOLDERS_DIFFER
+            ]
         if self._test is not None:
             for column in batch.columns:
                 broken[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
@@ -126,7 +145,10 @@ class MoreRules:
         for row, deviation in zip(rows[suspect].tolist(), unlike[suspect].tolist(), strict=True):
             columns = batch.columns if deviation > 0 else batch.columns[::-1]
             shorter, longer = (column.texts[row] for column in columns)
-            faults = *faults_at_ends(shorter, longer, abs(deviation), scale), abs(deviation) > OUTLIER
+            faults = (
+                *faults_at_ends(shorter, longer, abs(deviation), scale),
+                abs(deviation) > OUTLIER,
+            )
             for rule, is_broken in zip(LENGTH_RULES, faults, strict=True):
                 if is_broken and rule in self._asked:
                     broken[row] |= BITS[rule]
@@ -138,15 +160,23 @@ class MoreRules:
         wrong = []
         for column, label in zip(batch.columns, self._labels, strict=True):
             texts = [_words(column.texts[row]) for row in rows]
-            has_words = np.array([LETTER.search(text) is not None for text in texts], dtype=np.bool_)
+            has_words = np.array(
+                [LETTER.search(text) is not None for text in texts], dtype=np.bool_
+            )
             gaps = identifier().gaps(texts, label) * has_words if label else np.zeros(len(rows))
-            is_name = [len(text) <= SHORT_NAME[1] and len(text.split()) <= SHORT_NAME[0] for text in texts]
+            is_name = [
+                len(text) <= SHORT_NAME[1] and len(text.split()) <= SHORT_NAME[0] for text in texts
+            ]
             wrong.append(gaps > np.where(is_name, WRONG_NAME_NATS, WRONG_LANGUAGE_NATS))
         swapped = wrong[0] & wrong[1]
         for place in np.flatnonzero(swapped):
-            labels = identifier().likeliest([_words(column.texts[rows[place]]) for column in batch.columns])
+            labels = identifier().likeliest(
+                [_words(column.texts[rows[place]]) for column in batch.columns]
+            )
             swapped[place] = labels == [self._labels[1], self._labels[0]]
-        for rule, is_broken in zip(LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True):
+        for rule, is_broken in zip(
+            LANGUAGE_RULES, (swapped, wrong[0] & ~swapped, wrong[1] & ~swapped), strict=True
+        ):
             if rule in self._asked:
                 broken[rows[is_broken]] |= BITS[rule]
 
@@ -176,12 +206,16 @@ def _labels(rules: Rules) -> tuple[str, str]:
     """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
-        if code and set(LANGUAGE_RULES) & set(rules.others):  # any of them: a swapped pair breaks no other rule
+        if code and set(LANGUAGE_RULES) & set(
+            rules.others
+        ):  # any of them: a swapped pair breaks no other rule
             labels[side] = identifier().label(code)
             if not labels[side] and {SWAPPED, rule} & set(rules.others):
                 raise UserError(
                     f"py3langid can't identify the language '{code}'.",
-                    Hint(f"Correct the language code, or leave out the rules '{SWAPPED}' and '{rule}'."),
+                    Hint(
+                        f"Correct the language code, or leave out the rules '{SWAPPED}' and '{rule}'."
+                    ),
                 )
     return labels[0], labels[1]
 
@@ -192,5 +226,10 @@ def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> Bits64:
         raise UserError("The rule 'test' needs a test set.", Hint("Name its files as data.test."))
     own = BilingualCorpus(tuple(files), Direction(*(languages_of(files) or languages)))
     corpora = bilingual_corpora(files) if is_multilingual(files) else [own]
-    texts = [text for each in corpora for pair in read_pairs(each.files, each.languages) for text in pair[:2]]
+    texts = [
+        text
+        for each in corpora
+        for pair in read_pairs(each.files, each.languages)
+        for text in pair[:2]
+    ]
     return TextColumn(texts).hashes

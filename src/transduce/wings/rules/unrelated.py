@@ -20,16 +20,27 @@ from transduce.wings.rules import ibm_model_1
 from transduce.wings.rules.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
-MIN_SAMPLE_PAIRS = 2_000  # fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms
+MIN_SAMPLE_PAIRS = (
+    2_000  # fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms
+)
 MAX_SAMPLE_MEETINGS = 3_000_000  # of a source word and a target word, for each half
 SCORING_BLOCK_PAIRS = 500  # scored together, in at most 100 MB
-MAX_WORDS = 50  # of a text; further words are ignored, because they take time and add little evidence
+MAX_WORDS = (
+    50  # of a text; further words are ignored, because they take time and add little evidence
+)
 STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are one
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
 SMOOTHING = 1.0  # added to the count of each source word
-SHARES_FOUND = (0.98, 0.95, 0.9, 0.8)  # of unrelated pairs, from a high threshold of the score to a low one
-MIN_PRECISION = 0.5  # of the pairs found in the sample, estimated; does not apply to the lowest threshold
+SHARES_FOUND = (
+    0.98,
+    0.95,
+    0.9,
+    0.8,
+)  # of unrelated pairs, from a high threshold of the score to a low one
+MIN_PRECISION = (
+    0.5  # of the pairs found in the sample, estimated; does not apply to the lowest threshold
+)
 WORD_OR_SIGN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
 
 
@@ -65,7 +76,9 @@ class Lexicon(NamedTuple):
         gains = np.log(KNOWN_SHARE * best[known] / shares[known] + 1 - KNOWN_SHARE)
         rows = np.repeat(np.arange(len(pairs)), [len(target) for _, target in pairs])[known]
         with np.errstate(invalid="ignore"):
-            mean: Floats = np.bincount(rows, gains, len(pairs)) / np.bincount(rows, minlength=len(pairs))
+            mean: Floats = np.bincount(rows, gains, len(pairs)) / np.bincount(
+                rows, minlength=len(pairs)
+            )
         return mean
 
 
@@ -83,7 +96,8 @@ class Unrelated:
             return
         sizes = [len(words) for words in self._words]
         self._lexicons = [
-            (Lexicon.learn(half, sizes[1]), Lexicon.learn([pair[::-1] for pair in half], sizes[0])) for half in halves
+            (Lexicon.learn(half, sizes[1]), Lexicon.learn([pair[::-1] for pair in half], sizes[0]))
+            for half in halves
         ]
         real = []
         random = []
@@ -109,13 +123,17 @@ class Unrelated:
                 result[rows[known]] = scores < self._threshold
         return result
 
-    def _half(self, sources: Sequence[str], targets: Sequence[str], rows: Ints) -> list[tuple[Row, Row]]:
+    def _half(
+        self, sources: Sequence[str], targets: Sequence[str], rows: Ints
+    ) -> list[tuple[Row, Row]]:
         """The word numbers of the pairs in these rows, as many as MAX_SAMPLE_MEETINGS allows. Unknown words are new."""
         half = []
         meetings = 0
         for row in rows.tolist():
             source, target = (
-                np.array([words.setdefault(stem, len(words)) for stem in _stems(text)], dtype=np.int64)
+                np.array(
+                    [words.setdefault(stem, len(words)) for stem in _stems(text)], dtype=np.int64
+                )
                 for text, words in zip((sources[row], targets[row]), self._words, strict=True)
             )
             if len(source) and len(target):
@@ -136,8 +154,14 @@ class Unrelated:
     def _scores(self, pairs: Sequence[tuple[Row, Row]], half: int) -> Floats:
         """The scores of pairs by the models of a half."""
         forward, backward = self._lexicons[half]
-        blocks = [pairs[start : start + SCORING_BLOCK_PAIRS] for start in range(0, len(pairs), SCORING_BLOCK_PAIRS)]
-        both = [forward.scores(block) + backward.scores([pair[::-1] for pair in block]) for block in blocks]
+        blocks = [
+            pairs[start : start + SCORING_BLOCK_PAIRS]
+            for start in range(0, len(pairs), SCORING_BLOCK_PAIRS)
+        ]
+        both = [
+            forward.scores(block) + backward.scores([pair[::-1] for pair in block])
+            for block in blocks
+        ]
         return np.concatenate(both) / 2
 
 

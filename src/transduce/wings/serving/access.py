@@ -32,9 +32,18 @@ KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in Libre
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10
-CODINGS = "gzip", "deflate", "br", "zstd", "compress"  # of a body; others are mistakes, such as utf-8
+CODINGS = (
+    "gzip",
+    "deflate",
+    "br",
+    "zstd",
+    "compress",
+)  # of a body; others are mistakes, such as utf-8
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
-FRAMEWORK_ERRORS = {"Not Found": "Not found. See /docs.", "Method Not Allowed": "Method not allowed. See /docs."}
+FRAMEWORK_ERRORS = {
+    "Not Found": "Not found. See /docs.",
+    "Method Not Allowed": "Method not allowed. See /docs.",
+}
 log = logging.getLogger("transduce.wings.serving")
 
 
@@ -72,7 +81,9 @@ class RateLimit:
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size = per_minute
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
+        self._buckets: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # tokens left, and when
 
     def wait(self, client: str) -> int:
         """Count a request of `client`. Returns 0 if the request is allowed, otherwise the seconds to wait."""
@@ -130,12 +141,19 @@ class AccessControl:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), (b"x-content-type-options", b"nosniff")]
+                message["headers"] = [
+                    *message.get("headers", []),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
             await send(message)
 
         try:
             checked = await self._admit(scope, receive)
-            upload = self._upload() if path == UPLOAD and scope["method"] == "POST" else contextlib.nullcontext()
+            upload = (
+                self._upload()
+                if path == UPLOAD and scope["method"] == "POST"
+                else contextlib.nullcontext()
+            )
             if scope["method"] == "HEAD":  # uvicorn sends no body
                 scope = {**scope, "method": "GET"}
             with upload:
@@ -146,7 +164,9 @@ class AccessControl:
             if not status:
                 await answer(error)(scope, receive, watched)
         finally:
-            route = path if path in (*QUEUED_PATHS, *self._open, "/detect", "/languages") else "other"
+            route = (
+                path if path in (*QUEUED_PATHS, *self._open, "/detect", "/languages") else "other"
+            )
             self._service.metrics.answers.labels(route, status or 500).inc()
             self._service.metrics.seconds.labels(route).observe(time.monotonic() - start)
 
@@ -157,21 +177,35 @@ class AccessControl:
         post = scope["method"] == "POST"
         host = headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if len(headers) > MAX_HEADERS or sum(map(len, chain.from_iterable(headers.raw))) > MAX_BYTES_OF_HEADERS:
+        if (
+            len(headers) > MAX_HEADERS
+            or sum(map(len, chain.from_iterable(headers.raw))) > MAX_BYTES_OF_HEADERS
+        ):
             raise HTTPException(
-                431, f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them."
+                431,
+                f"The request has over {MAX_HEADERS} headers or {MAX_BYTES_OF_HEADERS:,} bytes of them.",
             )
         forwarded = self._proxied and "x-forwarded-for" in headers  # the proxy sets this header
         if self._local and not forwarded and not is_local(name):
-            raise HTTPException(421, "This server accepts only requests to localhost. Use localhost in the URL.")
-        foreign = headers.get("sec-fetch-site") == "cross-site" or (not forwarded and _has_foreign_origin(headers))
+            raise HTTPException(
+                421, "This server accepts only requests to localhost. Use localhost in the URL."
+            )
+        foreign = headers.get("sec-fetch-site") == "cross-site" or (
+            not forwarded and _has_foreign_origin(headers)
+        )
         if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
-            advice = "If a proxy forwards the requests, start the server with the address of the proxy."
+            advice = (
+                "If a proxy forwards the requests, start the server with the address of the proxy."
+            )
             raise HTTPException(403, f"This server refuses pages of other websites. {advice}")
         if headers.get("content-encoding", "").strip().lower().removeprefix("x-") in CODINGS:
-            raise HTTPException(415, "Compressed bodies are not supported. Send the body without Content-Encoding.")
+            raise HTTPException(
+                415, "Compressed bodies are not supported. Send the body without Content-Encoding."
+            )
         if "content-length" in headers and "transfer-encoding" in headers:  # request smuggling
-            raise HTTPException(400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"})
+            raise HTTPException(
+                400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
+            )
         limit = self._limits.document if path == UPLOAD else self._limits.body
         length = int(headers.get("content-length", "0"))
         receive = _limited(receive, limit)
@@ -195,7 +229,9 @@ class AccessControl:
         finally:
             self._uploads -= 1
 
-    async def _identify(self, scope: Scope, headers: Headers, receive: Receive, length: int) -> Receive:
+    async def _identify(
+        self, scope: Scope, headers: Headers, receive: Receive, length: int
+    ) -> Receive:
         """Check a request's rate limits and API key. Raises HTTPException to refuse the request."""
         address = (scope.get("client") or ("",))[0]
         if address and not _is_loopback(address):
@@ -206,11 +242,15 @@ class AccessControl:
         if not key and length <= MAX_KEY_BODY_BYTES:
             body, receive = await _peek(receive)
             with contextlib.suppress(UserError):
-                key = parse(body, headers.get("content-type", ""), b"", self._limits.depth).get("api_key")
+                key = parse(body, headers.get("content-type", ""), b"", self._limits.depth).get(
+                    "api_key"
+                )
         if not key and scope["path"] in KEYLESS:
             return receive
         if not key or not isinstance(key, str):
-            sentence = "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
+            sentence = (
+                "This server requires an API key. Send it as a header: Authorization: Bearer KEY."
+            )
             raise HTTPException(401, sentence, {"WWW-Authenticate": "Bearer"})
         owner = self._keys.owner(key)
         if owner is None:
@@ -223,7 +263,9 @@ def _log(error: Exception) -> None:
     """Log an error without its message, because the message may hold a user's text."""
     error = error.__cause__ if isinstance(error.__cause__, Exception) else error
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    log.error("%s in %s, line %s", type(error).__name__, PurePath(frame.filename).name, frame.lineno)
+    log.error(
+        "%s in %s, line %s", type(error).__name__, PurePath(frame.filename).name, frame.lineno
+    )
 
 
 def _check_rate(limit: RateLimit, client: str) -> None:

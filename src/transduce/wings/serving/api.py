@@ -29,7 +29,16 @@ from transduce.wings.serving.keys import Keys
 from transduce.wings.serving.languages import codes
 from transduce.wings.serving.limits import Limits
 from transduce.wings.serving.page_routes import add_page
-from transduce.wings.serving.payload import FORM, MULTIPART, Asked, Detection, Texts, boundary, parse, validate
+from transduce.wings.serving.payload import (
+    FORM,
+    MULTIPART,
+    Asked,
+    Detection,
+    Texts,
+    boundary,
+    parse,
+    validate,
+)
 from transduce.wings.serving.service import AUTO, Order, Service
 from transduce.wings.serving.store import ModelStore
 
@@ -52,7 +61,13 @@ DOCUMENT = {"type": "object", "properties": DOCUMENT_FIELDS, "required": ["file"
 
 
 def application(
-    store: ModelStore, keys: Keys, limits: Limits, *, local: bool, proxied: bool = False, origins: Sequence[str] = ()
+    store: ModelStore,
+    keys: Keys,
+    limits: Limits,
+    *,
+    local: bool,
+    proxied: bool = False,
+    origins: Sequence[str] = (),
 ) -> ASGIApp:
     """Create the server's ASGI application. `local`, `proxied` and `origins` are those of AccessControl.
 
@@ -80,7 +95,9 @@ def application(
         redoc_url=None,
         redirect_slashes=False,
         responses={"default": ERROR},
-        exception_handlers=dict.fromkeys((UserError, HTTPException, ClientDisconnect, Exception), refuse),
+        exception_handlers=dict.fromkeys(
+            (UserError, HTTPException, ClientDisconnect, Exception), refuse
+        ),
     )
     _add_translations(app, service)
     _add_documents(app, service, Downloads(limits.documents, limits.document_seconds))
@@ -119,7 +136,9 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         columns = dict[str, list[Any]]()
         sources = [asked.source] * len(texts)
         if asked.source == AUTO:
-            detected = await service.sources(texts, catalogue, asked.target, html=asked.format == "html")
+            detected = await service.sources(
+                texts, catalogue, asked.target, html=asked.format == "html"
+            )
             sources = [each.language for each in detected]
             columns["detectedLanguage"] = list(map(payload.detected, detected))
         terms = as_terms(asked.glossary)
@@ -133,13 +152,19 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             async with service.store.open([*routes.values()]) as opened:
                 for source, route in zip(routes, opened, strict=True):
                     places = [i for i, each in enumerate(sources) if each == source]
-                    found |= zip(places, await work([texts[i] for i in places], route, order), strict=True)
-                return [found[i] for i in range(len(texts))], all(each.can_align for route in opened for each in route)
+                    found |= zip(
+                        places, await work([texts[i] for i in places], route, order), strict=True
+                    )
+                return [found[i] for i in range(len(texts))], all(
+                    each.can_align for route in opened for each in route
+                )
 
         found, can_align = await _in_turn(request, service, all_texts)
         columns |= payload.columns(found, asked, can_align)
         if any(len(route) > 1 for route in routes.values()):
-            hops = [codes(each.direction for each in routes[source]) or [source] for source in sources]
+            hops = [
+                codes(each.direction for each in routes[source]) or [source] for source in sources
+            ]
             columns["route"] = [list(map(payload.code, each)) for each in hops]
         values = {field: values[0] if one else values for field, values in columns.items()}
         return JSONResponse(values, headers=_model_header(service, *routes.values()))
@@ -150,7 +175,9 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         payload.check_characters("text", [asked.q], limits.characters)
         return JSONResponse(list(map(payload.detected, service.detect(asked.q))))
 
-    @app.post("/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked))
+    @app.post(
+        "/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked)
+    )
     async def attention(request: Request) -> Response:
         asked = validate(Asked, await _fields(request, limits))
         source = asked.source
@@ -159,14 +186,18 @@ def _add_translations(app: FastAPI, service: Service) -> None:
             source = (await service.sources([asked.q], catalogue, asked.target))[0].language
         route = catalogue.route(source, asked.target)
         if len(route) != 1:
-            raise UserError(f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown.")
+            raise UserError(
+                f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown."
+            )
 
         async def drawn() -> str:
             async with service.store.open([route]) as [[served]]:
                 return await service.attention(asked.q, served)
 
         picture = await _in_turn(request, service, drawn)
-        return Response(picture, headers=_model_header(service, route), media_type="application/json")
+        return Response(
+            picture, headers=_model_header(service, route), media_type="application/json"
+        )
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
@@ -187,9 +218,13 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             target = form.get("target")
             name = form.get("model", "")
             if not isinstance(file, UploadFile):
-                raise UserError("Send a document as multipart/form-data, in the field file with a filename.")
+                raise UserError(
+                    "Send a document as multipart/form-data, in the field file with a filename."
+                )
             if not isinstance(source, str) or not isinstance(target, str):
-                raise UserError("Send the language codes of the document as text, in the fields source and target.")
+                raise UserError(
+                    "Send the language codes of the document as text, in the fields source and target."
+                )
             document = payload.file_name(file.filename or "")
             content = await file.read()
         catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
@@ -206,7 +241,11 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
         prefix = request.headers.get("x-forwarded-prefix", "")
         url = request.url_for("download_file", kept=kept)
-        url = url.replace(path=f"{prefix.rstrip('/')}{url.path}") if URL_PREFIX.fullmatch(prefix) else url
+        url = (
+            url.replace(path=f"{prefix.rstrip('/')}{url.path}")
+            if URL_PREFIX.fullmatch(prefix)
+            else url
+        )
         return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
 
     @app.get(
@@ -231,7 +270,10 @@ def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> No
         targets: dict[str, list[str]] = {payload.code(code): [] for code in default.codes}
         for source, target in default.directions:
             targets[payload.code(source)].append(payload.code(target))
-        return [{"code": code, "name": language_name(code), "targets": found} for code, found in targets.items()]
+        return [
+            {"code": code, "name": language_name(code), "targets": found}
+            for code, found in targets.items()
+        ]
 
     @app.get("/frontend/settings", summary="Settings for a web page")
     async def settings() -> dict[str, Any]:
@@ -284,10 +326,14 @@ def _model_header(service: Service, *routes: Route) -> dict[str, str]:
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
     """Return the OpenAPI description of a request body with the fields of `kind`."""
     schema = {"schema": kind.model_json_schema()}
-    return {"requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}}
+    return {
+        "requestBody": {"content": {"application/json": schema, FORM: schema, MULTIPART: schema}}
+    }
 
 
-async def _in_turn(request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+async def _in_turn(
+    request: Request, service: Service, work: Callable[[], Coroutine[Any, Any, Result]]
+) -> Result:
     """Run `work` with a place in the queue. Cancels `work` if the client disconnects."""
     with service.batcher.place():
         task = asyncio.ensure_future(work())

@@ -42,8 +42,12 @@ class Catalogue:
         for model in models:
             untrained = sorted({*map(Direction.parse, model.scores.routes)} - {*self._models})
             self._models |= {each: model for each in untrained if _pivot(model, each) is None}
-        quality = {str(each): model.scores.quality.get(str(each), 0.0) for each, model in trained.items()}
-        missing = [Direction(*pair) for pair in permutations(self.codes, 2) if pair not in self._models]
+        quality = {
+            str(each): model.scores.quality.get(str(each), 0.0) for each, model in trained.items()
+        }
+        missing = [
+            Direction(*pair) for pair in permutations(self.codes, 2) if pair not in self._models
+        ]
         pivots = {each: find_pivot([*trained], each, quality) for each in missing}
         pivots |= {each: _pivot(model, each) for each, model in trained.items()}
         self._pivots = {each: pivot for each, pivot in pivots.items() if pivot}
@@ -82,20 +86,30 @@ class Catalogue:
             into = nearest_code(target, [each.target for each in self._models])
             hops = [each for each in self._models if each.target == into][:1]
         elif known in [each.source for each in self._models]:
-            direct = nearest_code(target, [each.target for each in self._models if each.source == known])
-            through = nearest_code(target, [each.target for each in self._pivots if each.source == known])
+            direct = nearest_code(
+                target, [each.target for each in self._models if each.source == known]
+            )
+            through = nearest_code(
+                target, [each.target for each in self._pivots if each.source == known]
+            )
             if nearest_code(target, [known]) and not direct and not through:
                 return ()  # another variant of the same language
             if found := direct or through:
                 pivot = self._pivots.get(Direction(known, found))
-                hops = [Direction(known, pivot), Direction(pivot, found)] if pivot else [Direction(known, found)]
+                hops = (
+                    [Direction(known, pivot), Direction(pivot, found)]
+                    if pivot
+                    else [Direction(known, found)]
+                )
         if not hops:
             raise self._error(f"translates {source!r} to {target!r}", "language pairs")
         return tuple(Hop(self._models[each], each) for each in hops)
 
     def _error(self, what: str, listed: str) -> UserError:
         if self._name:
-            return UserError(f"No model with the name {self._name} {what}; it has {', '.join(map(str, self._models))}.")
+            return UserError(
+                f"No model with the name {self._name} {what}; it has {', '.join(map(str, self._models))}."
+            )
         return UserError(f"No model {what}; GET /languages lists the {listed}.")
 
 
@@ -121,7 +135,10 @@ class Catalogues:
                         f"and have the name {model.name}.",
                         Hint(f"Give one of them another name, such as new={model.folder}."),
                     )
-        self._by_name = {name: Catalogue(list(dict.fromkeys(known.values())), name) for name, known in by_name.items()}
+        self._by_name = {
+            name: Catalogue(list(dict.fromkeys(known.values())), name)
+            for name, known in by_name.items()
+        }
         counts = [each for model in models for each in model.directions]
         self.has_choice = len(set(counts)) < len(counts)  # some direction has several models
 
@@ -135,7 +152,8 @@ class Catalogues:
         if name and name not in self._by_name:
             unknown = name[:MAX_NAME_CHARACTERS]
             raise UserError(
-                f"There is no model with the name {unknown!r}.", Hint(f"Choose one of {', '.join(self.names)}.")
+                f"There is no model with the name {unknown!r}.",
+                Hint(f"Choose one of {', '.join(self.names)}."),
             )
         return self._by_name[name] if name else self.default
 

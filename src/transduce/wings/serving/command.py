@@ -62,7 +62,9 @@ def serve(
         from transduce.wings.serving.keys import Keys, add_key
         from transduce.wings.serving.limits import limits_from, memory_from, rows
     except ImportError as error:
-        raise UserError(f"Serving needs the package {error.name}: pip install 'transduce[serve]'.") from None
+        raise UserError(
+            f"Serving needs the package {error.name}: pip install 'transduce[serve]'."
+        ) from None
 
     limits = limits_from(limit)
     if show_limits:
@@ -70,7 +72,10 @@ def serve(
         return
     if new_key:
         if keys is None:
-            raise UserError("--new-key needs a file for the hash of the new key.", Hint("Give --keys FILE, too."))
+            raise UserError(
+                "--new-key needs a file for the hash of the new key.",
+                Hint("Give --keys FILE, too."),
+            )
         print(add_key(keys, new_key))
         return
     if not models:
@@ -79,18 +84,29 @@ def serve(
         try:
             ipaddress.ip_network(address)
         except ValueError:
-            raise UserError(f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24.") from None
+            raise UserError(
+                f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24."
+            ) from None
     local = is_local(host)
     origins = _origins(cors)
     if not local and keys is None and not insecure:
         raise UserError(
-            f"Other machines can reach {host}.", Hint("Give --keys FILE (--new-key makes a key), or --insecure.")
+            f"Other machines can reach {host}.",
+            Hint("Give --keys FILE (--new-key makes a key), or --insecure."),
         )
-    if local and keys is None and any(ipaddress.ip_network(address).is_loopback for address in proxy):
-        log("Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too.")
+    if (
+        local
+        and keys is None
+        and any(ipaddress.ip_network(address).is_loopback for address in proxy)
+    ):
+        log(
+            "Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too."
+        )
     owners = Keys(keys)
     listening = _listen(host, port)  # fails before the models are loaded
-    store = _store(named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf)
+    store = _store(
+        named_folders(models), engine, memory_from(memory_limit) if memory_limit else math.inf
+    )
     app = application(store, owners, limits, local=local, proxied=bool(proxy), origins=origins)
     if not memory_limit:
         store.load_all()
@@ -109,7 +125,8 @@ def _origins(names: Sequence[str]) -> list[str]:
     for name in names:
         if name != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://(?:(?![/?#@])[!-~])+/?", name):
             raise UserError(
-                f"--cors: '{name}' is not an origin.", Hint("Write, for example, https://example.org, or *.")
+                f"--cors: '{name}' is not an origin.",
+                Hint("Write, for example, https://example.org, or *."),
             )
     lower = [name.removesuffix("/").lower() for name in names]
     return [re.sub("^(http:.*):80$|^(https:.*):443$", r"\1\2", name) for name in lower]
@@ -128,13 +145,20 @@ def _store(folders: Sequence[tuple[str, Path]], engine: EngineName, limit: float
 def _listen(host: str, port: int) -> socket.socket:
     """Open the listening socket. Raises UserError if the address or port can't be used."""
     if not 0 <= port <= 65535:  # getaddrinfo takes ports modulo 65536
-        raise UserError(f"Invalid port {port}.", Hint("Choose a port from 1 to 65535, or 0 for any free port."))
+        raise UserError(
+            f"Invalid port {port}.", Hint("Choose a port from 1 to 65535, or 0 for any free port.")
+        )
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # Nagle's algorithm delays answers by 40 ms
+        listening.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # Nagle's algorithm delays answers by 40 ms
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
         raise UserError(
-            f"Can't listen on {host}, port {port}: {error}.", Hint("Choose another --host or --port.")
+            f"Can't listen on {host}, port {port}: {error}.",
+            Hint("Choose another --host or --port."),
         ) from None

@@ -28,7 +28,9 @@ class Downloads:
         """Store a translated document and return its secret name. `name` is the name of the uploaded file."""
         path = PureWindowsPath(name)  # splits at both kinds of slashes
         secret_name = f"{secrets.token_urlsafe(16)}{path.suffix.lower()}"
-        self._kept[secret_name] = Download(f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds)
+        self._kept[secret_name] = Download(
+            f"{path.stem}.{target}{path.suffix}", content, self._clock() + self._seconds
+        )
         self.expire()
         return secret_name
 
@@ -40,4 +42,6 @@ class Downloads:
     def expire(self) -> None:
         """Forget documents that have expired or are too many."""
         oldest_first = [*self._kept.items()][-self._size :]
-        self._kept = {name: download for name, download in oldest_first if download.expires >= self._clock()}
+        self._kept = {
+            name: download for name, download in oldest_first if download.expires >= self._clock()
+        }

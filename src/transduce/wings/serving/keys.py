@@ -70,10 +70,13 @@ def _read(path: Path) -> list[tuple[str, bytes]]:
         match = KEY_LINE.fullmatch(line)
         if match is None:
             raise UserError(
-                f"{path}:{number}: expected a name, a TAB and a hash.", Hint(f"Add a key with `{_command(path)}`.")
+                f"{path}:{number}: expected a name, a TAB and a hash.",
+                Hint(f"Add a key with `{_command(path)}`."),
             )
         if match[1] in digests:
-            raise UserError(f"{path}:{number}: {match[1]} has two keys.", Hint("Remove one of the lines."))
+            raise UserError(
+                f"{path}:{number}: {match[1]} has two keys.", Hint("Remove one of the lines.")
+            )
         digests[match[1]] = match[2].encode("ascii")
     return [*digests.items()]
 
@@ -82,13 +85,16 @@ def add_key(path: Path, name: str) -> str:
     """Store the hash of a new key and return the key. Raises UserError if the name or the file can't be used."""
     if not KEY_NAME.fullmatch(name):
         raise UserError(
-            f"'{name}' can't be a key's name.", Hint("Use at most 64 characters: letters, digits and . _ @ -")
+            f"'{name}' can't be a key's name.",
+            Hint("Use at most 64 characters: letters, digits and . _ @ -"),
         )
     key = secrets.token_urlsafe(32)
     try:
         known = path.read_bytes() if path.exists() else b""
         if any(line.startswith(f"{name}\t".encode()) for line in known.split(b"\n")):
-            raise UserError(f"{path}: {name} has a key already.", Hint("Remove its line to replace it."))
+            raise UserError(
+                f"{path}: {name} has a key already.", Hint("Remove its line to replace it.")
+            )
         separator = "" if known.endswith(b"\n") or not known else "\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:

@@ -34,7 +34,9 @@ def codes(directions: Iterable[Direction]) -> list[str]:
 def without_markup(text: str) -> str:
     """Return the beginning of an HTML text without tags, for language detection."""
     text = text[:DETECTION_MARKUP_CHARACTERS]
-    words = (text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text")
+    words = (
+        text[piece.begin : piece.end] for piece in pieces(text, html=True) if piece.kind == "text"
+    )
     return unescape(" ".join(words))
 
 
@@ -58,7 +60,11 @@ class Detector:
         code = {label: code for code, label in reversed(self._labels.items())}
         ranked = self._rank(text)
         best = max((ranked.get(label, 0.0) for label in code), default=0.0)
-        likeliest = [(each, value) for each, value in ranked.items() if each in code or value >= MIN_RATIO * best]
+        likeliest = [
+            (each, value)
+            for each, value in ranked.items()
+            if each in code or value >= MIN_RATIO * best
+        ]
         found = [Detected(code.get(each, each), round(100 * value, 1)) for each, value in likeliest]
         listed = [each for each in found if each.confidence >= 100 * MIN_LISTED]
         return listed or found[:1] or [Detected(UNDETERMINED, 0.0)]
@@ -79,13 +85,17 @@ class Detector:
             return Detected(unknown[0], 0.0)
         if not known:
             names = ", ".join(map(language_name, unknown))
-            raise UserError(f"This server can't tell {names} apart.", Hint("Choose the source language."))
+            raise UserError(
+                f"This server can't tell {names} apart.", Hint("Choose the source language.")
+            )
         by_code = {code: probabilities.get(self._labels[code], 0.0) for code in known}
         code = max(by_code, key=lambda code: by_code[code])
         if usual in by_code and not _much_likelier(by_code[code], by_code[usual]):
             code = usual
         offered = {self._labels[each] for each in known}
-        other, value = next((each for each in probabilities.items() if each[0] not in offered), ("", 0.0))
+        other, value = next(
+            (each for each in probabilities.items() if each[0] not in offered), ("", 0.0)
+        )
         if other and other == self._labels.get(kept) and _much_likelier(value, by_code[code]):
             return Detected(kept, round(100 * value, 1))
         if not usual and _much_likelier(value, by_code[code]):

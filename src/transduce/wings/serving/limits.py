@@ -17,27 +17,45 @@ class Limits:
 
     body: int = option(1 << 20, "size of a request that uploads no document", unit="bytes")
     document: int = option(4 << 20, "size of an uploaded document", unit="bytes")
-    document_characters: int = option(1_000_000, "total length of the texts of an uploaded document", unit="characters")
+    document_characters: int = option(
+        1_000_000, "total length of the texts of an uploaded document", unit="characters"
+    )
     uploads: int = option(32, "documents uploaded or translated at the same time", unit="documents")
     depth: int = option(8, "nesting of lists and objects in JSON", unit="levels")
     texts: int = option(256, "texts in one request", unit="texts")
     characters: int = option(20_000, "length of one text", unit="characters")
     beam_size: int = option(8, "beam size that a request may set", unit="hypotheses")
-    alternatives: int = option(7, "alternative translations of a text; the beam is widened if necessary", unit="texts")
+    alternatives: int = option(
+        7, "alternative translations of a text; the beam is widened if necessary", unit="texts"
+    )
     terms: int = option(64, "entries of a request's glossary", unit="terms")
-    term_characters: int = option(200, "length of the source or target of a glossary entry", unit="characters")
-    queue: int = option(256, "requests waiting or being translated; further requests get a 503", unit="requests")
+    term_characters: int = option(
+        200, "length of the source or target of a glossary entry", unit="characters"
+    )
+    queue: int = option(
+        256, "requests waiting or being translated; further requests get a 503", unit="requests"
+    )
     queue_tokens: int = option(60_000, "source tokens waiting or being translated", unit="tokens")
-    wait: int = option(20, "estimated wait in the queue; requests that would wait longer get a 503", unit="seconds")
+    wait: int = option(
+        20, "estimated wait in the queue; requests that would wait longer get a 503", unit="seconds"
+    )
     batch_tokens: int = option(1024, "source tokens of a batch", unit="tokens")
     connections: int = option(1024, "open connections", unit="connections")
     body_seconds: int = option(30, "time to receive the body of a request", unit="seconds")
-    answer_seconds: int = option(60, "time in which a client must read a part of its answer (Linux)", unit="seconds")
-    document_seconds: int = option(600, "time that a translated document is kept for download", unit="seconds")
+    answer_seconds: int = option(
+        60, "time in which a client must read a part of its answer (Linux)", unit="seconds"
+    )
+    document_seconds: int = option(
+        600, "time that a translated document is kept for download", unit="seconds"
+    )
     documents: int = option(64, "translated documents kept for download", unit="documents")
-    drain_seconds: int = option(25, "time to answer accepted requests after SIGTERM", unit="seconds")
+    drain_seconds: int = option(
+        25, "time to answer accepted requests after SIGTERM", unit="seconds"
+    )
     per_key: int = option(1200, "requests a minute with one key", unit="requests")
-    per_address: int = option(1200, "requests a minute from one address other than a loopback address", unit="requests")
+    per_address: int = option(
+        1200, "requests a minute from one address other than a loopback address", unit="requests"
+    )
 
 
 def memory_from(text: str) -> int:
@@ -51,7 +69,12 @@ def memory_from(text: str) -> int:
 def rows(limits: Limits) -> list[tuple[str, str, str, str]]:
     """A table of the limits with columns for name, value, unit and meaning."""
     return [
-        (PREFIX + field.name, f"{getattr(limits, field.name):,}", field.metadata["unit"], field.metadata["help"])
+        (
+            PREFIX + field.name,
+            f"{getattr(limits, field.name):,}",
+            field.metadata["unit"],
+            field.metadata["help"],
+        )
         for field in dataclasses.fields(limits)
     ]
 
@@ -63,9 +86,13 @@ def limits_from(arguments: Iterable[str]) -> Limits:
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if name not in known or not equals:
-            raise UserError(f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits.")
+            raise UserError(
+                f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits."
+            )
         number = text.replace("_", "")
         if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):  # more overflow in system calls
-            raise UserError(f"{name} must be a whole number above zero of at most 9 digits, not '{text}'.")
+            raise UserError(
+                f"{name} must be a whole number above zero of at most 9 digits, not '{text}'."
+            )
         values[known[name]] = int(number)
     return Limits(**values)

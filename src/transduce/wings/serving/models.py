@@ -47,7 +47,9 @@ class Version:
         self.state = state
         self.loaded = translator
         self.users = 0  # requests that use it
-        self._translators: dict[tuple[Direction, int], Translator] = {}  # by direction and beam size
+        self._translators: dict[
+            tuple[Direction, int], Translator
+        ] = {}  # by direction and beam size
         self._network: model_folder.Bundle | None = None  # to draw attention
 
     @property
@@ -70,7 +72,8 @@ class Version:
         """
         if export_engine(self.state.path):
             raise UserError(
-                "This model is an export, which has no attention to show.", Hint("Serve the model that was exported.")
+                "This model is an export, which has no attention to show.",
+                Hint("Serve the model that was exported."),
             )
         if self._network is None:
             if State.of(self.state.path) != self.state:
@@ -82,7 +85,8 @@ class Version:
         model = self._network.model
         translator = self.translator(direction, self.loaded.config.beam_size)
         return picture_of(
-            model, attention_of(model, translator.tokenizer, text, translator.config, direction.source)
+            model,
+            attention_of(model, translator.tokenizer, text, translator.config, direction.source),
         ).json()
 
 
@@ -99,7 +103,10 @@ def summarize(folder: Path) -> Summary:
     model = describe_models([folder], {})
     if model.descriptions:
         verify(
-            model.descriptions[0].weights.parent, hashes=True, remembered=remembered_digest, only=model_folder.WEIGHTS
+            model.descriptions[0].weights.parent,
+            hashes=True,
+            remembered=remembered_digest,
+            only=model_folder.WEIGHTS,
         )
         size = model.descriptions[0].size
     else:
@@ -116,10 +123,14 @@ class Model:
     folder: Path
     directions: Sequence[Direction]
     scores: Scores  # to choose a pivot by
-    weight_bytes: int  # of the weights file before the model was loaded, then of the engine's weights
+    weight_bytes: (
+        int  # of the weights file before the model was loaded, then of the engine's weights
+    )
     state: State  # of the version that is used
     version: Version | None = None  # None: not in memory
-    tried: tuple[State, list[tuple[str, int, int]]] | None = None  # a new version, and its files when it was tried
+    tried: tuple[State, list[tuple[str, int, int]]] | None = (
+        None  # a new version, and its files when it was tried
+    )
     refused: tuple[State, str] | None = None  # a new version that can't be used, and the reason
     loading: Task[bool] | None = None
     users: int = 0  # requests that have opened the model

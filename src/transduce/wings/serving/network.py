@@ -45,7 +45,9 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, proxies: list[st
     if allowed < limits.connections:
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
-    if sys.platform == "linux":  # ends connections whose client does not read; accepted connections inherit the option
+    if (
+        sys.platform == "linux"
+    ):  # ends connections whose client does not read; accepted connections inherit the option
         milliseconds = min(1000 * limits.answer_seconds, MAX_C_INT)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     gc.collect()
@@ -84,7 +86,8 @@ def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Serv
         log_level="error",  # with warnings, clients could fill the disk
         server_header=False,
         backlog=limits.connections,
-        limit_concurrency=limits.connections + 1,  # uvicorn refuses the connection that reaches the limit
+        limit_concurrency=limits.connections
+        + 1,  # uvicorn refuses the connection that reaches the limit
         h11_max_incomplete_event_size=MAX_BYTES_OF_HEADERS,
         timeout_graceful_shutdown=limits.drain_seconds,
         proxy_headers=False,  # `_only_from` reads them
@@ -99,7 +102,11 @@ def _only_from(proxies: Sequence[str], app: ASGIApp) -> ASGIApp:
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["client"][0] not in behind.trusted_hosts:
-            headers = [(name, value) for name, value in scope["headers"] if not name.startswith(b"x-forwarded-")]
+            headers = [
+                (name, value)
+                for name, value in scope["headers"]
+                if not name.startswith(b"x-forwarded-")
+            ]
             scope = {**scope, "headers": headers}
         if scope["type"] == "http" and b"://" in scope["raw_path"][:8]:
             scope = {**scope, "path": ABSOLUTE_FORM.sub("", scope["path"]) or "/"}
@@ -145,12 +152,16 @@ class _Bodies:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start" and self._is_closing():
                 message["headers"] = [*message.get("headers", []), CLOSE_HEADER]
-            is_last = message["type"] == "http.response.body" and not message.get("more_body", False)
+            is_last = message["type"] == "http.response.body" and not message.get(
+                "more_body", False
+            )
             if not is_last or is_complete:
                 await send(message)
                 return
             await send({**message, "more_body": True})
-            with contextlib.suppress(HTTPException, asyncio.CancelledError):  # the body is late, or the server ends
+            with contextlib.suppress(
+                HTTPException, asyncio.CancelledError
+            ):  # the body is late, or the server ends
                 while not is_complete:
                     await in_time()
             await send({"type": "http.response.body"})

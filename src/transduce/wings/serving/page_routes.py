@@ -17,8 +17,14 @@ CONTENT_TYPES = {"js": "text/javascript", "css": "text/css"}
 
 def add_page(app: FastAPI) -> list[str]:
     """Add the web page, its assets and /docs to the application. Returns the paths of the page and the assets."""
-    found = {f"/{each.name}": each for each in files("transduce.wings.serving").joinpath("page").iterdir()}
-    found |= {f"/{each}": files("transduce.wings.inspection").joinpath(each) for each in ("drawing.js", "drawing.css")}
+    found = {
+        f"/{each.name}": each
+        for each in files("transduce.wings.serving").joinpath("page").iterdir()
+    }
+    found |= {
+        f"/{each}": files("transduce.wings.inspection").joinpath(each)
+        for each in ("drawing.js", "drawing.css")
+    }
     found["/"] = found.pop("/index.html")
 
     def add(path: str, content: bytes) -> None:

@@ -57,12 +57,17 @@ class Texts(BaseModel):
     target: Code = Field(description="language code")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="number of alternative translations")
-    api_key: str | None = Field(None, description="API key; better sent as a header, Authorization: Bearer KEY")
+    api_key: str | None = Field(
+        None, description="API key; better sent as a header, Authorization: Bearer KEY"
+    )
     scores: bool = Field(
-        False, description="return scores (mean of the sentences' log-probability / length penalty), confidence, flags"
+        False,
+        description="return scores (mean of the sentences' log-probability / length penalty), confidence, flags",
     )
     alignment: bool = Field(False, description="return word alignments")
-    beam_size: int | None = Field(None, ge=1, description="hypotheses kept per sentence; 1: greedy search")
+    beam_size: int | None = Field(
+        None, ge=1, description="hypotheses kept per sentence; 1: greedy search"
+    )
     glossary: dict[str, str] = Field({}, description="source terms and their required translations")
     model: Code = Field("", description=MODEL_HELP)
 
@@ -84,9 +89,12 @@ def parse(body: bytes, content_type: str, query: bytes, depth: int) -> dict[str,
         own = _json(body, depth)
     else:
         raise UserError(
-            f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.", Hint(f"Send JSON, {FORM} or {MULTIPART}.")
+            f"Unsupported content type {kind[:MAX_NAME_CHARACTERS]}.",
+            Hint(f"Send JSON, {FORM} or {MULTIPART}."),
         )
-    return fields | {name: value for name, value in own.items() if name == "q" or value not in (None, "")}
+    return fields | {
+        name: value for name, value in own.items() if name == "q" or value not in (None, "")
+    }
 
 
 def boundary(content_type: str) -> bytes:
@@ -114,12 +122,18 @@ def validate(kind: type[Fields], fields: dict[str, Any]) -> Fields:
     """
     try:
         return kind.model_validate(
-            {name: value for name, value in fields.items() if value not in (None, "") or name == "q"}
+            {
+                name: value
+                for name, value in fields.items()
+                if value not in (None, "") or name == "q"
+            }
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"][:1])
-        raise UserError(f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}.") from None
+        raise UserError(
+            f"{place or 'The request'}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+        ) from None
 
 
 def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
@@ -133,14 +147,20 @@ def check_limits(asked: Texts, texts: Sequence[str], limits: Limits) -> None:
         if count > limit:
             raise UserError(f"Too many {what}: {count:,}; at most {limit:,} are allowed.")
     check_characters("text", texts, limits.characters)
-    check_characters("text of a glossary entry", chain.from_iterable(asked.glossary.items()), limits.term_characters)
+    check_characters(
+        "text of a glossary entry",
+        chain.from_iterable(asked.glossary.items()),
+        limits.term_characters,
+    )
 
 
 def check_characters(what: str, texts: Iterable[str], limit: int) -> None:
     """Raise UserError if a text has more than `limit` characters."""
     for text in texts:
         if len(text) > limit:
-            raise UserError(f"The {what} has {len(text):,} characters; at most {limit:,} are allowed.")
+            raise UserError(
+                f"The {what} has {len(text):,} characters; at most {limit:,} are allowed."
+            )
 
 
 def _json(body: bytes, depth: int) -> dict[str, Any]:
@@ -157,7 +177,9 @@ def _json(body: bytes, depth: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UserError(f"The body is not JSON: {str(error)[:100]}.") from None
     if not isinstance(fields, dict):
-        raise UserError('The JSON must be an object: {"q": "a text", "source": "en", "target": "de"}.')
+        raise UserError(
+            'The JSON must be an object: {"q": "a text", "source": "en", "target": "de"}.'
+        )
     return fields
 
 
@@ -174,9 +196,16 @@ def _is_deeper(body: bytes, limit: int) -> bool:
 def _form(content: bytes) -> dict[str, Any]:
     try:
         # curl -d sends text that is not percent-encoded.
-        pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
+        pairs = parse_qsl(
+            content.decode(),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FORM_FIELDS,
+        )
     except ValueError:  # which includes UnicodeDecodeError
-        raise UserError(f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields.") from None
+        raise UserError(
+            f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS:,} fields."
+        ) from None
     return _by_name(pairs)
 
 
@@ -191,15 +220,21 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
         parts.append(part)
 
     try:
-        FormParser(MULTIPART, add, add, lambda: ended.append(True), boundary(content_type)).write(body)
+        FormParser(MULTIPART, add, add, lambda: ended.append(True), boundary(content_type)).write(
+            body
+        )
         fields = [part for part in parts if isinstance(part, FormField)]
-        pairs = [((field.field_name or b"").decode(), (field.value or b"").decode()) for field in fields]
+        pairs = [
+            ((field.field_name or b"").decode(), (field.value or b"").decode()) for field in fields
+        ]
     except UnicodeDecodeError:
         raise UserError("The form is not in UTF-8.") from None
     except FormParserError:
         ended = []
     if not ended:
-        raise UserError("The form can't be read: its Content-Type is multipart/form-data, but its body is not.")
+        raise UserError(
+            "The form can't be read: its Content-Type is multipart/form-data, but its body is not."
+        )
     return _by_name(pairs)
 
 
@@ -208,13 +243,17 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    fields: dict[str, Any] = {name: items[0] if len(items) == 1 else items for name, items in values.items()}
+    fields: dict[str, Any] = {
+        name: items[0] if len(items) == 1 else items for name, items in values.items()
+    }
     terms = fields.get("glossary")
     if isinstance(terms, str) and terms:
         try:
             fields["glossary"] = _json(terms.encode(), 1)
         except UserError:
-            raise UserError('The field glossary must be a JSON object: {"term": "translation"}.') from None
+            raise UserError(
+                'The field glossary must be a JSON object: {"term": "translation"}.'
+            ) from None
     return fields
 
 
@@ -235,11 +274,18 @@ def columns(found: list[Translation], asked: Texts, can_align: bool) -> dict[str
         values["alternatives"] = [[other.text for other in each.alternatives] for each in found]
     if asked.scores:
         values["scores"] = [round(each.score, 4) for each in found]
-        values["alternativeScores"] = [[round(other.score, 4) for other in each.alternatives] for each in found]
-        values["confidence"] = [None if each.confidence is None else round(each.confidence, 4) for each in found]
+        values["alternativeScores"] = [
+            [round(other.score, 4) for other in each.alternatives] for each in found
+        ]
+        values["confidence"] = [
+            None if each.confidence is None else round(each.confidence, 4) for each in found
+        ]
         values["flags"] = [list(each.flags) for each in found]
         if any(each.hops for each in found):
-            values["hops"] = [[{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops] for each in found]
+            values["hops"] = [
+                [{"text": hop.text, "score": round(hop.score, 4)} for hop in each.hops]
+                for each in found
+            ]
     if asked.alignment and can_align and asked.format != "html":
         values["alignment"] = [[link._asdict() for link in each.links] for each in found]
     return values

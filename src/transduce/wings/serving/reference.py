@@ -23,11 +23,16 @@ def reference(description: dict[str, Any]) -> str:
 
 def _route(method: str, path: str, route: dict[str, Any]) -> str:
     contents = route.get("requestBody", {}).get("content", {})
-    schema: dict[str, Any] = next((each["schema"] for each in contents.values()), {})  # all have the same fields
+    schema: dict[str, Any] = next(
+        (each["schema"] for each in contents.values()), {}
+    )  # all have the same fields
     rows = "".join(
-        _row(name, field, name in schema.get("required", [])) for name, field in schema.get("properties", {}).items()
+        _row(name, field, name in schema.get("required", []))
+        for name, field in schema.get("properties", {}).items()
     )
-    heading = f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(route['summary'])}.</p>"
+    heading = (
+        f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(route['summary'])}.</p>"
+    )
     return heading + (f"<table>{TABLE_HEAD}<tbody>{rows}</tbody></table>" if rows else "")
 
 

@@ -47,7 +47,9 @@ class Metrics:
         """`requests` and `tokens` return how many requests and source tokens are in the queue."""
         registry = self._registry = CollectorRegistry()
         labels = ["route", "status"]
-        self.answers = Counter("transduce_requests", "Requests by route and status.", labels, registry=registry)
+        self.answers = Counter(
+            "transduce_requests", "Requests by route and status.", labels, registry=registry
+        )
         self.seconds = Histogram(
             "transduce_request_seconds",
             "Seconds from a request's headers to the end of its answer.",
@@ -56,11 +58,20 @@ class Metrics:
             registry=registry,
         )
         self.sentences = Counter("transduce_sentences", "Sentences translated.", registry=registry)
-        self.tokens = Counter("transduce_source_tokens", "Source tokens translated.", registry=registry)
+        self.tokens = Counter(
+            "transduce_source_tokens", "Source tokens translated.", registry=registry
+        )
         sizes = (1, 2, 4, 8, 16, 32, 64, 128)
-        self.batches = Histogram("transduce_batch_sentences", "Sentences of a batch.", buckets=sizes, registry=registry)
-        for name, what, count in (("requests", "Requests", requests), ("tokens", "Source tokens", tokens)):
-            gauge = Gauge(f"transduce_queue_{name}", f"{what} waiting or being translated.", registry=registry)
+        self.batches = Histogram(
+            "transduce_batch_sentences", "Sentences of a batch.", buckets=sizes, registry=registry
+        )
+        for name, what, count in (
+            ("requests", "Requests", requests),
+            ("tokens", "Source tokens", tokens),
+        ):
+            gauge = Gauge(
+                f"transduce_queue_{name}", f"{what} waiting or being translated.", registry=registry
+            )
             gauge.set_function(count)
 
     def batch(self, sentences: int, tokens: int) -> None:
@@ -81,8 +92,12 @@ class Service:
         self.store = store
         self.limits = limits
         self.metrics = Metrics(lambda: self.batcher.requests, lambda: self.batcher.tokens)
-        self.batcher = Batcher(limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch)
-        self._for_long = ThreadPoolExecutor(1, "long")  # plans long texts one by one, to limit memory
+        self.batcher = Batcher(
+            limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch
+        )
+        self._for_long = ThreadPoolExecutor(
+            1, "long"
+        )  # plans long texts one by one, to limit memory
         self._detector = Detector(self.catalogues.default.codes)
 
     @property
@@ -122,12 +137,19 @@ class Service:
                 return [whole]
             usual = whole.language
             kept_here = kept if whole.language == kept else ""
-            return [self._detector.choose(text, among, usual=usual, kept=kept_here) for text in texts]
+            return [
+                self._detector.choose(text, among, usual=usual, kept=kept_here) for text in texts
+            ]
 
         return await self._run(sum(map(len, texts)), choose)
 
     async def translate(
-        self, texts: Sequence[str], route: Opened, order: Order, *, kinds: Sequence[TextKind] | None = None
+        self,
+        texts: Sequence[str],
+        route: Opened,
+        order: Order,
+        *,
+        kinds: Sequence[TextKind] | None = None,
     ) -> list[Translation]:
         """Translate texts in batches that are shared with other requests. Without a model, return the texts.
 
@@ -137,7 +159,9 @@ class Service:
             return [replace(BLANK_TRANSLATION, text=text) for text in texts]
         translations = []
         for served, options in hops_with_options(route, order.options):
-            translations.append(await self._translate(texts, served, order._replace(options=options), kinds))
+            translations.append(
+                await self._translate(texts, served, order._replace(options=options), kinds)
+            )
             texts = [each.text for each in translations[-1]]
         return joined(translations)
 
@@ -147,27 +171,37 @@ class Service:
         options = order.options._replace(align=order.options.align and served.can_align)
         if options.glossary:
             Glossary(options.glossary)  # raises UserError for a mistake in the glossary
-        beam_size = max(order.beam_size or served.version.loaded.config.beam_size, order.options.n_best)
+        beam_size = max(
+            order.beam_size or served.version.loaded.config.beam_size, order.options.n_best
+        )
         translator = served.version.translator(served.direction, beam_size)
         size = sum(map(len, texts))
         plan, parts = await self._run(size, lambda: _plan(translator, texts, options, kinds))
         translated = await self.batcher.translate(parts)
         return await self._run(size, lambda: plan.assemble(plan.placed(translated)))
 
-    async def translate_html(self, texts: Sequence[str], route: Opened, order: Order) -> list[Translation]:
+    async def translate_html(
+        self, texts: Sequence[str], route: Opened, order: Order
+    ) -> list[Translation]:
         """Translate HTML pages and keep their markup. The translations have no word alignment."""
         if not route:
             return await self.translate(texts, route, order)
         size = sum(map(len, texts))
         languages = route[0].direction.source, route[-1].direction.target
-        pages = await self._run(size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts])
+        pages = await self._run(
+            size, lambda: [read_document(_page(text), PAGE, *languages) for text in texts]
+        )
         order = order._replace(options=order.options._replace(align=False))
         contents = [text for each in pages for text in each.texts]
         kinds = [kind for each in pages for kind in each.kinds]
         translations = iter(await self.translate(contents, route, order, kinds=kinds))
         n_best = order.options.n_best
         return await self._run(
-            size, lambda: [_written(each, list(islice(translations, len(each.texts))), n_best) for each in pages]
+            size,
+            lambda: [
+                _written(each, list(islice(translations, len(each.texts))), n_best)
+                for each in pages
+            ],
         )
 
     async def translate_document(self, content: bytes, name: str, route: Opened) -> bytes:
@@ -179,12 +213,19 @@ class Service:
         lengths = list(map(len, document.texts))
         longest = max(lengths, default=0)
         total = sum(lengths)
-        limits = ("a text of", longest, self.limits.characters), ("texts of", total, self.limits.document_characters)
+        limits = (
+            ("a text of", longest, self.limits.characters),
+            ("texts of", total, self.limits.document_characters),
+        )
         for what, count, limit in limits:
             if count > limit:
-                raise UserError(f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed.")
+                raise UserError(
+                    f"{name} holds {what} {count:,} characters; at most {limit:,} are allowed."
+                )
         translations = await self.translate(document.texts, route, Order(), kinds=document.kinds)
-        return await self._run(len(content), lambda: document.write([each.text for each in translations]))
+        return await self._run(
+            len(content), lambda: document.write([each.text for each in translations])
+        )
 
     async def _run(self, characters: int, compute: Callable[[], Result]) -> Result:
         """Call `compute`, in a thread if `characters` is large, so that other requests are not delayed."""
@@ -196,8 +237,12 @@ class Service:
     async def attention(self, text: str, served: Served) -> str:
         """Return the attention for a sentence as JSON. Raises UserError if the sentence is blank or too long."""
         if len(text) > MAX_ATTENTION_CHARACTERS:
-            raise UserError(f"Attention is drawn for at most {MAX_ATTENTION_CHARACTERS} characters, not {len(text):,}.")
-        return await self.batcher.call(lambda: served.version.attention(served.direction, " ".join(text.split())))
+            raise UserError(
+                f"Attention is drawn for at most {MAX_ATTENTION_CHARACTERS} characters, not {len(text):,}."
+            )
+        return await self.batcher.call(
+            lambda: served.version.attention(served.direction, " ".join(text.split()))
+        )
 
 
 def _page(text: str) -> bytes:
@@ -206,7 +251,10 @@ def _page(text: str) -> bytes:
 
 
 def _plan(
-    translator: Translator, texts: Sequence[str], options: TranslationOptions, kinds: Sequence[TextKind] | None
+    translator: Translator,
+    texts: Sequence[str],
+    options: TranslationOptions,
+    kinds: Sequence[TextKind] | None,
 ) -> tuple[Plan, list[Part]]:
     """Split texts into sentences. Returns the plan, and one `Part` per group of its sentences."""
     plan = translator.plan(texts, options, kinds=kinds)
@@ -223,11 +271,15 @@ def _written(page: Document, translations: Sequence[Translation], n_best: int) -
     """Write a translated page and its alternatives from the translations of its texts."""
     by_text: dict[str, Translation] = {}
     for rank in range(n_best):
-        ranked = [[each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations]
+        ranked = [
+            [each, *each.alternatives][min(rank, len(each.alternatives))] for each in translations
+        ]
         text = page.write([each.text for each in ranked]).decode().removeprefix(BYTE_ORDER_MARK)
         score = sum(each.score for each in ranked) / max(1, len(ranked))
         flags = tuple(dict.fromkeys(flag for each in ranked for flag in each.flags))
-        confidence = min((each.confidence for each in ranked if each.confidence is not None), default=None)
+        confidence = min(
+            (each.confidence for each in ranked if each.confidence is not None), default=None
+        )
         by_text.setdefault(text, Translation(text, score, (), flags=flags, confidence=confidence))
     best, *others = by_text.values()
     return replace(best, alternatives=tuple(others))

@@ -26,13 +26,19 @@ from transduce.wings.serving.models import Model, Served, State, Version, summar
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
 NICENESS = 5  # of the loading thread: about a third of a normal thread's share
-TRIAL_TEXTS = ("2026", "A1 b2.", "12:30")  # a new version must translate these texts before it is used
+TRIAL_TEXTS = (
+    "2026",
+    "A1 b2.",
+    "12:30",
+)  # a new version must translate these texts before it is used
 
 
 class ModelStore:
     """The models of a server, in memory as far as a memory limit allows."""
 
-    def __init__(self, models: Sequence[Model], load: Callable[[Path], Translator], limit: float = math.inf):
+    def __init__(
+        self, models: Sequence[Model], load: Callable[[Path], Translator], limit: float = math.inf
+    ):
         """`load` loads a folder. `limit` is the memory for the weights of all models in bytes.
 
         Raises UserError if a model alone needs more memory, or if two models of the same name have a common direction.
@@ -48,7 +54,9 @@ class ModelStore:
                 f"which is more than the memory limit of {limit:,} bytes.",
                 Hint("Raise the limit."),
             )
-        self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)  # their engines have it, too
+        self._threads = ThreadPoolExecutor(
+            1, "loading", initializer=_lower_priority
+        )  # their engines have it, too
         self._replaced: set[Version] = set()  # old versions that requests still use
         self._door = asyncio.Lock()  # is fair: a request that waits for memory is not overtaken
         self._freed = asyncio.Event()
@@ -69,16 +77,26 @@ class ModelStore:
         models = list(dict.fromkeys(hop.model for route in routes for hop in route))
         with contextlib.ExitStack() as held:
             async with self._door:
-                for model in models if sum(model.weight_bytes for model in models) > self._limit else ():
-                    if model.last_used == 0:  # never loaded: its engine may need less than the weights file has
+                for model in (
+                    models if sum(model.weight_bytes for model in models) > self._limit else ()
+                ):
+                    if (
+                        model.last_used == 0
+                    ):  # never loaded: its engine may need less than the weights file has
                         await self._make_room([model])
                         with self._hold(model):
                             await self._loaded(model)
                 await self._make_room(models)
                 for model in models:
                     held.enter_context(self._hold(model))
-            versions = {model: held.enter_context(self._using(await self._loaded(model))) for model in models}
-            yield [tuple(Served(versions[hop.model], hop.direction) for hop in route) for route in routes]
+            versions = {
+                model: held.enter_context(self._using(await self._loaded(model)))
+                for model in models
+            }
+            yield [
+                tuple(Served(versions[hop.model], hop.direction) for hop in route)
+                for route in routes
+            ]
 
     @contextlib.contextmanager
     def _hold(self, model: Model) -> Iterator[None]:
@@ -92,7 +110,9 @@ class ModelStore:
         finally:
             model.users -= 1
             self._freed.set()
-            asyncio.get_running_loop().call_soon(self._shrink)  # after the request has released its versions
+            asyncio.get_running_loop().call_soon(
+                self._shrink
+            )  # after the request has released its versions
 
     @contextlib.contextmanager
     def _using(self, version: Version) -> Iterator[Version]:
@@ -107,12 +127,17 @@ class ModelStore:
 
     async def _loaded(self, model: Model) -> Version:
         while model.version is None:
-            if model.loading is None:  # a new version was refused, and the old one had been dropped for it
+            if (
+                model.loading is None
+            ):  # a new version was refused, and the old one had been dropped for it
                 model.loading = asyncio.create_task(self._load_again(model))
             loading = model.loading
             await asyncio.wait([loading])  # other requests may wait, too
             if not loading.result():
-                raise HTTPException(503, f"The model {model.name} can't be loaded. The server has logged the reason.")
+                raise HTTPException(
+                    503,
+                    f"The model {model.name} can't be loaded. The server has logged the reason.",
+                )
         return model.version
 
     async def _make_room(self, models: Collection[Model], more: int = 0) -> None:
@@ -123,7 +148,9 @@ class ModelStore:
         if not more and all(model.version for model in models):
             return
         needed = more + sum(model.weight_bytes for model in models)
-        if needed > self._limit and (more or len(models) > 1):  # a single model was checked at the start
+        if needed > self._limit and (
+            more or len(models) > 1
+        ):  # a single model was checked at the start
             raise UserError(
                 f"{needed:,} bytes of weights are needed at once, more than the memory limit of {self._limit:,} bytes."
             )
@@ -137,13 +164,19 @@ class ModelStore:
     def _weight_bytes(self, wanted: Collection[Model] = ()) -> int:
         """The memory of all versions that are in memory, of those that are being loaded, and of the wanted ones."""
         counted: list[Model | Version] = [
-            each.version or each for each in self.models if each.version or each.loading or each in wanted
+            each.version or each
+            for each in self.models
+            if each.version or each.loading or each in wanted
         ]
         return self._incoming + sum(each.weight_bytes for each in (*counted, *self._replaced))
 
     def _drop_idle(self, wanted: Collection[Model] = ()) -> bool:
         """Drop the least recently used model that no request uses. Returns whether there was one."""
-        idle = [model for model in self.models if model.version and not model.users and model not in wanted]
+        idle = [
+            model
+            for model in self.models
+            if model.version and not model.users and model not in wanted
+        ]
         if idle:
             oldest = min(idle, key=lambda model: model.last_used)
             oldest.version = None
@@ -161,7 +194,9 @@ class ModelStore:
         if state == model.state:
             return version
         if {*version.loaded.directions} != {*model.directions}:
-            found, expected = (", ".join(map(str, each)) for each in (version.loaded.directions, model.directions))
+            found, expected = (
+                ", ".join(map(str, each)) for each in (version.loaded.directions, model.directions)
+            )
             raise UserError(f"It translates {found} instead of {expected}.")
         for direction in model.directions:
             translations = version.loaded.direct(direction).translate(TRIAL_TEXTS)
@@ -176,7 +211,9 @@ class ModelStore:
     async def _bring(self, model: Model, state: State) -> str:
         """Load a version of a model in a thread and use it for new requests. Returns the reason if this fails."""
         try:
-            version = await asyncio.get_running_loop().run_in_executor(self._threads, self._read, model, state)
+            version = await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._read, model, state
+            )
         except Exception as error:
             return str(error) if isinstance(error, UserError) else repr(error)
         finally:
@@ -232,7 +269,9 @@ class ModelStore:
                 model.loading = renewal = asyncio.create_task(self._renew(model, state))
             await renewal
         except Exception as error:  # which would end the watching
-            self._refuse(model, state, str(error) if isinstance(error, UserError | OSError) else repr(error))
+            self._refuse(
+                model, state, str(error) if isinstance(error, UserError | OSError) else repr(error)
+            )
 
     async def _renew(self, model: Model, state: State) -> bool:
         try:
@@ -247,15 +286,22 @@ class ModelStore:
         return True
 
     def _refuse(self, model: Model, state: State, reason: str) -> None:
-        refused = state, reason.partition(":")[0]  # without the number of bytes, which grows during a copy
+        refused = (
+            state,
+            reason.partition(":")[0],
+        )  # without the number of bytes, which grows during a copy
         if refused != model.refused:
-            log(f"The new version of {model.folder} can't be used, so the old version stays: {reason}")
+            log(
+                f"The new version of {model.folder} can't be used, so the old version stays: {reason}"
+            )
         model.refused = refused
 
 
 def _lower_priority() -> None:
     """On Linux, lower the priority of this thread and of the threads that it will start."""
-    if hasattr(os, "setpriority") and platform.system() == "Linux":  # elsewhere the call affects the whole process
+    if (
+        hasattr(os, "setpriority") and platform.system() == "Linux"
+    ):  # elsewhere the call affects the whole process
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -49,14 +49,23 @@ from transduce.wings.synthetic.translations import begin, translated
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
-MIN_TARGET_SHARE = 0.05  # of them that must be in the target language; similar languages are hard to tell apart
+MIN_TARGET_SHARE = (
+    0.05  # of them that must be in the target language; similar languages are hard to tell apart
+)
 LIKELY_SHARE = 0.5  # of them; below it, there is a warning
-MIN_DISTINCT = 0.05  # of the translations; a reverse model with fewer different ones has learned nothing
+MIN_DISTINCT = (
+    0.05  # of the translations; a reverse model with fewer different ones has learned nothing
+)
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 
 def with_back_translations(
-    settings: Settings, out: Path, files: Sequence[str], reverse: Path | None, init: Path | None, keep_optimizer: bool
+    settings: Settings,
+    out: Path,
+    files: Sequence[str],
+    reverse: Path | None,
+    init: Path | None,
+    keep_optimizer: bool,
 ) -> Settings:
     """Add the translated lines of `files` to the corpora of `settings`. An interrupted call is resumed.
 
@@ -66,7 +75,8 @@ def with_back_translations(
     """
     if not files:
         raise UserError(
-            "The reverse model translates monolingual text.", Hint.about("Give this text, too.", "monolingual")
+            "The reverse model translates monolingual text.",
+            Hint.about("Give this text, too.", "monolingual"),
         )
     check_single_process("a training run with monolingual text")
     config = with_known_languages(settings, init).config()
@@ -83,17 +93,21 @@ def with_back_translations(
             f"Back-translation is not for multilingual models, which read language tags ({data.languages}).",
             Hint.about("Leave the monolingual text out.", "monolingual"),
         )
-    if not (out / model_folder.CONFIG).exists():  # what would keep the training from its start after hours
+    if not (
+        out / model_folder.CONFIG
+    ).exists():  # what would keep the training from its start after hours
         leftovers(out)
         with_origin(settings, init, keep_optimizer)
     elif not folder.exists():
         raise UserError(
-            f"{out} is a training run without monolingual text.", Hint.about("Choose another folder.", "out")
+            f"{out} is a training run without monolingual text.",
+            Hint.about("Choose another folder.", "out"),
         )
     for file in files:
         if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
             raise UserError(
-                f"{file} is not plain text.", Hint.about("Name a file with one sentence per line.", "monolingual")
+                f"{file} is not plain text.",
+                Hint.about("Name a file with one sentence per line.", "monolingual"),
             )
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     read_test(config)
@@ -101,8 +115,14 @@ def with_back_translations(
     _check_language(lines, data.target, files)
     if reverse:
         _check_reverse(reverse, data)
-    elif any((folder / name).exists() for name in (MADE, TRANSLATIONS)) and not (folder / REVERSE).exists():
-        raise UserError(f"{folder} was made with a model in another folder.", Hint.about("Name this model.", "reverse"))
+    elif (
+        any((folder / name).exists() for name in (MADE, TRANSLATIONS))
+        and not (folder / REVERSE).exists()
+    ):
+        raise UserError(
+            f"{folder} was made with a model in another folder.",
+            Hint.about("Name this model.", "reverse"),
+        )
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
@@ -110,9 +130,12 @@ def with_back_translations(
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
-    log(f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times.")
+    log(
+        f"An epoch has each of {pairs:,} back-translated pairs once, and the other pairs {repeats:.3g} times."
+    )
     corpora = [
-        dataclasses.asdict(corpus) | {"weight": corpus.weight * (1 if corpus.synthetic else repeats)}
+        dataclasses.asdict(corpus)
+        | {"weight": corpus.weight * (1 if corpus.synthetic else repeats)}
         for corpus in data.corpora
     ]
     corpora.append({"files": [str(folder / PAIRS)], "synthetic": True})
@@ -134,7 +157,9 @@ def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
             lines.setdefault(key, text)
     log(f"Monolingual text: {len(lines):,} of {read:,} lines are new and distinct.")
     if leaks:
-        log(f"Warning: {leaks:,} monolingual lines are targets of the validation or test set; they are left out.")
+        log(
+            f"Warning: {leaks:,} monolingual lines are targets of the validation or test set; they are left out."
+        )
     if not lines:
         raise UserError(
             f"{', '.join(files)}: no line is new.",
@@ -178,20 +203,38 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     """Train a model with the same options and swapped sides, or resume its training."""
     reverse = folder / REVERSE
     corpora: list[dict[str, Any]] = [
-        {"files": [_swapped(corpus, data, folder / f"reversed-{number}.jsonl")], "weight": corpus.weight}
+        {
+            "files": [_swapped(corpus, data, folder / f"reversed-{number}.jsonl")],
+            "weight": corpus.weight,
+        }
         for number, corpus in enumerate(data.corpora)
         if not corpus.synthetic  # its sources may be machine-made
     ]
-    swapped: dict[str, Any] = {"data.source": data.target, "data.target": data.source, "data.corpora": corpora}
-    swapped["data.placeholders"] = with_placeholders(data, None).placeholders  # the swapped files are no documents
-    for name, files in (("valid", data.valid), ("test", data.test if reads_test(data.rules) else ())):
+    swapped: dict[str, Any] = {
+        "data.source": data.target,
+        "data.target": data.source,
+        "data.corpora": corpora,
+    }
+    swapped["data.placeholders"] = with_placeholders(
+        data, None
+    ).placeholders  # the swapped files are no documents
+    for name, files in (
+        ("valid", data.valid),
+        ("test", data.test if reads_test(data.rules) else ()),
+    ):
         if files:
-            swapped[f"data.{name}"] = (_swapped(CorpusConfig(files), data, folder / f"reversed-{name}.jsonl"),)
+            swapped[f"data.{name}"] = (
+                _swapped(CorpusConfig(files), data, folder / f"reversed-{name}.jsonl"),
+            )
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
-    only_risk = settings.get("train.risk_steps") == settings.get("train.steps")  # which needs a model to start from
-    own = settings.without(*TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else []))
+    only_risk = settings.get("train.risk_steps") == settings.get(
+        "train.steps"
+    )  # which needs a model to start from
+    own = settings.without(
+        *TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else [])
+    )
     if train(own.over(CORPUS, swapped), reverse).reason == "interrupted":
         raise KeyboardInterrupt
     return reverse
@@ -228,7 +271,10 @@ def _check_reverse(reverse: Path, data: DataConfig) -> None:
 def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) -> int:
     """Write the translations of the lines to PAIRS, and return the number of pairs."""
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    call: dict[str, Value] = {"weights": digest(model_folder.describe(reverse).weights), "text": text}
+    call: dict[str, Value] = {
+        "weights": digest(model_folder.describe(reverse).weights),
+        "text": text,
+    }
     path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
@@ -258,7 +304,9 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
                 "reverse",
             ),
         )
-    log(f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out.")
+    log(
+        f"{len(good):,} of {len(lines):,} lines are back-translated. Empty, cut-off and repetitive ones are left out."
+    )
     write_text(folder / PAIRS, "".join(_record(*each) for each in good))
     write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
     path.unlink()
@@ -274,4 +322,6 @@ def _read_made(folder: Path) -> dict[str, Any]:
             return made
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         pass
-    raise UserError(f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again."))
+    raise UserError(
+        f"{folder / MADE} or {PAIRS} is damaged.", Hint("Remove both to translate again.")
+    )

@@ -42,14 +42,18 @@ def distill(
         keep_original: Add the original pairs to the prepared corpus.
         engine: The translation engine; `transduce translate --help` describes the choices.
     """
-    given = gather(None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments)
+    given = gather(
+        None, train=train, valid=valid, test=(), languages=(source, target), assignments=assignments
+    )
     from transduce.decoding.loading import load
     from transduce.wings.synthetic.distill import distill as run
 
     if directions := given.get("data.directions"):
         raise UserError(
             f"A student learns one direction, but these languages have several: {', '.join(directions)}.",
-            Hint.about("Name one language with --from and one with --to, and only their files.", "train"),
+            Hint.about(
+                "Name one language with --from and one with --to, and only their files.", "train"
+            ),
         )
     learnt = vocabulary_options(model, given)
     folders = [model, *map(Path, ensemble)]
@@ -61,6 +65,8 @@ def distill(
         translator = translator.direct(direction)  # also if the pivot is better
     if translator.pivot:
         raise UserError(f"{model} has no direction {direction}: a teacher must translate directly.")
-    data = configure({"data.source": direction.source, "data.target": direction.target}, given, learnt).data
+    data = configure(
+        {"data.source": direction.source, "data.target": direction.target}, given, learnt
+    ).data
     prepared = run(translator, folders, data, out, keep_original=keep_original, threads=cores())
     print_prepared(prepared)

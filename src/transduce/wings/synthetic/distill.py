@@ -56,7 +56,9 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."):
+    with file_lock(
+        path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."
+    ):
         begun = begin(path, call)
         if is_prepared([str(out)]):  # an earlier call was killed when the corpus was complete
             begun = iter(())  # closes the file
@@ -73,11 +75,15 @@ def distill(
         return prepared
 
 
-def _fitting(pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning) -> Iterator[Pair]:
+def _fitting(
+    pairs: Iterator[Pair], translator: Translator, max_length: int, cleaning: Cleaning
+) -> Iterator[Pair]:
     """The pairs whose sources are short enough for data.max_length and for the teachers."""
     max_tokens = min(max_length, translator.max_tokens or max_length)
     while chunk := list(islice(pairs, CHUNK)):
-        for pair, length in zip(chunk, translator.lengths([pair.source for pair in chunk]), strict=True):
+        for pair, length in zip(
+            chunk, translator.lengths([pair.source for pair in chunk]), strict=True
+        ):
             if length > max_tokens:
                 cleaning.count(TOO_LONG, pair.origin)
             else:

@@ -17,7 +17,11 @@ Translate = Callable[[Sequence[str]], list[Translation]]
 
 
 def translated(
-    pairs: Iterator[Pair], translate: Translate, begun: Iterator[Event], path: Path, call: Mapping[str, Value]
+    pairs: Iterator[Pair],
+    translate: Translate,
+    begun: Iterator[Event],
+    path: Path,
+    call: Mapping[str, Value],
 ) -> Iterator[tuple[Pair, Event]]:
     """Yield each pair with the journal event of its translation; reuses the translations of an interrupted call."""
     for pair in pairs:
@@ -26,13 +30,19 @@ def translated(
             pairs = chain((pair,), pairs)
             break
         if event.get("source") != pair.source or event.get("check") != _check(event):
-            raise UserError(f"{path} is damaged or of another corpus.", Hint("Remove the file to start again."))
+            raise UserError(
+                f"{path} is damaged or of another corpus.", Hint("Remove the file to start again.")
+            )
         yield pair, event
     with Journal(path) as journal:
         if not journal.size:
             journal.write("beginning", **call)
         for pair, translation in with_progress(_translations(pairs, translate), "lines translated"):
-            event = {"source": pair.source, "text": translation.text, "bad": bool({CUT, LOOP} & {*translation.flags})}
+            event = {
+                "source": pair.source,
+                "text": translation.text,
+                "bad": bool({CUT, LOOP} & {*translation.flags}),
+            }
             journal.write("translation", **event, check=_check(event))
             yield pair, event
 
@@ -42,7 +52,9 @@ def _check(event: Event) -> int:
     return zlib.crc32(json.dumps([event.get(name) for name in ("source", "text", "bad")]).encode())
 
 
-def _translations(pairs: Iterator[Pair], translate: Translate) -> Iterator[tuple[Pair, Translation]]:
+def _translations(
+    pairs: Iterator[Pair], translate: Translate
+) -> Iterator[tuple[Pair, Translation]]:
     """Yield each pair with a translation of its source."""
     while chunk := list(islice(pairs, CHUNK_LINES)):
         yield from zip(chunk, translate([pair.source for pair in chunk]), strict=True)
@@ -55,6 +67,7 @@ def begin(path: Path, call: Mapping[str, Value]) -> Iterator[Event]:
     events = read_events(path)
     if not call.items() <= next(events, call).items():
         raise UserError(
-            f"{path} was made with another model, engine, text or options.", Hint("Use the same, or remove it.")
+            f"{path} was made with another model, engine, text or options.",
+            Hint("Use the same, or remove it."),
         )
     return events

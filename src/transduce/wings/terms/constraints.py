@@ -28,7 +28,9 @@ class Progress(NamedTuple):
     """Which constraints a hypothesis has met, and which constraints it has begun."""
 
     met: frozenset[int]
-    begun: frozenset[tuple[int, tuple[int, ...]]]  # (constraint, tokens still to write; none: its last word may go on)
+    begun: frozenset[
+        tuple[int, tuple[int, ...]]
+    ]  # (constraint, tokens still to write; none: its last word may go on)
 
 
 NOTHING = Progress(frozenset(), frozenset())
@@ -45,7 +47,8 @@ class SentenceConstraints:
             min(
                 len(tokens)
                 for tokens in each.segmentations
-                if tokens is each.segmentations[0] or boundaries.first[tokens[0]] in ("unspaced", "sign")
+                if tokens is each.segmentations[0]
+                or boundaries.first[tokens[0]] in ("unspaced", "sign")
             )
             for each in constraints
         ]
@@ -53,7 +56,11 @@ class SentenceConstraints:
     def advance(self, progress: Progress, steps: Steps, token: int) -> Progress:
         """The progress of a hypothesis after `token` (not EOS) is appended. `steps` are its possible next steps."""
         first = self.boundaries.first[token]
-        ended = {i for i, rest in progress.begun if not rest and not _joins(self.constraints[i].last, first)}
+        ended = {
+            i
+            for i, rest in progress.begun
+            if not rest and not _joins(self.constraints[i].last, first)
+        }
         met = progress.met | ended
         return Progress(met, frozenset(each for each in steps.get(token, ()) if each[0] not in met))
 
@@ -71,14 +78,20 @@ class SentenceConstraints:
         for i, constraint in enumerate(self.constraints):
             if i not in progress.met:
                 behind_none = opens or constraint.first in ("unspaced", "sign")
-                yield from ((i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1])
+                yield from (
+                    (i, tokens) for tokens in constraint.segmentations[: 2 if behind_none else 1]
+                )
 
     def missing(self, progress: Progress) -> int:
         """An upper bound on the number of tokens that a hypothesis lacks to meet all constraints; 0 if it may end."""
         complete = {i for i, rest in progress.begun if not rest}
         unmet = sum(n for i, n in enumerate(self.lengths) if i not in progress.met)
-        without_complete = sum(n for i, n in enumerate(self.lengths) if i not in progress.met | complete)
-        finished = (len(rest) + unmet - self.lengths[i] for i, rest in progress.begun if i not in complete)
+        without_complete = sum(
+            n for i, n in enumerate(self.lengths) if i not in progress.met | complete
+        )
+        finished = (
+            len(rest) + unmet - self.lengths[i] for i, rest in progress.begun if i not in complete
+        )
         return min([without_complete, *finished])
 
 
@@ -98,9 +111,13 @@ class ConstraintSelector:
         self.limits = list(limits)
         self.forbidden = list(forbidden) or [()] * len(limits)
         most = max(beam_size, MAX_HYPOTHESES)
-        self.sizes = [min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences]
+        self.sizes = [
+            min(most, beam_size * (1 + sum(sentence.lengths))) for sentence in self.sentences
+        ]
         # For each sentence, the progress of its open hypotheses, by their tokens.
-        self.progress: list[dict[tuple[int, ...], Progress]] = [{(BOS,): NOTHING} for _ in self.sentences]
+        self.progress: list[dict[tuple[int, ...], Progress]] = [
+            {(BOS,): NOTHING} for _ in self.sentences
+        ]
 
     @property
     def beam_size(self) -> int:
@@ -126,11 +143,15 @@ class ConstraintSelector:
         rows = tokens.tolist()
         self._forbid(rows, totals.view(b, w, v))
         starts = torch.arange(w, device=totals.device) * v
-        best = totals.topk(min(2 * k, w * v)).indices  # for a smaller beam, the first columns are used
+        best = totals.topk(
+            min(2 * k, w * v)
+        ).indices  # for a smaller beam, the first columns are used
         best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
         steps = [
             [sentence.steps(progress.get(tuple(row), NOTHING), row[-1]) for row in hypotheses]
-            for sentence, progress, hypotheses in zip(self.sentences, self.progress, rows, strict=True)
+            for sentence, progress, hypotheses in zip(
+                self.sentences, self.progress, rows, strict=True
+            )
         ]
         required = _required(steps, v).to(totals.device)
         places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
@@ -156,7 +177,12 @@ class ConstraintSelector:
                 totals[i, ends, last] = -math.inf
 
     def _choose(
-        self, i: int, hypotheses: list[list[int]], steps: list[Steps], candidates: dict[int, float], v: int
+        self,
+        i: int,
+        hypotheses: list[list[int]],
+        steps: list[Steps],
+        candidates: dict[int, float],
+        v: int,
     ) -> tuple[list[int], list[int]]:
         """Choose the complete and the open hypotheses of sentence i, as indices in `totals`; updates the progress.
 
@@ -169,7 +195,10 @@ class ConstraintSelector:
         room = self.limits[i] - len(hypotheses[0])  # for tokens after the next one
         groups: dict[int, list[int]] = {}
         after: dict[int, Progress] = {}
-        for place in sorted((p for p, value in candidates.items() if value > -math.inf), key=lambda p: -candidates[p]):
+        for place in sorted(
+            (p for p, value in candidates.items() if value > -math.inf),
+            key=lambda p: -candidates[p],
+        ):
             hypothesis = hypotheses[place // v]
             token = place % v
             written = before[tuple(hypothesis)]
@@ -182,17 +211,25 @@ class ConstraintSelector:
         queues = [iter([p for p in groups[missing] if p % v != EOS]) for missing in sorted(groups)]
         turns = (place for turn in zip_longest(*queues) for place in turn if place is not None)
         going_on = list(islice(turns, size))
-        self.progress[i] = {(*hypotheses[place // v], place % v): after[place] for place in going_on}
+        self.progress[i] = {
+            (*hypotheses[place // v], place % v): after[place] for place in going_on
+        }
         return ending, going_on
 
 
 def _required(steps: Sequence[Sequence[Steps]], v: int) -> Tensor:
     """Indices (b, c) in `totals` of tokens that begin or continue a constraint, padded with PAD to equal length."""
-    required = [[row * v + token for row, its in enumerate(each) for token in sorted(its)] for each in steps]
+    required = [
+        [row * v + token for row, its in enumerate(each) for token in sorted(its)] for each in steps
+    ]
     longest = max(map(len, required))
-    return torch.tensor([places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long)
+    return torch.tensor(
+        [places + [PAD] * (longest - len(places)) for places in required], dtype=torch.long
+    )
 
 
 def _joins(before: Kind, after: Kind) -> bool:
     """Whether two neighbouring characters of these kinds belong to one word."""
-    return before != "space" and (after == "mark" or (after == "letter" and before in ("letter", "mark")))
+    return before != "space" and (
+        after == "mark" or (after == "letter" and before in ("letter", "mark"))
+    )

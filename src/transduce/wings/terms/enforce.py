@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from transduce.decoding.translator import Translator
-from transduce.decoding.types import Constraints, Engine, Hypothesis, Match, NBestLists, Sentences, Term
+from transduce.decoding.types import (
+    Constraints,
+    Engine,
+    Hypothesis,
+    Match,
+    NBestLists,
+    Sentences,
+    Term,
+)
 from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.terms.constraints import MAX_HYPOTHESES, ConstraintSelector
@@ -31,17 +39,24 @@ def enforce(
     glossary = Glossary(terms, translator.language)
     tokenizer = translator.tokenizer
     forms = enumerate(zip(sentences.texts, originals, strict=True))
-    matches = {i: its for i, both in forms if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))}
+    matches = {
+        i: its
+        for i, both in forms
+        if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))
+    }
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
-        i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)] for i, wanted in targets.items()
+        i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)]
+        for i, wanted in targets.items()
     }
     lacking = [i for i in targets if len(complete[i]) < len(n_best_lists[i])]
     if not lacking:
         return n_best_lists, set()
     constraints = {i: [segment(tokenizer, target) for target in targets[i]] for i in lacking}
     for i, each in constraints.items():
-        if sum(len(term.segmentations[0]) for term in each) > translator.limit(sentences.sources[i]):
+        if sum(len(term.segmentations[0]) for term in each) > translator.limit(
+            sentences.sources[i]
+        ):
             raise UserError(
                 f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) "
                 "exceed the token limit of the translation.",
@@ -56,8 +71,14 @@ def enforce(
         added = _added(translator, engine, sentences, matches, changed, merged)
         banned = {i: forbidden(tokenizer, rivals, constraints[i]) for i, rivals in added.items()}
         wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
-        again = {i: b for i, b in _search(translator, engine, sentences, wanted, banned, n_best).items() if b}
-        left = _rivals(translator, engine, sentences, {i: best[0] for i, best in again.items()}, matches)
+        again = {
+            i: b
+            for i, b in _search(translator, engine, sentences, wanted, banned, n_best).items()
+            if b
+        }
+        left = _rivals(
+            translator, engine, sentences, {i: best[0] for i, best in again.items()}, matches
+        )
         missed = {i for i in added if left.get(i, True)}
         merged |= {i: n_best_lists[i] if i in missed else again[i] for i in added}
     return [merged.get(i, each) for i, each in enumerate(n_best_lists)], missed
@@ -75,7 +96,9 @@ def _added(
     added = {}
     for i, rivals in _rivals(translator, engine, sentences, free, matches).items():
         text, other = translator.tokenizer.decode([found[i][0].tokens, free[i].tokens])
-        if any(is_added(text, other, match.target, rivals.get(match.target)) for match in matches[i]):
+        if any(
+            is_added(text, other, match.target, rivals.get(match.target)) for match in matches[i]
+        ):
             added[i] = rivals
     return added
 
@@ -91,7 +114,13 @@ def _rivals(
     chosen = list(hypotheses)
     some = sentences.select(chosen)
     its = [matches[i] for i in chosen]
-    return dict(zip(chosen, find_rivals(translator, engine, some, list(hypotheses.values()), its), strict=True))
+    return dict(
+        zip(
+            chosen,
+            find_rivals(translator, engine, some, list(hypotheses.values()), its),
+            strict=True,
+        )
+    )
 
 
 def _search(
@@ -107,15 +136,22 @@ def _search(
     chosen = list(constraints)
     # One beam for each token of a sentence's terms, and one for hypotheses that contain all terms.
     most = max(1, MAX_HYPOTHESES // translator.config.beam_size)
-    beams = [min(most, 1 + sum(len(term.segmentations[0]) for term in each)) for each in constraints.values()]
+    beams = [
+        min(most, 1 + sum(len(term.segmentations[0]) for term in each))
+        for each in constraints.values()
+    ]
 
-    def selector(indices: Sequence[int], limits: Sequence[int], beam_size: int) -> ConstraintSelector:
+    def selector(
+        indices: Sequence[int], limits: Sequence[int], beam_size: int
+    ) -> ConstraintSelector:
         places = [chosen[i] for i in indices]
         wanted = [constraints[i] for i in places]
         unwanted = [banned.get(i, ()) for i in places]
         return ConstraintSelector(wanted, boundaries, limits, beam_size, unwanted)
 
-    found = translator.search(engine, sentences.select(chosen), n_best, Constraints(beams, selector))
+    found = translator.search(
+        engine, sentences.select(chosen), n_best, Constraints(beams, selector)
+    )
     return dict(zip(chosen, found, strict=True))
 
 
@@ -124,7 +160,9 @@ def _contains_all(tokenizer: Tokenizer, hypothesis: Hypothesis, targets: Sequenc
     return all(contains(text, target) for target in targets)
 
 
-def _merged(some: Sequence[Hypothesis], others: Sequence[Hypothesis], n_best: int) -> list[Hypothesis]:
+def _merged(
+    some: Sequence[Hypothesis], others: Sequence[Hypothesis], n_best: int
+) -> list[Hypothesis]:
     """The `n_best` best hypotheses of two lists, without duplicates."""
     by_tokens = {tuple(each.tokens): each for each in (*others, *some)}
     return sorted(by_tokens.values(), key=lambda each: -each.score)[:n_best]

@@ -18,21 +18,27 @@ from transduce.tokens.vocabulary import SPACE, Vocabulary
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
-CHINESE = range(0xE4, 0xEA)  # first bytes, in UTF-8, of characters that are all written without spaces
+CHINESE = range(
+    0xE4, 0xEA
+)  # first bytes, in UTF-8, of characters that are all written without spaces
 
 
 class WordBoundaries(NamedTuple):
     """For each target piece, the kind of its first character, and whether a word can follow without a space."""
 
     first: tuple[Kind, ...]
-    opens: tuple[bool, ...]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
+    opens: tuple[
+        bool, ...
+    ]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
 
 
 class Constraint(NamedTuple):
     """A text that must occur in a translation as one or more whole words."""
 
     text: str
-    segmentations: tuple[tuple[int, ...], ...]  # its ids after a space and, if they differ, its ids without a space
+    segmentations: tuple[
+        tuple[int, ...], ...
+    ]  # its ids after a space and, if they differ, its ids without a space
     first: Kind  # of the first character
     last: Kind  # of the last character
 
@@ -45,12 +51,15 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     terms = []
     for source, target, origin, *_ in read_pairs([file], languages):
         if bool(source.strip()) != bool(target.strip()):
-            raise UserError(f"{origin.file}:{origin.line}: expected a source term and its translation.")
+            raise UserError(
+                f"{origin.file}:{origin.line}: expected a source term and its translation."
+            )
         if source.strip():
             terms.append(Term(source, target))
     if not terms:
         raise UserError(
-            f"{display_name(file)} has no terms.", Hint("Write one in each line: source, TAB, translation.")
+            f"{display_name(file)} has no terms.",
+            Hint("Write one in each line: source, TAB, translation."),
         )
     return terms
 
@@ -63,11 +72,20 @@ class Glossary:
         self._fold = case_folding(language)
         entries: dict[tuple[str, ...], str] = {}
         for number, (source, target) in enumerate(terms, 1):
-            if not _units(source) or not _units(target) or "\n" in source.strip() or "\n" in target.strip():
-                raise UserError(f"Term {number} of the glossary must have a source and a target of one line each.")
+            if (
+                not _units(source)
+                or not _units(target)
+                or "\n" in source.strip()
+                or "\n" in target.strip()
+            ):
+                raise UserError(
+                    f"Term {number} of the glossary must have a source and a target of one line each."
+                )
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
-        for units in sorted(entries, key=_has_capitals, reverse=True):  # terms with capitals take precedence
+        for units in sorted(
+            entries, key=_has_capitals, reverse=True
+        ):  # terms with capitals take precedence
             folded = tuple(map(self._fold, units))
             is_exact = _has_capitals(units)
             entry = units if is_exact else folded, is_exact, entries[units]
@@ -120,7 +138,9 @@ def _plain(unit: str) -> str:
     """A word without what can't be seen, such as soft hyphens and marks of direction, and with composed accents."""
     if unit.isascii():
         return unit
-    seen = "".join(each for each in unicodedata.normalize("NFC", unit) if unicodedata.category(each) != "Cf")
+    seen = "".join(
+        each for each in unicodedata.normalize("NFC", unit) if unicodedata.category(each) != "Cf"
+    )
     return (seen or unit).replace("’", "'")
 
 
@@ -131,7 +151,8 @@ def segment(tokenizer: Tokenizer, target: str) -> Constraint:
     segmentations: tuple[tuple[int, ...], ...] = (tuple(behind_space), tuple(behind_none))
     if UNK in segmentations[0]:  # possible with an imported model
         raise UserError(
-            f"The model's vocabulary can't spell the term {target}.", Hint("Remove the term from the glossary.")
+            f"The model's vocabulary can't spell the term {target}.",
+            Hint("Remove the term from the glossary."),
         )
     if segmentations[0] == segmentations[1]:
         segmentations = segmentations[:1]
@@ -154,4 +175,8 @@ def _boundaries(piece: str) -> tuple[Kind, bool]:
         if byte >= ASCII_BYTES:
             return "unspaced" if byte in CHINESE else "mark", False
         text = chr(byte)
-    return kind(text[:1]), text[-1:] in OPENING or unicodedata.category(text[-1:]) in ("Ps", "Pi", "Pd")
+    return kind(text[:1]), text[-1:] in OPENING or unicodedata.category(text[-1:]) in (
+        "Ps",
+        "Pi",
+        "Pd",
+    )

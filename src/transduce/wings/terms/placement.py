@@ -28,20 +28,30 @@ def find_rivals(
 ) -> list[Rivals]:
     """The rivals in a translation of each sentence. `engine` computes the attention."""
     texts = translator.tokenizer.decode([each.tokens for each in hypotheses])
-    ranked = [(Translation(text, 0.0, ()), [each]) for text, each in zip(texts, hypotheses, strict=True)]
+    ranked = [
+        (Translation(text, 0.0, ()), [each]) for text, each in zip(texts, hypotheses, strict=True)
+    ]
     attention = partial(translator.forced, engine, engine.attention)
     aligned = align(translator.tokenizer, sentences.texts, sentences.sources, ranked, attention)
     return [_rivals(translation, its) for translation, its in zip(aligned, matches, strict=True)]
 
 
 def _rivals(translation: Translation, matches: Sequence[Match]) -> Rivals:
-    best: dict[Span, tuple[float, Span]] = {}  # target word -> weight of its strongest link, source word
+    best: dict[
+        Span, tuple[float, Span]
+    ] = {}  # target word -> weight of its strongest link, source word
     for link in translation.links:
-        best[link.target] = max(best.get(link.target, (0.0, link.source)), (link.weight, link.source))
+        best[link.target] = max(
+            best.get(link.target, (0.0, link.source)), (link.weight, link.source)
+        )
     words = {span: translation.text[slice(*span)] for span in best}
     rivals = {}
     for match in matches:
-        own = {span for span, (_, source) in best.items() if _overlap(source, match.span) and _is_word(words[span])}
+        own = {
+            span
+            for span, (_, source) in best.items()
+            if _overlap(source, match.span) and _is_word(words[span])
+        }
         if own:
             rival = words[max(own, key=lambda span: best[span][0])]
             is_elsewhere = any(word == rival and span not in own for span, word in words.items())
@@ -59,7 +69,9 @@ def is_added(text: str, free: str, target: str, rival: str | None) -> bool:
             words.remove(word)
     # With fewer signs than before, the term may replace one: "Hunde und Katzen" for "Hunde & Katzen".
     keeps_signs = len(spans_of(text)) >= len(spans_of(free)) + len(spans_of(target))
-    return (words == others and keeps_signs) or (rival is not None and words.count(rival) >= others.count(rival) > 0)
+    return (words == others and keeps_signs) or (
+        rival is not None and words.count(rival) >= others.count(rival) > 0
+    )
 
 
 def forbidden(tokenizer: Tokenizer, rivals: Rivals, terms: Sequence[Constraint]) -> list[Tokens]:

@@ -22,14 +22,27 @@ from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
 from transduce.text.identify import identifier
 from transduce.text.pairs import Origin, Pair
-from transduce.text.rules import BITS, DUPLICATE, LANGUAGE_RULES, MEANINGS, MISALIGNED, NEAR_DUPLICATE, Checker, Rules
+from transduce.text.rules import (
+    BITS,
+    DUPLICATE,
+    LANGUAGE_RULES,
+    MEANINGS,
+    MISALIGNED,
+    NEAR_DUPLICATE,
+    Checker,
+    Rules,
+)
 from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED, ChunkAudit, ChunkAuditor, Ints
 from transduce.wings.corpora.doctor.windows import common_characters
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
-MIN_CHUNK_PAIRS = 500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
-BORDER_PAIRS = 20  # too few to reveal that a misaligned stretch of the next chunk begins or ends among them
+MIN_CHUNK_PAIRS = (
+    500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
+)
+BORDER_PAIRS = (
+    20  # too few to reveal that a misaligned stretch of the next chunk begins or ends among them
+)
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
 MIN_LANGUAGE_SHARE = 0.5  # of a side's first texts with letters: if more are in a language, it is the side's language
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])
@@ -57,7 +70,9 @@ class Misaligned(NamedTuple):
         if self.offset is None:
             return f"{lines}: the translations are not on the same lines of the other side, nor near them."
         number = f"{abs(self.offset)} {'lines' if abs(self.offset) > 1 else 'line'}"
-        way, long, short = ("down", "target", "source") if self.offset > 0 else ("up", "source", "target")
+        way, long, short = (
+            ("down", "target", "source") if self.offset > 0 else ("up", "source", "target")
+        )
         return (
             f"{lines}: the translations are {number} further {way} (a shift by {self.offset:+}). Just before these "
             f"lines, the {long} has {number} too many or the {short} lacks {number}."
@@ -80,16 +95,26 @@ class Audit:
     """The findings about a corpus. Row 0 of each array is about the sources, row 1 about the targets."""
 
     rules: Rules
-    suspicions: Collection[str] = ()  # rules whose breach is only a suspicion; the breach of another rule is a fault
-    faults: Cleaning = field(default_factory=Cleaning)  # a pair is counted for every rule that it breaks
+    suspicions: Collection[
+        str
+    ] = ()  # rules whose breach is only a suspicion; the breach of another rule is a fault
+    faults: Cleaning = field(
+        default_factory=Cleaning
+    )  # a pair is counted for every rule that it breaks
     faulty: int = 0  # pairs with a fault
     suspicious: int = 0  # pairs that only break rules of `suspicions`
     repaired: int = 0  # faulty pairs without a fault after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))  # by code point
-    lengths: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
-    words: Ints = field(default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64))  # histogram
+    characters: Ints = field(
+        default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64)
+    )  # by code point
+    lengths: Ints = field(
+        default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
+    )  # histogram
+    words: Ints = field(
+        default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
+    )  # histogram
     stopped: str = ""  # why reading stopped before the end of the corpus; "": it did not
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
@@ -106,13 +131,22 @@ class Audit:
     def findings(self) -> list[Finding]:
         """One finding for each broken rule: faults before suspicions, the most frequently broken rule first."""
         found = [
-            Finding(rule, MEANINGS[rule], count, self.faults.lines[rule], self.examples[rule], rule in self.suspicions)
+            Finding(
+                rule,
+                MEANINGS[rule],
+                count,
+                self.faults.lines[rule],
+                self.examples[rule],
+                rule in self.suspicions,
+            )
             for rule, count in self.faults.counts.most_common()
         ]
         return sorted(found, key=attrgetter("is_suspicion"))
 
 
-def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1, suspicions: Collection[str] = ()) -> Audit:
+def audit(
+    pairs: Iterable[Pair], rules: Rules, processes: int = 1, suspicions: Collection[str] = ()
+) -> Audit:
     """Audit a corpus. A language that is missing in `rules` is identified from the first texts.
 
     A pair that only breaks rules of `suspicions` has no fault.
@@ -124,14 +158,18 @@ def audit(pairs: Iterable[Pair], rules: Rules, processes: int = 1, suspicions: C
     chunks = _chunks(pairs, stopped)
     first = next(chunks, None)
     if first is None:
-        raise UserError(stopped[0] if stopped else "The corpus is empty. Name a corpus with at least one pair.")
+        raise UserError(
+            stopped[0] if stopped else "The corpus is empty. Name a corpus with at least one pair."
+        )
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
     result = Audit(rules, suspicions)
     seen = SeenHashes(), SeenHashes()
     if len(first) < CHUNK:
         processes = 1
-    auditor = ChunkAuditor(Checker(rules, texts), (common_characters(texts[0]), common_characters(texts[1])))
+    auditor = ChunkAuditor(
+        Checker(rules, texts), (common_characters(texts[0]), common_characters(texts[1]))
+    )
     audited = _audit_chunks(chain([first], chunks), auditor, processes)
     before = next(audited)
     for each in audited:
@@ -191,7 +229,10 @@ def _audit_chunks(
     """Yield each chunk with its audit, in the order of the corpus."""
     if processes < 2:
         for chunk in chunks:
-            yield chunk, auditor.audit([pair.source for pair in chunk], [pair.target for pair in chunk])
+            yield (
+                chunk,
+                auditor.audit([pair.source for pair in chunk], [pair.target for pair in chunk]),
+            )
         return
     # Forked workers share the checker's memory. On macOS, system libraries crash after a fork; Windows has no fork.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
@@ -217,7 +258,9 @@ def _flag_border(one: ChunkAudit, two: ChunkAudit) -> None:
         chunk.remaining[rows] |= BITS[MISALIGNED]
 
 
-def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]) -> None:
+def _add(
+    result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]
+) -> None:
     faults = ~sum((BITS[rule] for rule in result.suspicions), start=np.uint32(0))
     _flag_repetitions(chunk_audit, seen, faults)
     broken = chunk_audit.broken
@@ -230,10 +273,15 @@ def _add(result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[
             examples.append(Pair(readable(pair.source), readable(pair.target), pair.origin))
     for side in range(2):
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
-        for counts, values in ((result.lengths, chunk_audit.lengths), (result.words, chunk_audit.words)):
+        for counts, values in (
+            (result.lengths, chunk_audit.lengths),
+            (result.words, chunk_audit.words),
+        ):
             counts[side] += np.bincount(values[side], minlength=MAX_LENGTH_COUNTED + 1)
     for first, last, offset in chunk_audit.shifts:
-        for file, origins in groupby((pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")):
+        for file, origins in groupby(
+            (pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")
+        ):
             lines = [origin.line for origin in origins]
             begin = lines[0]
             previous = result.stretches[-1] if result.stretches else None
@@ -267,13 +315,19 @@ def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:
     return verdicts
 
 
-def _flag_repetitions(chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32) -> None:
+def _flag_repetitions(
+    chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes], faults: np.uint32
+) -> None:
     """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
     broken = chunk_audit.broken
     remaining = chunk_audit.remaining
-    moved = chunk_audit.partners != np.arange(len(broken))  # these are kept only if nothing is wrong with them
+    moved = chunk_audit.partners != np.arange(
+        len(broken)
+    )  # these are kept only if nothing is wrong with them
     good = np.where(moved, remaining, remaining & faults) == 0
-    for rule, hashes, known in zip((DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True):
+    for rule, hashes, known in zip(
+        (DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True
+    ):
         if len(hashes):
             rows = np.flatnonzero(good)
             repeated = ~known.add(hashes[rows])

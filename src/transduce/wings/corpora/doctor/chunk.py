@@ -22,9 +22,13 @@ class ChunkAudit(NamedTuple):
     """The findings about one chunk. Each list of arrays has one array for the sources and one for the targets."""
 
     broken: Flags  # rules that each pair breaks as it stands
-    remaining: Flags  # rules that each pair still breaks when repaired, with its target from `partners`
+    remaining: (
+        Flags  # rules that each pair still breaks when repaired, with its target from `partners`
+    )
     partners: Ints  # the row of the target that belongs to each source
-    hashes: tuple[Bits64, Bits64]  # of the whole texts, and of the texts without case, punctuation and digits
+    hashes: tuple[
+        Bits64, Bits64
+    ]  # of the whole texts, and of the texts without case, punctuation and digits
     characters: list[Ints]  # count of each code point
     lengths: list[Ints]  # characters of each text
     words: list[Ints]  # words of each text
@@ -35,7 +39,9 @@ class ChunkAuditor(NamedTuple):
     """Audits chunks with the rules of `checker`."""
 
     checker: Checker
-    common: tuple[frozenset[str], frozenset[str]]  # each side's common characters, which reveal text in Windows-1252
+    common: tuple[
+        frozenset[str], frozenset[str]
+    ]  # each side's common characters, which reveal text in Windows-1252
 
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
         """Check the pairs, and try to repair misaligned pairs and text that is not UTF-8."""
@@ -45,7 +51,11 @@ class ChunkAuditor(NamedTuple):
         lost = np.empty(0, dtype=np.int64)
         if len(faulty):
             sides, lost = _decoded(sides, faulty, self.common)
-        shifts = find_shifts(sides.source.texts, sides.target.texts) if MISALIGNED in checker.asked else []
+        shifts = (
+            find_shifts(sides.source.texts, sides.target.texts)
+            if MISALIGNED in checker.asked
+            else []
+        )
         broken = checker.check(sides, shifts)
         broken[lost] &= BITS[MISALIGNED]  # other rules can't be checked without the lost characters
         remaining = broken.copy()
@@ -71,12 +81,16 @@ class ChunkAuditor(NamedTuple):
         )
 
 
-def _decoded(sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]) -> tuple[PairBatch, Ints]:
+def _decoded(
+    sides: PairBatch, rows: Ints, common: Sequence[frozenset[str]]
+) -> tuple[PairBatch, Ints]:
     """Decode the pairs in `rows` as Windows-1252. Returns all pairs, and the rows that are not Windows-1252."""
     texts = tuple(list(side.texts) for side in sides.columns)
     lost = list[int]()
     for row in rows.tolist():
-        is_plain = all(is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True))
+        is_plain = all(
+            is_plainly_windows(side[row], known) for side, known in zip(texts, common, strict=True)
+        )
         for side in texts:
             side[row] = as_windows(side[row]) if is_plain else readable(side[row])
         if not is_plain:
@@ -94,7 +108,9 @@ def _realigned(
     rows = np.flatnonzero((partners >= 0) & (partners != np.arange(len(sides))))
     texts = sides.target.texts
     sources = sides.source.texts
-    moved = PairBatch([sources[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()])
+    moved = PairBatch(
+        [sources[row] for row in rows.tolist()], [texts[row] for row in partners[rows].tolist()]
+    )
     remaining[rows] = checker.check(moved, [])
     partners = np.where(partners < 0, np.arange(len(sides)), partners)
     return partners, PairBatch(sources, [texts[row] for row in partners.tolist()])

@@ -54,16 +54,36 @@ def doctor(
     if _is_corpus(what):
         from transduce.text.pairs import are_trees
         from transduce.text.rules import SUSPICIONS
-        from transduce.wings.corpora.doctor.corpus_command import check_corpus, choose_rules  # numpy: slow for --help
+        from transduce.wings.corpora.doctor.corpus_command import (
+            check_corpus,
+            choose_rules,
+        )  # numpy: slow for --help
 
         if are_trees(what):
             advice = "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones"
-            raise UserError(f"{' '.join(what)} holds trees, and the doctor checks translations: {advice}.")
+            raise UserError(
+                f"{' '.join(what)} holds trees, and the doctor checks translations: {advice}."
+            )
         rules = choose_rules((source, target), test, only, without)
         suspicions = {*SUSPICIONS} - {*only}
-        check_corpus(what, rules, suspicions, vocabulary=vocabulary, out=out, json=json, fix=fix, threads=threads)
+        check_corpus(
+            what,
+            rules,
+            suspicions,
+            vocabulary=vocabulary,
+            out=out,
+            json=json,
+            fix=fix,
+            threads=threads,
+        )
         return
-    for_corpus: dict[str, object] = {"from": source, "to": target, "test": test, "vocabulary": vocabulary, "only": only}
+    for_corpus: dict[str, object] = {
+        "from": source,
+        "to": target,
+        "test": test,
+        "vocabulary": vocabulary,
+        "only": only,
+    }
     for_corpus |= {"without": without, "out": out, "fix": fix, "threads": threads}
     if option := next((name for name, value in for_corpus.items() if value), ""):
         raise UserError(f"--{option} needs a corpus.", Hint("Name the files of the corpus."))
@@ -87,7 +107,9 @@ def _is_corpus(what: tuple[str, ...]) -> bool:
     if len(what) != 1 or not (folder := Path(what[0])).is_dir():
         return bool(what)
     ours = any((folder / name).exists() for name in (model_folder.CONFIG, MANIFEST))
-    return not ours and any(suffixes(path.name)[0] in bilingual_suffixes() for path in folder.rglob("[!.]*"))
+    return not ours and any(
+        suffixes(path.name)[0] in bilingual_suffixes() for path in folder.rglob("[!.]*")
+    )
 
 
 def _print(facts: Iterable[Fact]) -> None:

@@ -17,7 +17,16 @@ from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
 from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
-from transduce.text.rules import DUPLICATE, ENCODING, IN_TEST_SET, LANGUAGE_RULES, OTHERS, SWAPPED, Rules, check_names
+from transduce.text.rules import (
+    DUPLICATE,
+    ENCODING,
+    IN_TEST_SET,
+    LANGUAGE_RULES,
+    OTHERS,
+    SWAPPED,
+    Rules,
+    check_names,
+)
 from transduce.tokens.learning import CHARACTER_COVERAGE
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
@@ -46,7 +55,9 @@ def check_corpus(
     """
     if threads < 0:
         raise UserError(f"--threads must be at least 0, not {threads}.")
-    if stream := next((name for name in fix if name == "-" or name.startswith(("/dev/std", "/dev/fd/"))), ""):
+    if stream := next(
+        (name for name in fix if name == "-" or name.startswith(("/dev/std", "/dev/fd/"))), ""
+    ):
         raise UserError(f"--fix needs names of files, not {stream}.")
     lists = [Path(fix[0] + suffix) for suffix in DOCTORS_LISTS] if fix else []
     outputs = [*([out] if out else []), *map(Path, fix), *lists]
@@ -54,15 +65,20 @@ def check_corpus(
         check_output(output, (*files, *rules.test), "out" if output == out else "fix")
     if len({output.resolve() for output in outputs}) < len(outputs):
         raise UserError(
-            "Two of the files that --fix and --out write are the same.", Hint("Give each output its own file.")
+            "Two of the files that --fix and --out write are the same.",
+            Hint("Give each output its own file."),
         )
     if fix and set(files) & set(STANDARD_INPUT):
-        raise UserError("--fix reads the corpus twice, which standard input does not allow.", Hint("Name a file."))
+        raise UserError(
+            "--fix reads the corpus twice, which standard input does not allow.",
+            Hint("Name a file."),
+        )
     if fix:
         for folder in (file for file in files if Path(file).is_dir()):
             if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
                 raise UserError(
-                    f"{fix[0]} would belong to the corpus {folder}.", Hint.about("Name another folder.", "fix")
+                    f"{fix[0]} would belong to the corpus {folder}.",
+                    Hint.about("Name another folder.", "fix"),
                 )
         check_form(files, fix)
         check_file_names(fix, languages_of(files) or rules.languages)
@@ -95,11 +111,17 @@ def choose_rules(
     check_names((*only, *without), known)
     chosen = [name for name in only or known if name not in without]
     if not chosen:
-        raise UserError("--without names every rule that is to be checked.", Hint("Name fewer rules."))
+        raise UserError(
+            "--without names every rule that is to be checked.", Hint("Name fewer rules.")
+        )
     if IN_TEST_SET in chosen and only and not test:
-        raise UserError(f"The rule '{IN_TEST_SET}' needs a test set.", Hint("Name its files with --test."))
+        raise UserError(
+            f"The rule '{IN_TEST_SET}' needs a test set.", Hint("Name its files with --test.")
+        )
     if find_spec("py3langid") is None and set(chosen) & set(LANGUAGE_RULES) - set(only):
-        log("Languages are not checked, since py3langid is missing: pip install 'transduce[doctor]'.")
+        log(
+            "Languages are not checked, since py3langid is missing: pip install 'transduce[doctor]'."
+        )
         chosen = [name for name in chosen if name not in LANGUAGE_RULES]
     for code, rule in zip(languages, LANGUAGE_RULES[1:], strict=True):
         if code and rule in chosen and rule not in only and not identifier().label(code):
@@ -127,24 +149,36 @@ def _uncovered(audit: Audit, tokenizer: Tokenizer | None) -> list[tuple[str, int
         characters = [chr(code) for code in np.flatnonzero(counts[side])]
         for character, ids in zip(characters, encode(characters), strict=True):
             if UNK in ids or any(piece.startswith("<0x") for piece in pieces(ids)):
-                uncovered[character] = uncovered.get(character, 0) + int(counts[side, ord(character)])
+                uncovered[character] = uncovered.get(character, 0) + int(
+                    counts[side, ord(character)]
+                )
     return sorted(uncovered.items(), key=lambda item: -item[1])
 
 
-def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]) -> None:
+def _print(
+    audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, files: Sequence[str]
+) -> None:
     pairs = audit.pairs
     findings = audit.findings()
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     print(
         f"{' + '.join(files)}: {count(pairs, 'pair')}, {languages}, in {seconds:.1f} s ({pairs / seconds:,.0f} pairs/s)"
     )
-    repairable = f" --fix repairs {count(audit.repaired, 'pair')} with a fault." if audit.repaired else ""
+    repairable = (
+        f" --fix repairs {count(audit.repaired, 'pair')} with a fault." if audit.repaired else ""
+    )
     print(verdict(audit) + repairable)
     if audit.stopped:
         print(f"Reading stopped early: {audit.stopped}")
     for title, is_suspicion in (("faults", False), ("suspicions", True)):
         rows = [
-            ("", f"{finding.number:,}", f"{finding.number / pairs:.2%}", finding.rule, finding.meaning)
+            (
+                "",
+                f"{finding.number:,}",
+                f"{finding.number / pairs:.2%}",
+                finding.rule,
+                finding.meaning,
+            )
             for finding in findings
             if finding.is_suspicion == is_suspicion
         ]
@@ -156,23 +190,33 @@ def _print(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float, f
     for finding in findings:
         print(f"\n{finding.rule}:")
         for pair in finding.examples[:EXAMPLES_PRINTED]:
-            print(f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}")
+            print(
+                f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}"
+            )
         if finding.number > EXAMPLES_PRINTED:
             print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
         if finding.rule == ENCODING:
-            print("  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8")
+            print(
+                "  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
+            )
     print()
     headings, *rest = length_rows(audit)
     print_table([("lengths", *headings[1:]), *rest])
     if uncovered:
-        named = " ".join(f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED])
-        more = f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
+        named = " ".join(
+            f"{character!r} ({count:,})" for character, count in uncovered[:RARE_PRINTED]
+        )
+        more = (
+            f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
+        )
         print(f"\n{count(len(uncovered), 'character')} without a vocabulary piece: {named}{more}")
 
 
 def _cut(text: str) -> str:
     """The text, cut to MAX_TEXT_WIDTH characters, with escapes for unprintable characters."""
-    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    shown = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
     return shown if len(shown) <= MAX_TEXT_WIDTH else shown[: MAX_TEXT_WIDTH - 1] + "…"
 
 
@@ -192,7 +236,8 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
                 "pairs": finding.number,
                 "lines": [[origin.file, origin.line] for origin in finding.lines],
                 "examples": [
-                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()} for pair in finding.examples
+                    {"source": pair.source, "target": pair.target, **pair.origin._asdict()}
+                    for pair in finding.examples
                 ],
             }
             for finding in audit.findings()
@@ -204,17 +249,26 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
 
 
 def _fix(
-    files: Sequence[str], languages: tuple[str, str], outputs: Sequence[str], lists: Sequence[Path], audit: Audit
+    files: Sequence[str],
+    languages: tuple[str, str],
+    outputs: Sequence[str],
+    lists: Sequence[Path],
+    audit: Audit,
 ) -> None:
     """Write the repaired corpus and the `lists` of the removed pairs and of the repaired pairs."""
     if audit.stopped:
-        raise UserError(f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}")
+        raise UserError(
+            f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}"
+        )
     corpus = RepairedCorpus(files, languages, audit)
     if len(outputs) == 2:
         for side, output in enumerate(outputs):
             write_lines(Path(output), corpus.side(side))
     elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
-        write_parts(Path(outputs[0]), (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()))
+        write_parts(
+            Path(outputs[0]),
+            (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()),
+        )
     else:
         write_lines(Path(outputs[0]), corpus.objects())
     left_out, repaired = lists

@@ -27,7 +27,11 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
         yield from _files(folder, "prepare the corpus again")
         return
     if finished and (export_engine(folder) or not (folder / model_folder.CONFIG).exists()):
-        made = "fetch the corpus again" if (folder / SOURCE_JSON).exists() else "export the model again"
+        made = (
+            "fetch the corpus again"
+            if (folder / SOURCE_JSON).exists()
+            else "export the model again"
+        )
         yield from _files(folder, f"{made} to another folder")
         return
     mend = f"use another copy of the model, or train again into a folder other than {folder}"
@@ -48,16 +52,24 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
     for path in whole:
         facts = list[Fact]()
         with suppress(FileNotFoundError):
-            facts += _files(path, f"rm -r {quote(str(path))} (training then uses the previous checkpoint)", brief=True)
+            facts += _files(
+                path,
+                f"rm -r {quote(str(path))} (training then uses the previous checkpoint)",
+                brief=True,
+            )
         yield from facts if path.is_dir() else ()  # a training removes old checkpoints meanwhile
     if (folder / model_folder.DATA).is_dir():
-        yield from _files(folder / model_folder.DATA, "use another copy, or train into a new folder", brief=True)
+        yield from _files(
+            folder / model_folder.DATA, "use another copy, or train into a new folder", brief=True
+        )
     asides = list[Path]()
     with suppress(FileNotFoundError):
         asides += sorted(folder.rglob(f".*{ASIDE}*"))
     for aside in asides:
         if aside.suffix != LOCK:
-            yield Fact(aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}")
+            yield Fact(
+                aside.name, "lacking", "left by a killed process", f"rm -r {quote(str(aside))}"
+            )
     if not finished and not whole:
         yield Fact("checkpoints", "lacking", "none", "to start, run the training command again")
     yield from _engines(folder, config, finished)
@@ -87,16 +99,26 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
             yield Fact(str(path) if brief else name, "damaged", says, mend)
     if all_whole:
         size = sum(entry.size for entry in manifest.values())
-        yield Fact(folder.name if brief else "files", "good", f"{len(manifest)} files, {decimal(size)}, none damaged")
+        yield Fact(
+            folder.name if brief else "files",
+            "good",
+            f"{len(manifest)} files, {decimal(size)}, none damaged",
+        )
 
 
 def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
     """Whether CTranslate2 can run the model, and the formats to which the model can be exported."""
     if refusal := refuse("ctranslate2", folder, config):
-        yield Fact("fast engine", "good", f"CTranslate2 can't run this model: {refusal.reason}; torch runs it instead")
+        yield Fact(
+            "fast engine",
+            "good",
+            f"CTranslate2 can't run this model: {refusal.reason}; torch runs it instead",
+        )
     elif find_spec("ctranslate2") is None:
         mend = "pip install 'transduce[fast]'"
-        yield Fact("fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend)
+        yield Fact(
+            "fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend
+        )
     else:
         yield Fact("fast engine", "good", "CTranslate2 can run this model")
     if finished:

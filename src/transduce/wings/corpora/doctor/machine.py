@@ -44,11 +44,17 @@ def machine_facts(folder: Path) -> Iterator[Fact]:
     yield from _torch()
     yield Fact("cores", "good", f"{cores()} of {os.cpu_count()} CPU threads are available")
     if total := _memory_bytes():
-        mend = "train smaller models or use smaller batches (data.max_tokens)" if total < MIN_MEMORY_BYTES else ""
+        mend = (
+            "train smaller models or use smaller batches (data.max_tokens)"
+            if total < MIN_MEMORY_BYTES
+            else ""
+        )
         yield Fact("memory", "lacking" if mend else "good", f"{total / GIB:,.1f} GiB", mend)
     free = shutil.disk_usage(folder).free
     mend = "free some space, or write to another disk" if free < MIN_DISK_BYTES else ""
-    yield Fact("disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend)
+    yield Fact(
+        "disk", "lacking" if mend else "good", f"{free / GIB:,.1f} GiB free in {folder}", mend
+    )
     yield from _extras()
 
 
@@ -62,9 +68,15 @@ def _torch() -> Iterator[Fact]:
             memory = f"{properties.total_memory / GIB:,.0f} GiB"
             yield Fact("GPU", "good", f"{properties.name}, {memory}, CUDA {torch.version.cuda}")
     elif any(Path("/dev").glob("nvidia[0-9]*")):
-        why = "was built without CUDA" if torch.version.cuda is None else f"was built for CUDA {torch.version.cuda}"
+        why = (
+            "was built without CUDA"
+            if torch.version.cuda is None
+            else f"was built for CUDA {torch.version.cuda}"
+        )
         mend = "install the build of torch for your driver (see nvidia-smi): https://pytorch.org/get-started/locally/"
-        yield Fact("GPU", "lacking", f"this machine has a GPU, but torch can't use it: torch {why}", mend)
+        yield Fact(
+            "GPU", "lacking", f"this machine has a GPU, but torch can't use it: torch {why}", mend
+        )
     else:
         yield Fact("GPU", "good", "no GPU; small models can be trained on the CPU")
 
@@ -84,11 +96,16 @@ def _extras() -> Iterator[Fact]:
     """Check for each extra of transduce whether its packages are installed."""
     requirements = [Requirement(text) for text in metadata.requires("transduce") or []]
     for extra, purpose in EXTRA_PURPOSES.items():
-        wanted = [each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})]
+        wanted = [
+            each for each in requirements if each.marker and each.marker.evaluate({"extra": extra})
+        ]
         missing = ", ".join(filter(None, map(_complaint, wanted)))
         mend = f"pip install 'transduce[{extra}]'" if missing else ""
         yield Fact(
-            f"extra {extra}", "lacking" if missing else "good", f"{purpose}: {missing}" if missing else purpose, mend
+            f"extra {extra}",
+            "lacking" if missing else "good",
+            f"{purpose}: {missing}" if missing else purpose,
+            mend,
         )
 
 
@@ -98,5 +115,11 @@ def _complaint(requirement: Requirement) -> str:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return f"{requirement.name} is missing"
-    is_good = requirement.name == "transduce" or requirement.specifier.contains(version, prereleases=True)
-    return "" if is_good else f"{requirement.name} {version} is installed, but must be {requirement.specifier}"
+    is_good = requirement.name == "transduce" or requirement.specifier.contains(
+        version, prereleases=True
+    )
+    return (
+        ""
+        if is_good
+        else f"{requirement.name} {version} is installed, but must be {requirement.specifier}"
+    )

@@ -25,12 +25,19 @@ def check_form(files: Sequence[str], outputs: Sequence[str]) -> None:
     if are_line_aligned(files):
         if len(outputs) != 2:
             raise UserError(
-                "The corpus has two files.", Hint.about("Name two outputs, or one that ends in .jsonl.", "fix")
+                "The corpus has two files.",
+                Hint.about("Name two outputs, or one that ends in .jsonl.", "fix"),
             )
-    elif len(outputs) != 1 or len(files) != 1 or suffixes(outputs[0])[0] != forms[0] or forms[0] not in LINE_BY_LINE:
+    elif (
+        len(outputs) != 1
+        or len(files) != 1
+        or suffixes(outputs[0])[0] != forms[0]
+        or forms[0] not in LINE_BY_LINE
+    ):
         wanted = forms[0] if len(files) == 1 and forms[0] in LINE_BY_LINE else ".jsonl"
         raise UserError(
-            "The repaired corpus is one file.", Hint.about(f"Name one output that ends in {wanted}.", "fix")
+            "The repaired corpus is one file.",
+            Hint.about(f"Name one output that ends in {wanted}.", "fix"),
         )
 
 
@@ -48,13 +55,18 @@ class RepairedCorpus:
         partners = at_offsets(targets, (verdict.offset for verdict in self._audit.verdicts))
         for pair, other, verdict in zip_longest(sources, partners, self._audit.verdicts):
             if pair is None or other is None or verdict is None:
-                raise UserError(f"{' or '.join(self._files)} changed during the check.", Hint("Run the check again."))
+                raise UserError(
+                    f"{' or '.join(self._files)} changed during the check.",
+                    Hint("Run the check again."),
+                )
             decode = readable if verdict.rule else as_windows
             yield Pair(decode(pair.source), decode(other.target), pair.origin), verdict
 
     def side(self, side: int) -> Iterator[str]:
         """The sources (`side` 0) or the targets (`side` 1) of the kept pairs."""
-        return ((pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule)
+        return (
+            (pair.source, pair.target)[side] for pair, verdict in self._pairs() if not verdict.rule
+        )
 
     def lines(self) -> Iterator[str]:
         """The lines of the kept pairs in a bilingual file. Other columns and JSON keys keep their undecoded bytes."""
@@ -84,7 +96,9 @@ class RepairedCorpus:
         """The repaired pairs as JSON lines. The key `offset` says how many lines the target stood below its source."""
         for pair, verdict in self._pairs():
             if verdict.repaired:
-                yield _as_json(MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset)
+                yield _as_json(
+                    MISALIGNED if verdict.offset else ENCODING, pair, offset=verdict.offset
+                )
 
 
 def _as_json(rule: str, pair: Pair, **more: int) -> str:

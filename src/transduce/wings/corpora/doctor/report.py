@@ -23,12 +23,16 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
     """The HTML report about a corpus. `uncovered` has the characters without a vocabulary piece, and their counts."""
     languages = " to ".join(code or "?" for code in audit.rules.languages)
     findings = audit.findings()
-    faults, suspicions = ([each for each in findings if each.is_suspicion == kind] for kind in (False, True))
+    faults, suspicions = (
+        [each for each in findings if each.is_suspicion == kind] for kind in (False, True)
+    )
     summary = f"{count(audit.pairs, 'pair')}, {languages}. {verdict(audit)}"
     summary += f" {count(audit.repaired, 'faulty pair')} can be repaired." if audit.repaired else ""
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
-        f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>' if audit.stopped else "",
+        f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>'
+        if audit.stopped
+        else "",
         section("Faults", _rules(faults, audit.pairs) or "<p>No faults.</p>"),
         section("Suspicions", _rules(suspicions, audit.pairs)) if suspicions else "",
         section("Misaligned stretches", _stretches(audit.stretches)),
@@ -86,7 +90,10 @@ def length_rows(audit: Audit) -> list[tuple[str, ...]]:
     for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
         for side, name in enumerate(("source", "target")):
             values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
-            lengths = (f"{value:,} or more" if value == MAX_LENGTH_COUNTED else f"{value:,}" for value in values)
+            lengths = (
+                f"{value:,} or more" if value == MAX_LENGTH_COUNTED else f"{value:,}"
+                for value in values
+            )
             rows.append((f"{name}, {unit}", *lengths))
     return rows
 
@@ -111,7 +118,9 @@ def _lengths(audit: Audit) -> str:
     headings, *quantile_rows = length_rows(audit)
     head = f"<tr>{''.join(f'<th>{heading}</th>' for heading in headings)}</tr>"
     rows = [
-        f"<tr><th>{name}</th>" + "".join(f'<td class="number">{value}</td>' for value in values) + "</tr>"
+        f"<tr><th>{name}</th>"
+        + "".join(f'<td class="number">{value}</td>' for value in values)
+        + "</tr>"
         for name, *values in quantile_rows
     ]
     return (
@@ -126,7 +135,9 @@ def _histogram(counts: Ints) -> str:
     width = max(1, -(-longest // HISTOGRAM_BARS))
     bars = np.stack(
         [
-            np.add.reduceat(side[: width * HISTOGRAM_BARS], np.arange(0, width * HISTOGRAM_BARS, width))
+            np.add.reduceat(
+                side[: width * HISTOGRAM_BARS], np.arange(0, width * HISTOGRAM_BARS, width)
+            )
             for side in counts
         ]
     )

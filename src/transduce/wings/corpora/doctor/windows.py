@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from transduce.text.encoding_errors import UNDECODED
 from transduce.text.pair_batch import TextColumn
 
-WINDOWS_1252 = {0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
-MIN_TEXT_SHARE = 1 / 1000  # a character is common in a corpus if more than this share of the texts contain it
+WINDOWS_1252 = {
+    0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)
+}
+MIN_TEXT_SHARE = (
+    1 / 1000
+)  # a character is common in a corpus if more than this share of the texts contain it
 
 
 def undecoded(column: TextColumn) -> NDArray[np.int64]:
@@ -32,7 +36,11 @@ def common_characters(texts: Iterable[str]) -> frozenset[str]:
     """The non-ASCII characters other than U+FFFD that occur in more than MIN_TEXT_SHARE of the texts."""
     characters = [{c for c in text if not c.isascii()} for text in texts]
     counts = Counter(chain.from_iterable(characters))
-    return frozenset(c for c, count in counts.items() if count > len(characters) * MIN_TEXT_SHARE and c != "\ufffd")
+    return frozenset(
+        c
+        for c, count in counts.items()
+        if count > len(characters) * MIN_TEXT_SHARE and c != "\ufffd"
+    )
 
 
 def is_plainly_windows(text: str, common: frozenset[str]) -> bool:

@@ -36,7 +36,9 @@ class _Limited(io.RawIOBase):
         self.stream = stream
         self.path = path
         self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
-        self.headers: int | None = None  # bytes of headers that may still come; None: no header is being read
+        self.headers: int | None = (
+            None  # bytes of headers that may still come; None: no header is being read
+        )
 
     def readable(self) -> bool:
         return True
@@ -47,7 +49,9 @@ class _Limited(io.RawIOBase):
         if self.headers is not None:
             self.headers -= len(block)
         if self.left < 0 or (self.headers is not None and self.headers < 0):
-            raise UserError(f"{self.path} is refused: it unpacks to more than {MAX_EXPANSION} times its size.")
+            raise UserError(
+                f"{self.path} is refused: it unpacks to more than {MAX_EXPANSION} times its size."
+            )
         buffer[: len(block)] = block
         return len(block)
 
@@ -69,10 +73,14 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
         if stream is None:
             raise UserError(f"{path} is refused: {name} is a link or a device, not a file.")
         missing.remove(name)
-        member = _plain(stream, path)  # the variable keeps the stream open: without a reference, it would be closed
+        member = _plain(
+            stream, path
+        )  # the variable keeps the stream open: without a reference, it would be closed
         yield name, member
     if missing:
-        raise UserError(f"{path} doesn't hold {', '.join(sorted(missing))}; is the table of corpora out of date?")
+        raise UserError(
+            f"{path} doesn't hold {', '.join(sorted(missing))}; is the table of corpora out of date?"
+        )
 
 
 def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
@@ -80,7 +88,9 @@ def optional_members(path: Path, wanted: Collection[str], limit: int) -> dict[st
     if not wanted or not _is_zip(path):
         return {}
     with readable(path), zipfile.ZipFile(path) as archive:
-        return {name: archive.open(name).read(limit) for name in wanted if name in archive.namelist()}
+        return {
+            name: archive.open(name).read(limit) for name in wanted if name in archive.namelist()
+        }
 
 
 def _zip_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes] | None]]:
@@ -103,9 +113,13 @@ def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
             while entry := archive.next():
                 raw.headers = None
                 archive.members = []  # type: ignore[attr-defined]  # tarfile would keep all entries in memory
-                stream = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                stream = (
+                    archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+                )
                 if not stream and archive.offset - entry.offset_data > raw.left:
-                    raise tarfile.ReadError(f"{entry.name} is too large")  # tarfile would skip it in small blocks
+                    raise tarfile.ReadError(
+                        f"{entry.name} is too large"
+                    )  # tarfile would skip it in small blocks
                 if entry.name in wanted:
                     yield entry.name, stream
                 while stream and stream.read(1 << 16):
@@ -144,7 +158,10 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGE_ERRORS, OSError) as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a negative offset in a zip
+        if isinstance(error, OSError) and error.errno not in (
+            None,
+            errno.EINVAL,
+        ):  # EINVAL: a negative offset in a zip
             raise  # a disk error
         raise UserError(
             f"{path} is damaged or not an archive ({error}).", Hint("Remove it to fetch it again.")

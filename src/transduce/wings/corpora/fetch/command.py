@@ -18,7 +18,12 @@ SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of
 
 
 def fetch(
-    name: str | None = None, /, *, out: Path | None = None, downloads: Path | None = None, table: Path | None = None
+    name: str | None = None,
+    /,
+    *,
+    out: Path | None = None,
+    downloads: Path | None = None,
+    table: Path | None = None,
 ) -> None:
     """Download a known corpus as aligned text files.
 
@@ -38,9 +43,13 @@ def fetch(
         return
     entry, request = find(entries, name)
     try:
-        from transduce.wings.corpora.fetch import corpus as fetching  # httpx2, ssl: too slow for --help
+        from transduce.wings.corpora.fetch import (
+            corpus as fetching,
+        )  # httpx2, ssl: too slow for --help
     except ModuleNotFoundError as error:
-        raise UserError(f"Downloads need the package {error.name}: pip install 'transduce[fetch]'.") from None
+        raise UserError(
+            f"Downloads need the package {error.name}: pip install 'transduce[fetch]'."
+        ) from None
 
     if out and (fetched := fetching.already_fetched(name, out, downloads)):
         log(f"{out} already holds {name}.")
@@ -77,7 +86,11 @@ def _print_entries(entries: dict[str, Entry]) -> None:
     rows = [("name", "languages", "download", "licence")]
     for entry in entries.values():
         languages = " ".join("-".join(pair) for pair in entry.pairs) or "any"
-        size = _size(choose(entry, find(entries, entry.name)[1])) if entry.pairs and not entry.catalogue else "depends"
+        size = (
+            _size(choose(entry, find(entries, entry.name)[1]))
+            if entry.pairs and not entry.catalogue
+            else "depends"
+        )
         rows.append((entry.pattern, languages, size, str(entry.facts["licence"])))
     print_table(rows)
 
@@ -94,7 +107,10 @@ def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> Non
         ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
         *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
         ("download", _size(corpus)),
-        *(("", f"{file.url}  {decimal(file.size) if file.size else ''}") for file in corpus.downloads()),
+        *(
+            ("", f"{file.url}  {decimal(file.size) if file.size else ''}")
+            for file in corpus.downloads()
+        ),
         ("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""),
     ]
     print_table([row for row in rows if row[1]])
@@ -112,4 +128,6 @@ def _print_fetched(fetched: "Fetched") -> None:
         if split in fetched.pairs:
             words += [option, *map(str, fetched.files(split))]
     source, target = fetched.languages
-    print(f"To train on this corpus: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}")
+    print(
+        f"To train on this corpus: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}"
+    )

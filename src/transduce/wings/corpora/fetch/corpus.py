@@ -18,7 +18,15 @@ from typing import NamedTuple
 
 from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
-from transduce.system.files import MANIFEST, digest, make_folder, remove_leftovers, to_json, verify, write_folder
+from transduce.system.files import (
+    MANIFEST,
+    digest,
+    make_folder,
+    remove_leftovers,
+    to_json,
+    verify,
+    write_folder,
+)
 from transduce.wings.corpora.fetch.archive import members, optional_members, readable
 from transduce.wings.corpora.fetch.download import download, file_name, remove_download
 from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
@@ -51,15 +59,23 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched |
         facts = json.loads((out / SOURCE_JSON).read_bytes())
         corpus = facts["corpus"]
         names = [file_name(file["url"]) for file in facts["downloads"]]
-        fetched = Fetched(out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"])
+        fetched = Fetched(
+            out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"]
+        )
     except (FileNotFoundError, NotADirectoryError):
         if os.path.lexists(out):
-            raise UserError(f"{out} exists already.", Hint.about("Name a new folder.", "out")) from None
+            raise UserError(
+                f"{out} exists already.", Hint.about("Name a new folder.", "out")
+            ) from None
         return None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{out / SOURCE_JSON} is damaged.", Hint(f"Remove {out} to fetch the corpus again.")) from None
+        raise UserError(
+            f"{out / SOURCE_JSON} is damaged.", Hint(f"Remove {out} to fetch the corpus again.")
+        ) from None
     if corpus != name:
-        raise UserError(f"{out} holds {corpus}.", Hint.about(f"Name another folder for {name}.", "out"))
+        raise UserError(
+            f"{out} holds {corpus}.", Hint.about(f"Name another folder for {name}.", "out")
+        )
     verify(out, hashes=True)
     _clear(out, () if kept else names)
     return fetched
@@ -72,18 +88,26 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     for file in corpus.downloads():
         if (other := urls[file_name(file.url)]) != file.url:
             raise UserError(
-                f"{file.url} and {other} share a file name in {folder}.", Hint("Move one URL to another corpus.")
+                f"{file.url} and {other} share a file name in {folder}.",
+                Hint("Move one URL to another corpus."),
             )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
-    own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}  # some file systems ignore the case
+    own = {
+        name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)
+    }  # some file systems ignore the case
     for note in (note for parts in corpus.splits.values() for part in parts for note in part.notes):
         if Path(note).name.lower() in own:
             raise UserError(
-                f"In the table, the note {note} has the name of another file in {out}.", Hint("Remove this note.")
+                f"In the table, the note {note} has the name of another file in {out}.",
+                Hint("Remove this note."),
             )
     make_folder(folder)
-    with file_lock(folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."):
-        fetched = already_fetched(corpus.name, out, folder)  # another process may just have finished
+    with file_lock(
+        folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."
+    ):
+        fetched = already_fetched(
+            corpus.name, out, folder
+        )  # another process may just have finished
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
             _clear(out)
@@ -137,7 +161,9 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
     return fetched
 
 
-def _check_aligned(part: Part, paths: dict[Download, Path], source: Written, target: Written) -> None:
+def _check_aligned(
+    part: Part, paths: dict[Download, Path], source: Written, target: Written
+) -> None:
     names = [side.member or side.download.url for side in part.sides]
     files = [paths[side.download] for side in part.sides]
     if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
@@ -148,10 +174,14 @@ def _check_aligned(part: Part, paths: dict[Download, Path], source: Written, tar
     if source.lines != target.lines:
         raise UserError(
             f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.",
-            Hint("If a download was cut short, remove it from the folder of the downloads, and repeat the command."),
+            Hint(
+                "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
+            ),
         )
     if source.segments != target.segments:
-        raise UserError(f"{names[0]} and {names[1]} don't have the same segments in the same order.")
+        raise UserError(
+            f"{names[0]} and {names[1]} don't have the same segments in the same order."
+        )
     if not source.lines:
         raise UserError(f"{names[0]} has no text. Is its format in the table right?")
 
@@ -175,22 +205,44 @@ def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -
 
 def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
     downloads = [
-        {"url": file.url, "bytes": path.stat().st_size, "sha256": digest(path), "expected": file.checksum}
+        {
+            "url": file.url,
+            "bytes": path.stat().st_size,
+            "sha256": digest(path),
+            "expected": file.checksum,
+        }
         for file, path in paths.items()
     ]
     today = datetime.now(UTC).date().isoformat()
-    facts = {name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")}
+    facts = {
+        name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")
+    }
     facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
     facts |= {"fetched": today, "downloads": downloads}
     (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
     lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
-    lines += [f"{name}: {value}" for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite)) if value]
-    lines += ["", f"Fetched as `{corpus.name}` on {today}. These parts were concatenated in this order:", ""]
+    lines += [
+        f"{name}: {value}"
+        for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite))
+        if value
+    ]
+    lines += [
+        "",
+        f"Fetched as `{corpus.name}` on {today}. These parts were concatenated in this order:",
+        "",
+    ]
     for split, parts in corpus.splits.items():
-        names = ", ".join(Path(part.source.member or part.source.download.url).stem for part in parts)
+        names = ", ".join(
+            Path(part.source.member or part.source.download.url).stem for part in parts
+        )
         lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")
     lines += ["", "From:", ""]
-    lines += [f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads]
+    lines += [
+        f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads
+    ]
     if fetched.repaired:
-        lines += ["", f"{fetched.repaired:,} lines had bytes that are not UTF-8, which were replaced by U+FFFD."]
+        lines += [
+            "",
+            f"{fetched.repaired:,} lines had bytes that are not UTF-8, which were replaced by U+FFFD.",
+        ]
     (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")

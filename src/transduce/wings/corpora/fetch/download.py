@@ -57,7 +57,9 @@ def download(wanted: Download, folder: Path) -> Path:
         _check(wanted, path)
         return path
     with Display() as display:
-        part = _retry(lambda: _attempt(wanted, path, display), wanted.url, lambda: _size(_partial(path)))
+        part = _retry(
+            lambda: _attempt(wanted, path, display), wanted.url, lambda: _size(_partial(path))
+        )
     _check(wanted, part)
     return part.rename(path)
 
@@ -98,11 +100,15 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
             answer = error.response
             reason = _one_line(f"the server answers {answer.status_code} {answer.reason_phrase}")
             if answer.status_code not in TRANSIENT_STATUSES:
-                raise UserError(f"{url} can't be fetched: {reason}; is the table of corpora out of date?") from None
+                raise UserError(
+                    f"{url} can't be fetched: {reason}; is the table of corpora out of date?"
+                ) from None
             seconds = answer.headers.get("Retry-After", "")
             wait = float(seconds) if seconds.isdecimal() else 0.0
         except PERMANENT_ERRORS as error:  # of this address, or of one that it redirects to
-            raise UserError(f"{url} can't be fetched: {_one_line(str(error))}; is the address right?") from None
+            raise UserError(
+                f"{url} can't be fetched: {_one_line(str(error))}; is the address right?"
+            ) from None
         except httpx2.TimeoutException:
             reason = f"no data arrived for {TIMEOUT_SECONDS:.0f} s"
         except httpx2.TransportError as error:
@@ -110,10 +116,13 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
             if "CERTIFICATE_VERIFY_FAILED" in reason:
                 raise UserError(f"{url} can't be fetched: {reason}.") from None
         failures = 0 if progress() > reached else failures + 1
-        reached = max(reached, progress())  # a file that starts over makes no progress until it is larger than before
+        reached = max(
+            reached, progress()
+        )  # a file that starts over makes no progress until it is larger than before
         if failures >= MAX_FAILURES:
             raise UserError(
-                f"{url} can't be fetched: {reason} ({failures} tries).", Hint("Repeat the command later to resume.")
+                f"{url} can't be fetched: {reason} ({failures} tries).",
+                Hint("Repeat the command later to resume."),
             )
         wait = min(max(wait, FIRST_WAIT_SECONDS * 2 ** max(failures - 1, 0)), MAX_WAIT_SECONDS)
         log(f"{url}: {reason}; trying again in {wait:,.0f} s")
@@ -122,7 +131,9 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
 
 def _one_line(text: str) -> str:
     """The text of a server as one line of printable characters."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return " ".join(
+        "".join(character if character.isprintable() else " " for character in text).split()
+    )
 
 
 def _attempt(wanted: Download, path: Path, display: Display) -> Path:
@@ -145,7 +156,8 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
         free = shutil.disk_usage(path.parent).free
         if needed > free:
             raise UserError(
-                f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free.", Hint("Make room.")
+                f"There is no room for {path}: it needs {needed:,} bytes, {free:,} are free.",
+                Hint("Make room."),
             )
         with _disk(version):
             if not offset:
@@ -156,7 +168,9 @@ def _attempt(wanted: Download, path: Path, display: Display) -> Path:
     return version
 
 
-def _receive(answer: httpx2.Response, file: FileIO, path: Path, offset: int, total: int, display: Display) -> None:
+def _receive(
+    answer: httpx2.Response, file: FileIO, path: Path, offset: int, total: int, display: Display
+) -> None:
     """Append the server's answer to `file`. Raises TransportError if its size is then not `total` (0 if unknown)."""
     began = time.monotonic()
     done = offset
@@ -167,7 +181,9 @@ def _receive(answer: httpx2.Response, file: FileIO, path: Path, offset: int, tot
                 written += file.write(block[written:])
         done += len(block)
         if (seconds := time.monotonic() - began) > QUIET_SECONDS:
-            display.show(done, total, transfer_line(path.stem, done, total, (done - offset) / seconds))
+            display.show(
+                done, total, transfer_line(path.stem, done, total, (done - offset) / seconds)
+            )
     with _disk(path):
         os.fsync(file.fileno())
     if total and done != total:  # a server may send a smaller part than the one that was asked for
@@ -192,7 +208,11 @@ def _disk(path: Path) -> Iterator[None]:
 
 def _partial(path: Path) -> Path:
     """The path of an existing or new partial file for the download `path`."""
-    parts = (each for each in path.parent.iterdir() if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name)))
+    parts = (
+        each
+        for each in path.parent.iterdir()
+        if PARTIAL_NAME.fullmatch(each.name.removeprefix(path.name))
+    )
     return next(parts, path.with_name(path.name + UNKNOWN_VERSION))
 
 

@@ -17,7 +17,9 @@ def look_up(entry: Entry, request: Request) -> Request:
     try:
         answer = read_address(url)
     except UserError as error:
-        raise UserError(f"{error} If you know the version, write {named}, which needs no catalogue.") from None
+        raise UserError(
+            f"{error} If you know the version, write {named}, which needs no catalogue."
+        ) from None
     try:
         for row in json.loads(answer)["corpora"]:
             first = str(row["source"])
@@ -30,7 +32,8 @@ def look_up(entry: Entry, request: Request) -> Request:
                 return request._replace(version=version, stored=(first, second), size=size)
     except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
         raise UserError(
-            f"The answer of {url} is not a catalogue.", Hint(f"If you know the version, write {named}.")
+            f"The answer of {url} is not a catalogue.",
+            Hint(f"If you know the version, write {named}."),
         ) from None
     raise UserError(
         f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."

@@ -17,10 +17,19 @@ from transduce.system.errors import Hint, UserError
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
-URL_PLACEHOLDERS = ("source", "target", "first", "second", "corpus", "version")  # as {source}; parts may use {language}
+URL_PLACEHOLDERS = (
+    "source",
+    "target",
+    "first",
+    "second",
+    "corpus",
+    "version",
+)  # as {source}; parts may use {language}
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-NOTE_NAME = re.compile(r"(.*/)?\w([\w .,+()-]*[\w+)])?")  # the folder in the archive, and a file name of every system
+NOTE_NAME = re.compile(
+    r"(.*/)?\w([\w .,+()-]*[\w+)])?"
+)  # the folder in the archive, and a file name of every system
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
 
@@ -85,7 +94,13 @@ class Request(NamedTuple):
 
     def placeholders(self) -> dict[str, str]:
         """The value of each placeholder in URL_PLACEHOLDERS."""
-        return dict(zip(URL_PLACEHOLDERS, (*self.languages, *self.stored, self.corpus, self.version), strict=True))
+        return dict(
+            zip(
+                URL_PLACEHOLDERS,
+                (*self.languages, *self.stored, self.corpus, self.version),
+                strict=True,
+            )
+        )
 
 
 class Entry(NamedTuple):
@@ -122,7 +137,9 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     name, *rest = text.split(":")
     if name not in entries:
         nearest = difflib.get_close_matches(name, entries, 1)
-        hint = f"did you mean '{nearest[0]}'?" if nearest else f"the table has {', '.join(entries)}."
+        hint = (
+            f"did you mean '{nearest[0]}'?" if nearest else f"the table has {', '.join(entries)}."
+        )
         raise UserError(f"There is no corpus '{name}' in the table; {hint}")
     entry = entries[name]
     corpus, _, version = (rest.pop(0) if entry.catalogue and rest else "").partition("/")
@@ -130,16 +147,20 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
         languages = entry.pairs[0]
     elif len(rest) != 1:
         raise UserError(
-            f"'{text}' doesn't name a corpus and its languages.", Hint(f"Write, for example, {entry.example}.")
+            f"'{text}' doesn't name a corpus and its languages.",
+            Hint(f"Write, for example, {entry.example}."),
         )
     else:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
         raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
-    if (entry.catalogue and not corpus) or any(part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)):
+    if (entry.catalogue and not corpus) or any(
+        part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)
+    ):
         raise UserError(
-            f"'{text}' names no corpus of the collection {name}.", Hint(f"Write, for example, {entry.example}.")
+            f"'{text}' names no corpus of the collection {name}.",
+            Hint(f"Write, for example, {entry.example}."),
         )
     first, second = sorted(languages)
     return entry, Request(text, corpus, version, languages, (first, second))
@@ -155,19 +176,36 @@ def choose(entry: Entry, request: Request) -> Corpus:
             if available := [part for part in parts if _has(part, request.languages)]:
                 splits[split] = tuple(_part(part, values, request.size) for part in available)
     except KeyError as error:
-        raise UserError(f"In the table, `bytes` of {entry.name} has no value for the language {error}.") from None
+        raise UserError(
+            f"In the table, `bytes` of {entry.name} has no value for the language {error}."
+        ) from None
     if not splits:
         languages = "-".join(request.languages)
-        raise UserError(f"{entry.name} has no text for {languages}, by the languages of `checksum` in the table.")
+        raise UserError(
+            f"{entry.name} has no text for {languages}, by the languages of `checksum` in the table."
+        )
     for side in (side for parts in splits.values() for part in parts for side in part.sides):
         used = members.setdefault(side.download, set())
         if side.member in used or (used and "" in (*used, side.member)):  # "": the whole download
-            raise UserError(f"In the table, {entry.name} uses {side.member or 'all'} of {side.download.url} twice.")
+            raise UserError(
+                f"In the table, {entry.name} uses {side.member or 'all'} of {side.download.url} twice."
+            )
         used.add(side.member)
-    title, licence, homepage, cite, recipe, *_ = (str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS)
+    title, licence, homepage, cite, recipe, *_ = (
+        str(entry.facts.get(fact, "")) for fact in ENTRY_KEYS
+    )
     if request.languages not in entry.pairs[:1]:
         recipe = ""
-    return Corpus(request.text, request.languages, title.format_map(values), licence, homepage, cite, recipe, splits)
+    return Corpus(
+        request.text,
+        request.languages,
+        title.format_map(values),
+        licence,
+        homepage,
+        cite,
+        recipe,
+        splits,
+    )
 
 
 def _has(part: Mapping[str, Any], languages: tuple[str, str]) -> bool:
@@ -185,23 +223,37 @@ def _part(fields: Mapping[str, Any], values: dict[str, str], size: int) -> Part:
             for value in (fields.get("bytes", size), fields.get("checksum", ""))
         )
         member = fields.get(which, fields.get("member", ""))
-        return Side(language, Download(fields["url"].format_map(filled), bytes_, checksum), member.format_map(filled))
+        return Side(
+            language,
+            Download(fields["url"].format_map(filled), bytes_, checksum),
+            member.format_map(filled),
+        )
 
-    return Part(side("source"), side("target"), fields.get("format", "text"), tuple(fields.get("notes", ())))
+    return Part(
+        side("source"), side("target"), fields.get("format", "text"), tuple(fields.get("notes", ()))
+    )
 
 
 def _pair(text: str, where: str) -> tuple[str, str]:
     match = PAIR.fullmatch(text)
     if not match or match[1] == match[2]:
-        raise UserError(f"{where}: '{text}' is not a pair of languages.", Hint("Write a pair such as en-de."))
+        raise UserError(
+            f"{where}: '{text}' is not a pair of languages.", Hint("Write a pair such as en-de.")
+        )
     return match[1], match[2]
 
 
 def _entry(name: str, content: Any, file: str) -> Entry:
     where = f"{file}, [{name}]"
     if not isinstance(content, dict) or not CORPUS_NAME.fullmatch(name):
-        raise UserError(f"{where}: a corpus must be a table. Its name may have letters, digits, dots, - and _.")
-    splits = {key: value for key, value in content.items() if isinstance(value, list) and key not in ENTRY_KEYS}
+        raise UserError(
+            f"{where}: a corpus must be a table. Its name may have letters, digits, dots, - and _."
+        )
+    splits = {
+        key: value
+        for key, value in content.items()
+        if isinstance(value, list) and key not in ENTRY_KEYS
+    }
     facts = {key: value for key, value in content.items() if key not in splits}
     _check_values(facts, ENTRY_KEYS, ("title", "licence", "languages"), URL_PLACEHOLDERS, where)
     if not splits:
@@ -209,15 +261,26 @@ def _entry(name: str, content: Any, file: str) -> Entry:
     for split, parts in splits.items():
         if not SPLIT_NAME.fullmatch(split):
             raise UserError(
-                f"{where}: '{split}' can't be part of a file name.", Hint("Use lower-case letters, digits and _.")
+                f"{where}: '{split}' can't be part of a file name.",
+                Hint("Use lower-case letters, digits and _."),
             )
         for part in parts:
-            _check_values(part, PART_KEYS, ("url",), (*URL_PLACEHOLDERS, "language"), f"{file}, [[{name}.{split}]]")
-    pairs = [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]
+            _check_values(
+                part,
+                PART_KEYS,
+                ("url",),
+                (*URL_PLACEHOLDERS, "language"),
+                f"{file}, [[{name}.{split}]]",
+            )
+    pairs = (
+        [] if facts["languages"] == "any" else [_pair(text, where) for text in facts["languages"]]
+    )
     return Entry(name, facts, splits, pairs, facts.get("catalogue", ""))
 
 
-def _check_values(fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str) -> None:
+def _check_values(
+    fields: Any, keys: Sequence[str], needed: Sequence[str], known: Sequence[str], where: str
+) -> None:
     """Raise UserError if a TOML table lacks a needed key, or has a wrong key or value."""
     for key in needed:
         if not isinstance(fields, dict) or key not in fields:
@@ -241,14 +304,18 @@ def _wanted(key: str, value: Any, known: Sequence[str]) -> str:
     try:
         filled = value.format_map(dict.fromkeys(known, "x"))
     except (ValueError, LookupError, AttributeError, TypeError):
-        return "a string with no placeholders other than " + ", ".join(f"{{{name}}}" for name in known)
+        return "a string with no placeholders other than " + ", ".join(
+            f"{{{name}}}" for name in known
+        )
     if key in ("url", "catalogue") and not re.match(r"https?://[^/?#\[\]]", filled):
         return "an address that begins with https:// or http://"
     return ""
 
 
 def _are_texts(value: Any, pattern: re.Pattern[str]) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) and pattern.fullmatch(text) for text in value)
+    return isinstance(value, list) and all(
+        isinstance(text, str) and pattern.fullmatch(text) for text in value
+    )
 
 
 KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
@@ -258,6 +325,9 @@ KINDS_OF_VALUES: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda value: value == "any" or (value and _are_texts(value, PAIR)),
         '"any", or a list of pairs such as "en-de"',
     ),
-    "checksum": (lambda value: _are_texts([value], CHECKSUM), "sha256: or md5: followed by hexadecimal digits"),
+    "checksum": (
+        lambda value: _are_texts([value], CHECKSUM),
+        "sha256: or md5: followed by hexadecimal digits",
+    ),
     "format": (lambda value: value in TEXT_FORMATS, f"one of {', '.join(TEXT_FORMATS)}"),
 }

@@ -59,7 +59,9 @@ def _talk(block: bytes) -> bytes:
 def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
     content = stream.read(MAX_SGM_BYTES + 1)
     if len(content) > MAX_SGM_BYTES:
-        raise UserError(f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", Hint("Split it."))
+        raise UserError(
+            f"A test set in sgm format has more than {MAX_SGM_BYTES:,} bytes.", Hint("Split it.")
+        )
     text, repaired = _utf8(content.removeprefix(codecs.BOM_UTF8))
     lines = 0
     document = ""
@@ -69,7 +71,9 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
             document = attribute(opened, "docid") or ""
             continue
         names.update(f"{document}\t{attribute(segment, 'id') or ''}\n".encode())
-        plain = ENTITY.sub(lambda match: decoded(match[0]) or match[0], inside)  # an unknown entity is left unchanged
+        plain = ENTITY.sub(
+            lambda match: decoded(match[0]) or match[0], inside
+        )  # an unknown entity is left unchanged
         file.write(" ".join(plain.split()).encode() + b"\n")
         lines += 1
     return Written(lines, repaired, names.hexdigest())
@@ -85,7 +89,9 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
             yield block[:end].replace(b"\r\n", b"\n")
         rest = block[end:]
         if len(rest) > MAX_SENTENCE_BYTES:
-            raise UserError(f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes. Is the table correct?")
+            raise UserError(
+                f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes. Is the table correct?"
+            )
     if rest:
         yield (rest.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
 
