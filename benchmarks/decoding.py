@@ -40,9 +40,8 @@ from transduce.wings.ct2.registers import use_wide_registers
 from transduce.wings.export import huggingface
 
 Translate = Callable[[list[str]], list[str]]
-Make = Callable[
-    [Path, int, int], Translate
-]  # from a model folder, a beam size and a number of threads
+# From a model folder, a beam size and a number of threads.
+Make = Callable[[Path, int, int], Translate]
 
 
 class Side(NamedTuple):
@@ -186,9 +185,8 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
     huggingface.write(loaded, folder, "float32")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with warnings.catch_warnings(
-        action="ignore"
-    ):  # a hint to install sacremoses, which is not needed here
+    # A hint to install sacremoses, which is not needed here.
+    with warnings.catch_warnings(action="ignore"):
         tokenizer = MarianTokenizer.from_pretrained(str(folder), local_files_only=True)
     network = MarianMTModel.from_pretrained(str(folder), local_files_only=True).eval()
     alpha = loaded.config.decode.length_penalty

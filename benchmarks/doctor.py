@@ -148,9 +148,8 @@ def plant(
     """Damage the corpus; returns it, and the line numbers (from 1) of every fault. A line has at most one fault."""
     pairs = list(clean)
     count = int(share * len(clean))
-    free = list(
-        range(len(pairs) // 10, len(pairs))
-    )  # the first tenth: undamaged, the source of repeated lines
+    # The first tenth: undamaged, the source of repeated lines.
+    free = list(range(len(pairs) // 10, len(pairs)))
     choice.shuffle(free)
     has_number = {
         place

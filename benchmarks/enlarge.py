@@ -71,9 +71,8 @@ def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) ->
             plain = torch.ones_like if rest.endswith("weight") else torch.zeros_like
             weights[name] = (origin if behind == bool(is_new) else plain(origin)).repeat(2)
             if stack == "decoder" and is_new and behind and layer == layers - 1:
-                weights[name] = weights[name] / math.sqrt(
-                    2
-                )  # because each logit sums twice as many products
+                # Because each logit sums twice as many products.
+                weights[name] = weights[name] / math.sqrt(2)
         elif weight.dim() == 2:
             weights[name] = origin.repeat(2, 2) / 2
         else:

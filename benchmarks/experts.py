@@ -44,9 +44,8 @@ def main() -> None:
         (128, 2),
     ]:
         layer = Experts(with_options(shape, experts=experts, experts_per_token=used))
-        ratios = sorted(
-            [measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1)][1:]
-        )  # after a warm-up
+        # After a warm-up.
+        ratios = sorted([measure(layer, x) / measure(dense, x) for _ in range(REPEATS + 1)][1:])
         print(
             f"| {experts} | {used} | {statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}] |"
         )

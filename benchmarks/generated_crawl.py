@@ -46,9 +46,8 @@ class Crawl:
             count = 1 + np.searchsorted(np.cumsum(SHARES), draw.random(size)).clip(
                 max=len(SHARES) - 1
             )
-            label = draw.integers(
-                0, 3, size
-            )  # prefix: none (if there are several sentences), number or name
+            # Prefix: none (if there are several sentences), number or name.
+            label = draw.integers(0, 3, size)
             label[(count == 1) & (label == 0)] = 1
             places = np.full((size, 2 + len(SHARES)), -1)
             sentences = draw.integers(0, len(self.sentences), (size, len(SHARES)))

@@ -155,9 +155,8 @@ def find_pairs(tree: Tree, words: list[str], pairs: list[tuple[str, int, int]]) 
         return len(words)
     children = [(child.label, find_pairs(child, words, pairs)) for child in tree.children]
     wanted = [i for i, (label, _) in enumerate(children) if label in HEADS.get(tree.label, ())]
-    phrases = [
-        i for i in wanted if children[i][0] in HEADS
-    ]  # content words are heads, as in Universal Dependencies
+    # Content words are heads, as in Universal Dependencies.
+    phrases = [i for i in wanted if children[i][0] in HEADS]
     nouns = wanted[-1:] if tree.label == "NP" else wanted[:1]
     (place,) = phrases[:1] or nouns or [len(children) - 1]
     head = children[place][1]

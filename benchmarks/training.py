@@ -27,9 +27,8 @@ import torch
 
 SHAPES = {"small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8)}  # layers, d_model, d_ff, heads
 WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
-Learn = Callable[
-    [torch.Tensor, torch.Tensor, torch.Tensor], float
-]  # src, tgt_in, tgt_out -> loss per token
+# Src, tgt_in, tgt_out -> loss per token.
+Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:

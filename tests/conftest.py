@@ -19,9 +19,8 @@ if TYPE_CHECKING:  # selenium may be missing
 
 if "TEST_GPU" not in os.environ:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # many tests compare bits with those of a CPU
-os.environ.setdefault(
-    "MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")
-)  # whose list of fonts takes seconds
+# Whose list of fonts takes seconds.
+os.environ.setdefault("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
 CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 os.fsync = lambda _: None  # tests kill processes, not machines; it takes 5 % of a short training

@@ -42,9 +42,8 @@ def _forks() -> multiprocessing.context.ForkServerContext:
     """A context whose processes are forked from one that has the modules."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, *MODULES])
-    with (
-        pytest.MonkeyPatch.context() as patch
-    ):  # Python 3.11 does not give its search path to the server
+    # Python 3.11 does not give its search path to the server.
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         forkserver.ensure_running()
     return context

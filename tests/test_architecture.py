@@ -68,10 +68,12 @@ REGISTRIES = {
     "lab.registered",
 }
 WITHOUT_TORCH = {"system", "config", "text", "tokens", "evaluation.scores", "decoding.translator"}
+# Folders that are nothing without.
 WITH_EXTRA = {
     "wings.serving": {"fastapi", "prometheus_client", "starlette", "uvicorn"},
     "wings.corpora": {"httpx2"},
-}  # folders that are nothing without
+}
+# Extras, imported where they are used.
 OPTIONAL = {
     "ctranslate2",
     "ctranslate2.specs",
@@ -93,7 +95,7 @@ OPTIONAL = {
     "transformers",
     "uvicorn",
     "torch.utils.tensorboard",
-}  # extras, imported where they are used
+}
 UNIX_ONLY = {"resource"}
 # Imports that would slow down --help.
 SLOW = {"filelock", "matplotlib", "numpy", "sacrebleu", "safetensors", "sentencepiece", "torch"}

@@ -177,10 +177,11 @@ def test_a_function_has_one_idea() -> None:
 
 def test_a_constant_means_the_same_everywhere() -> None:
     """A reader who meets MAX_TOKENS in two files may believe that they are one number."""
+    # Add to the registries under their own names.
     plugins = (
         "transduce_lab/commands.py",
         "transduce_lab/registered.py",
-    )  # add to the registries under their own names
+    )
     assert homonyms({file: tree for file, tree in trees().items() if file not in plugins}) == {}
 
 

@@ -79,9 +79,8 @@ def test_navigation_has_every_page(sources: Path) -> None:
 def test_pages_load_nothing_from_the_network(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        assert not LOADED.search(text) and "mermaid" not in text, (
-            page
-        )  # mermaid would load a script
+        # Mermaid would load a script.
+        assert not LOADED.search(text) and "mermaid" not in text, page
     for style in site.rglob("*.css"):
         assert not re.search(
             r"url\([\"']?(https?:)?//|@import", style.read_text(encoding="utf-8")

@@ -49,9 +49,8 @@ MODELS = {
     "bytenet": replace(MODEL, kind="bytenet"),
 }
 TRAIN = TrainConfig(steps=20, warmup=10, clip_norm=100.0)
-COUNTS = dict.fromkeys(MODELS, (1, 3)) | {
-    "transformer": range(1, 7)
-}  # micro-batches: all remainders of 2 and 3
+# Micro-batches: all remainders of 2 and 3.
+COUNTS = dict.fromkeys(MODELS, (1, 3)) | {"transformer": range(1, 7)}
 
 
 class Kept(torch.optim.SGD):

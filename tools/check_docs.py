@@ -44,9 +44,8 @@ FILE = re.compile(r"`((?:src|benchmarks|docs|tests|tools)/[\w./-]+\.\w+)`")
 MODULE = re.compile(rf"`((?:{FOLDERS})/[\w./]+)`")  # named as below src/transduce
 FIGURE = re.compile(r"[+−]?\d(?:[\d,.]*\d)?(?:e\+\d+)?")
 FLAG = re.compile(r"(?<![\w(-])--[a-z][a-z-]*(?![\w-]*:)")
-PASTED = re.compile(
-    r"transduce [a-z]+ .*", re.DOTALL
-)  # a whole command in a message: users paste it into a shell
+# A whole command in a message: users paste it into a shell.
+PASTED = re.compile(r"transduce [a-z]+ .*", re.DOTALL)
 VARIABLE = re.compile(r"[A-Z_]+=")  # of the environment
 SEPARATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "2>"}
 PLACEHOLDERS = {"…", "..."}  # stand for what the reader writes
@@ -186,9 +185,8 @@ def calls(line: str) -> Iterator[list[str]]:
 def check_command(command: Command) -> Iterator[Fault]:
     """What the command line and the options say against a command."""
     given = [argument for argument in command.arguments if argument not in PLACEHOLDERS]
-    arguments = cli._for_cyclopts(
-        given
-    )  # as `main` prepares them; to call `main` would run the command
+    # As `main` prepares them; to call `main` would run the command.
+    arguments = cli._for_cyclopts(given)
     try:
         if len(given) == len(command.arguments):
             cli.application().parse_args(arguments, exit_on_error=False, print_error=False)

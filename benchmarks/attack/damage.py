@@ -37,9 +37,8 @@ class Case(NamedTuple):
 
     name: str
     folder: Path
-    run: Callable[
-        [Path], str
-    ]  # damaged copy of the folder -> what must not change; raises SystemExit
+    # Damaged copy of the folder -> what must not change; raises SystemExit.
+    run: Callable[[Path], str]
 
 
 class Undamaged(NamedTuple):

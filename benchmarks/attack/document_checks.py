@@ -17,9 +17,8 @@ from transduce.text.formats import read_document
 from transduce.wings.documents.subtitles import INVISIBLE
 
 CAPITALS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-OPEN_CHARSET = re.compile(
-    r"(?i)(?<=charset=)(?:CHARSET|US-ASCII|ASCII)\b"
-)  # in a header of PO; it becomes UTF-8
+# In a header of PO; it becomes UTF-8.
+OPEN_CHARSET = re.compile(r"(?i)(?<=charset=)(?:CHARSET|US-ASCII|ASCII)\b")
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 UNCLEAR = r"""=\s*=|=\s*(?:"[^"]*|'[^']*)\Z|(?i:<(title|textarea)(?![^<]*</\1))"""
 SPOKEN = {"alt", "title", "placeholder", "aria-label", "value", "content"}

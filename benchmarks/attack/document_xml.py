@@ -194,9 +194,8 @@ def xliff_unit(
     begin = f'<{prefix}unit id="{said.word}" {flag}>{notes}{draw.choice(["", data])}'
     begin += f"{pad}<{prefix}segment{state}>{source}"
     ending = f"{pad}</{prefix}segment>{draw.choice(['', ignorable])}</{prefix}unit>"
-    style = style._replace(
-        redo=style.redo or "initial" in state
-    )  # such a target is translated again
+    # Such a target is translated again.
+    style = style._replace(redo=style.redo or "initial" in state)
     return [begin, *target(draw, style, f"{prefix}target", said, inner, pad, stays), ending]
 
 

@@ -39,9 +39,8 @@ from wire import (
 )
 
 CLIENTS, MEASUREMENTS, MAX_GROWTH = 64, 20, 0.05
-MAX_THREADS = 3 + min(
-    32, (os.cpu_count() or 1) + 4
-)  # main, engine, long documents, and asyncio's pool
+# Main, engine, long documents, and asyncio's pool.
+MAX_THREADS = 3 + min(32, (os.cpu_count() or 1) + 4)
 OPTIONS = ("--limit=limits.per_key=999999999",)
 WEIGHTS = {
     "translation": 45,

@@ -227,9 +227,8 @@ class Attack:
             begin = draw.randrange(len(data))
             end = begin + draw.choice((1, 2, 4, 8, 64, len(data)))
             times = MAX_REPEATED_BYTES // (2 * len(data[begin:end]))
-            first = draw.randrange(
-                end, end + 8
-            )  # of a second slice, such as the closing tag of the first
+            # Of a second slice, such as the closing tag of the first.
+            first = draw.randrange(end, end + 8)
             last = first + draw.choice((1, 2, 4, 8, 64))
             data = (
                 data[:begin]

@@ -130,9 +130,8 @@ def document(data: bytes, name: str) -> None:
         again = read_document(written, name, *LANGUAGES, redo=True)
     except UserError as error:
         raise BrokenError(f"a translated document can't be read: {error}") from error
-    is_same = len(again.texts) == count or name.endswith(
-        "html"
-    )  # a tag that is never closed may move
+    # A tag that is never closed may move.
+    is_same = len(again.texts) == count or name.endswith("html")
     expect(is_same, f"a translated document has {len(again.texts)} texts instead of {count}")
 
 
@@ -283,13 +282,11 @@ def marked_inline(data: bytes) -> None:
 def cut_and_join(text: str, shown: str, masked: Masked) -> None:
     gaps, cuts = cut(masked, whole_words(masked, split(shown, "en")))
     joined = "".join(itertools.chain(*zip(gaps, [*map(original, cuts), ""], strict=True)))
-    if any(
-        mark.before or mark.after for mark in masked.marks
-    ):  # blanks beside tags are restored where words are
+    # Blanks beside tags are restored where words are.
+    if any(mark.before or mark.after for mark in masked.marks):
         joined, text = ("".join(each.split()) for each in (joined, text))
-    moves = any(
-        mark.kind == "half" for mark in masked.marks
-    )  # a tag without a partner may move before another tag
+    # A tag without a partner may move before another tag.
+    moves = any(mark.kind == "half" for mark in masked.marks)
     expect(
         joined == text or (moves and sorted(joined) == sorted(text)),
         "sentences lose tags or placeholders",

@@ -56,11 +56,12 @@ BROWSER_TESTS = "test_page"  # the beginning of their names
 QUICKEST = 10  # tests of the first run
 MORE_SECONDS = 90.0  # of the tests of the second run, unless --again
 CONTROL_EVERY = 20  # faults between runs without a fault
+# Exit statuses: 2 is an error while collecting, 4 and 5 are ours.
 PASSED, FAILED, BROKEN = (
     0,
     (1, 2),
     (4, 5, 70),
-)  # exit statuses: 2 is an error while collecting, 4 and 5 are ours
+)
 
 
 class Fault(NamedTuple):
@@ -143,9 +144,8 @@ class Campaign:
         (folder / "lines").mkdir(parents=True, exist_ok=True)
         if not self.source.exists():
             shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
-            by_content = (
-                py_compile.PycInvalidationMode.CHECKED_HASH
-            )  # a fault may keep the size and the second
+            # A fault may keep the size and the second.
+            by_content = py_compile.PycInvalidationMode.CHECKED_HASH
             compileall.compile_dir(self.source, quiet=2, invalidation_mode=by_content)
         self.outcomes = self.read_outcomes()
         self.tests: list[Test] = []
@@ -201,9 +201,8 @@ class Campaign:
         if not covering:
             print(f"No recorded test runs {fault.file}:{fault.line}.", flush=True)
             return
-        functions = {
-            test.name.partition("[")[0]: test for test in reversed(covering)
-        }  # the quickest of each
+        # The quickest of each.
+        functions = {test.name.partition("[")[0]: test for test in reversed(covering)}
         first = sorted(functions.values(), key=lambda test: test.alone)[:QUICKEST]
         more: list[Test] = []
         for test in sorted(

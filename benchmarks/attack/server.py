@@ -150,9 +150,8 @@ async def connections(server: Server, draw: random.Random, tally: Tally) -> None
         answer = None
         with contextlib.suppress(OSError):
             async with asyncio.timeout(PATIENCE):
-                with contextlib.suppress(
-                    ConnectionError
-                ):  # the server may have refused the connection already
+                # The server may have refused the connection already.
+                with contextlib.suppress(ConnectionError):
                     await loop.sock_sendall(connection, get("/health"))
                 answer = await receive(connection)
         status = answer and answer.status

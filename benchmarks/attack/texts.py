@@ -35,13 +35,14 @@ from transduce.decoding.types import TranslationOptions
 OUTCOMES = ("translated", "refused", "defect")
 SECONDS = 300  # of computing for one file
 TIE = 1e-3  # two translations whose scores differ less are a tie: the size of a batch changes the rounding
+# Folders.
 ENGINES = {
     "torch": "model",
     "int8": "model",
     "ctranslate2": "model",
     "auto": "onnx",
     "blockwise": "blocks",
-}  # folders
+}
 Draw = random.Random
 
 

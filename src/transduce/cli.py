@@ -56,9 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(_message(error, arguments), file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else the flush at exit prints an error
+        # Else the flush at exit prints an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
         if error.errno == errno.EBADF and not error.filename:
@@ -77,9 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        is_gpu = (
-            type(error).__name__ == "OutOfMemoryError"
-        )  # torch's own class; this module does not import torch
+        # Torch's own class; this module does not import torch.
+        is_gpu = type(error).__name__ == "OutOfMemoryError"
         if not (is_gpu or isinstance(error, MemoryError) or "allocate memory" in str(error)):
             raise
         full = (
@@ -96,9 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), 2
-            )  # else the exit status would be that of the flush at exit
+            # Else the exit status would be that of the flush at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _open_streams() -> None:
@@ -181,9 +178,10 @@ def _is_assignment(argument: str) -> bool:
     name = argument.partition("=")[0]
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))
+    # Reads the types of all options, which takes milliseconds.
     from transduce.config.parse import (
         is_key,
-    )  # reads the types of all options, which takes milliseconds
+    )
 
     return is_key(name)
 

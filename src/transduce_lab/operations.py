@@ -17,10 +17,11 @@ from transduce.model.recording import recording
 from transduce.system.console import log
 from transduce.system.profiling import Profile
 
+# Rows and columns of the matrices that `ceiling` multiplies.
 MATRIX_SIZE = {
     "cpu": 2048,
     "cuda": 8192,
-}  # rows and columns of the matrices that `ceiling` multiplies
+}
 MEASURING_SECONDS = 0.5
 
 
@@ -46,9 +47,8 @@ def operations(model: ModelConfig, source_length: int, target_length: int) -> Op
                     for first, more in zip(one, two, strict=True)
                 )
             )
-    return _count(
-        model, source_length, target_length, "meta"
-    )  # tensors without values, which need no memory
+    # Tensors without values, which need no memory.
+    return _count(model, source_length, target_length, "meta")
 
 
 def _count(model: ModelConfig, source_length: int, target_length: int, device: str) -> Operations:

@@ -20,10 +20,8 @@ MODEL_OPTIONS = {
     "kernel": "transduce_lab.options:KernelOptions",
     "convolutions": "transduce_lab.options:ConvolutionOptions",
 }
-ENGINES = {
-    "blockwise": "transduce_lab.families.blockwise:open_engine"
-}  # greedy search for model.block_size > 1
+# Greedy search for model.block_size > 1.
+ENGINES = {"blockwise": "transduce_lab.families.blockwise:open_engine"}
 _TREES = Format("transduce_lab.parsing.trees:read_tree_pairs", symbols=True)
-FILE_FORMATS = dict.fromkeys(
-    (".mrg", ".ptb", ".tree", ".parse"), _TREES
-)  # the Penn Treebank, GUM, CRAFT, OntoNotes
+# The Penn Treebank, GUM, CRAFT, OntoNotes.
+FILE_FORMATS = dict.fromkeys((".mrg", ".ptb", ".tree", ".parse"), _TREES)

@@ -166,9 +166,8 @@ def test_an_epoch_changes_its_own_texts(vocabulary, mixture):
         epochs.append([*sources, *targets])
         lines |= {line for line, text in enumerate(sources) if text != ENGLISH[line]}
     assert epochs[0] == epochs[1] != epochs[2]
-    assert (
-        len(lines) > 0.8 * len(everything) * 2 / 3
-    )  # the longest sentence stays if it would become longer
+    # The longest sentence stays if it would become longer.
+    assert len(lines) > 0.8 * len(everything) * 2 / 3
     assert "two men  are sitting." in {line for epoch in epochs for line in epoch}
 
 

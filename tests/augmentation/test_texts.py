@@ -48,9 +48,8 @@ def edits(first, second):
 @given(st.integers())
 def test_a_misspelt_sentence_has_few_errors(seed):
     text = "Two young women are walking along the beach."
-    assert (
-        edits(text, misspell(text, Random(seed))) <= 2 * MAX_TYPOS
-    )  # two letters swapped beside another error count twice
+    # Two letters swapped beside another error count twice.
+    assert edits(text, misspell(text, Random(seed))) <= 2 * MAX_TYPOS
 
 
 def test_every_kind_of_typing_error_occurs_and_no_other(monkeypatch):

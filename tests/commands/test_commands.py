@@ -557,9 +557,8 @@ def test_pipes_hold_utf8_whatever_the_system_prefers(place):
     result = subprocess.run(
         command, input=content, capture_output=True, env=environment, check=False
     )
-    assert (
-        result.returncode == 0 and b"Traceback" not in result.stderr
-    )  # that one was cut off may be said
+    # That one was cut off may be said.
+    assert result.returncode == 0 and b"Traceback" not in result.stderr
     found = [json.loads(line) for line in result.stdout.decode("utf-8").split("\n")[:-1]]
     expected = transduce.load(place / "one").translate(["ka lo", "", "мир\u2028"])
     assert [each["text"] for each in found] == [each.text for each in expected]
@@ -775,9 +774,8 @@ def test_ctrl_c_leaves_the_old_output(place, tmp_path):
         str(target),
     ]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    heeded = functools.partial(
-        signal.signal, signal.SIGINT, signal.SIG_DFL
-    )  # what runs in the background ignores it
+    # What runs in the background ignores it.
+    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, **pipes, preexec_fn=heeded) as process:
         wait_for(
             lambda: any(tmp_path.glob(f".out.txt.aside-{'?' * 8}")),
@@ -1132,9 +1130,8 @@ def test_average_takes_the_last_regular_checkpoints(place, tmp_path, capsys):
     run_folder = tmp_path / "run"
     shutil.copytree(place / "one", run_folder)
     steps = run_folder / "checkpoints"
-    shutil.copytree(
-        steps / "step-00000100", steps / "step-00000230"
-    )  # as an interruption leaves one
+    # As an interruption leaves one.
+    shutil.copytree(steps / "step-00000100", steps / "step-00000230")
     shutil.copytree(steps / "step-00000100", steps / "step-00000310.mine")  # which is none of ours
     printed = output(capsys, "average", run_folder, "--last", 2, "--out", tmp_path / "two")
     assert printed == f"{tmp_path / 'two'}: the average of the checkpoints at steps 200, 300\n"

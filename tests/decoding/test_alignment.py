@@ -242,9 +242,8 @@ def test_every_word_of_a_translation_is_linked_to_words_of_its_source(bpe, kind)
         return
     found = translator.translate(texts, n_best=2, align=True)
     assert found[0] == BLANK_TRANSLATION and found[1] == found[-1]
-    assert plain == [
-        without_links(each) for each in found
-    ]  # nothing else changes, and nobody who didn't ask has links
+    # Nothing else changes, and nobody who didn't ask has links.
+    assert plain == [without_links(each) for each in found]
     assert (
         list(translator.translate_lines(texts, TranslationOptions(n_best=2, align=True))) == found
     )
@@ -397,9 +396,8 @@ def test_alignment_layer_is_read_from_metrics_or_chosen(bpe, tmp_path):
 
     assert alignment_layer(published("told", {ALIGNMENT_LAYER: 0})) == 0
     assert alignment_layer(published("guessed", {})) == guess_layer(3) == 1
-    recurrent = model_config(
-        bpe, kind="recurrent", num_decoder_layers=4
-    )  # whose layers share an attention
+    # Whose layers share an attention.
+    recurrent = model_config(bpe, kind="recurrent", num_decoder_layers=4)
     bundle = Bundle(tmp_path / "guessed", RunConfig(model=recurrent), bpe, build(recurrent))
     assert alignment_layer(bundle) == 0
     older = published("older", {})

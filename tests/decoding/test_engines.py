@@ -122,9 +122,8 @@ def test_converted_model_scores_and_translates_alike(kind, tmp_path):
     assert [score for score, _ in found] == pytest.approx(
         [score for score, _ in expected], rel=1e-4, abs=1e-3
     )
-    beams = search(
-        theirs, SOURCES, 25, beam_size=4, length_penalty=1.0
-    )  # whose end has another rule than ours
+    # Whose end has another rule than ours.
+    beams = search(theirs, SOURCES, 25, beam_size=4, length_penalty=1.0)
     scored = list(map(sum, ours.log_probs(SOURCES, [tokens for _, tokens in beams])))
     reported = [score * length_penalty(len(tokens) + 1, 1.0) for score, tokens in beams]
     assert reported == pytest.approx(scored, rel=1e-4, abs=1e-3)
@@ -253,9 +252,8 @@ def test_ctranslate2_positions_equal_the_sinusoids(tmp_path):
 @pytest.mark.parametrize("limit", [0, 1, 4])
 def test_translations_at_the_length_limit_are_scored_with_an_end(limit, tmp_path):
     model = lively(SMALL)
-    model.embedding.weight.data[2] = (
-        -model.embedding.weight.data[4:].mean(dim=0) * 9
-    )  # EOS hardly ever comes
+    # EOS hardly ever comes.
+    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     expected, found = (search(engine, SOURCES, limit, beam_size=1) for engine in (ours, theirs))
     assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
@@ -267,9 +265,8 @@ def test_translations_at_the_length_limit_are_scored_with_an_end(limit, tmp_path
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_engine_repeats_forbidden_ngrams(size, tmp_path):
     model = lively(SMALL)
-    model.embedding.weight.data[2] = (
-        -model.embedding.weight.data[4:].mean(dim=0) * 9
-    )  # EOS hardly ever comes
+    # EOS hardly ever comes.
+    model.embedding.weight.data[2] = -model.embedding.weight.data[4:].mean(dim=0) * 9
     ours, theirs = TorchEngine([model]), converted(model, SMALL, tmp_path)
     expected, found = (
         search(engine, SOURCES, 20, beam_size=1, no_repeat_ngram=size) for engine in (ours, theirs)
@@ -422,9 +419,8 @@ def test_a_relative_folder_is_found_from_another_working_directory(trained, tmp_
     monkeypatch.chdir(trained.parent)
     translator = transduce.load(trained.name, engine="ctranslate2")
     monkeypatch.chdir(tmp_path)
-    [found] = translator.translate(
-        ["A dog runs."], glossary={"dog": "Katze"}
-    )  # opens the engine torch
+    # Opens the engine torch.
+    [found] = translator.translate(["A dog runs."], glossary={"dog": "Katze"})
     assert "Katze" in found.text
 
 
@@ -448,9 +444,8 @@ def test_several_threads_open_the_engine_for_glossaries_once(trained):
 
 def test_a_process_that_forked_after_loading_must_load_again(trained, monkeypatch):
     translator = transduce.load(trained, engine="ctranslate2")
-    monkeypatch.setattr(
-        "os.getpid", lambda: 1
-    )  # in a forked process, CTranslate2 has no threads and waits forever
+    # In a forked process, CTranslate2 has no threads and waits forever.
+    monkeypatch.setattr("os.getpid", lambda: 1)
     with pytest.raises(UserError, match="loaded before this process forked"):
         translator.translate(["A dog runs."])
 
@@ -469,9 +464,8 @@ def test_another_model_has_another_engine_and_a_damaged_one_is_made_again(
     assert [path.name for path in cache.iterdir()] == [kept.name]
     assert capfd.readouterr().err.count("Building a fast engine") == 2
     manifest = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(
-        json.dumps(manifest)
-    )  # other bytes: as good as another model
+    # Other bytes: as good as another model.
+    (other / "manifest.json").write_text(json.dumps(manifest))
     transduce.load(other)
     assert len(list(cache.iterdir())) == 2
 

@@ -228,9 +228,8 @@ def test_the_length_penalty_by_hand():
 def test_finished_sentences_free_their_batch_slot():
     ending = {EOS: 0.6, C: 0.4}
     table = Table({BOS: {A: 0.5, B: 0.45}, A: ending, B: ending, C: {EOS: 1.0}}, 7)
-    found = beam_search(
-        table, [2], beam_size=2, length_penalty=4.0
-    )  # at the second step both of the best are ends
+    # At the second step both of the best are ends.
+    found = beam_search(table, [2], beam_size=2, length_penalty=4.0)
     assert found == [
         [
             (pytest.approx(math.log(0.2) / (8 / 6) ** 4), [A, C]),

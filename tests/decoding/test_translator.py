@@ -393,10 +393,11 @@ def test_a_text_that_is_too_long_is_split_and_does_not_change_the_others(tokeniz
 def test_texts_beyond_learned_positions_are_refused_with_their_number(tokenizer):
     config = replace(model_config(tokenizer), positions="learned", max_positions=4)
     translator = own([build(config)], tokenizer, CONFIG)
+    # Three tokens and EOS fill the positions, and so do BOS and three tokens.
     texts = [
         "red house dog",
         "red",
-    ]  # three tokens and EOS fill the positions, and so do BOS and three tokens
+    ]
     assert all(len(translation.tokens) <= 3 for translation in translator.translate(texts))
     assert len(translator.score(texts, texts)) == 2
     for ask in (

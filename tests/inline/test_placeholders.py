@@ -573,9 +573,8 @@ def test_hostile_texts_take_no_longer_than_others(part: str) -> None:
             without_words(mask(text, markup=markup))
         for name in ("a.html", "a.srt", "a.txt"):
             read_document(text.encode(), name, "en", "de")
-    assert (
-        time.process_time() - began < 10
-    )  # seconds of this process; what others take does not count
+    # Seconds of this process; what others take does not count.
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(

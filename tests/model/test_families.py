@@ -308,9 +308,8 @@ def test_minimum_risk_samples_do_not_count_for_the_balance_loss():
             samples=3,
             sharpness=0.01,
         )
-    assert (
-        len(record.routing) == 3
-    )  # an encoder layer, and a decoder layer for the samples and for the target
+    # An encoder layer, and a decoder layer for the samples and for the target.
+    assert len(record.routing) == 3
 
 
 @pytest.mark.parametrize(("noise", "even"), [(False, 1), (True, 0)])

@@ -284,9 +284,8 @@ def test_attention_by_blocks_equals_a_mask(causal, n, window):
         whole, _ = attend_with_scores(
             dot_products(q, k), v, window_mask(n, n, window, causal, valid=mask)
         )
-        rows = (torch.ones_like(valid) if mask is None else valid)[
-            :, 0, 0
-        ]  # what padding sees doesn't matter
+        # What padding sees doesn't matter.
+        rows = (torch.ones_like(valid) if mask is None else valid)[:, 0, 0]
         close(blocks.transpose(1, 2)[rows], whole.transpose(1, 2)[rows])
         upstream = torch.randn(blocks.shape, generator=generator) * rows[:, None, :, None]
         for one, other in zip(
@@ -567,9 +566,8 @@ def test_initial_weights_have_the_right_spread(config):
         if isinstance(module, nn.Linear):
             bound = gains.get(module, 1.0) * math.sqrt(6 / sum(module.weight.shape))
             assert 0.98 * bound < module.weight.abs().max() <= bound * 1.0001
-            assert module.weight.std().item() == pytest.approx(
-                bound / math.sqrt(3), rel=0.07
-            )  # as of a uniform one
+            # As of a uniform one.
+            assert module.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.07)
             assert not module.bias.any()
         elif isinstance(module, (Embedding, LearnedPositions)):
             assert module.weight.std().item() == pytest.approx(64**-0.5, rel=0.05)

@@ -112,10 +112,11 @@ def test_nothing_is_overwritten(tmp_path):
         write_folder(tmp_path / "folder") as aside,
     ):
         pass
+    # A race, lost.
     with (
         pytest.raises(UserError, match="exists already"),
         write_folder(tmp_path / "other") as aside,
-    ):  # a race, lost
+    ):
         fill(tmp_path / "other", OLD)
         fill(aside, NEW)
     assert content(tmp_path / "folder") == OLD
@@ -271,10 +272,11 @@ def test_killed_at_any_moment_a_folder_is_whole_or_says_that_it_is_not(write, tm
 @pytest.mark.parametrize("write", ["write_text", "write_folder", "publish"])
 def test_each_step_is_on_the_disk_before_the_next_one(write, tmp_path, monkeypatch):
     """Otherwise a power cut can leave a renamed file without content, or an old manifest beside new files."""
+    # Inodes: of flushed files, and of folders whose changes are not flushed.
     synced, changed = (
         set(),
         set(),
-    )  # inodes: of flushed files, and of folders whose changes are not flushed
+    )
     sync, rename, unlink = os.fsync, os.rename, os.unlink
 
     def record_sync(descriptor):

@@ -46,9 +46,8 @@ def test_products_of_many_shapes_take_no_more_memory():
 @pytest.mark.parametrize("slow", [torch.float32, torch.bfloat16])
 def test_the_faster_precision_is_chosen(slow, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(
-        torch.cpu, "_is_avx512_bf16_supported", lambda: True
-    )  # torch has no public name
+    # Torch has no public name.
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(
         torch.nn.functional,

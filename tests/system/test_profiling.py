@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from transduce.system.profiling import Profile, count, map_in_threads, phase, profiling
 
 NAMES = ["a", "b", "other"]  # the last is not asked for
-Tree = tuple[
-    str, bool, int, list["Tree"]
-]  # name, whole, time before each phase inside and at the end, these phases
+# Name, whole, time before each phase inside and at the end, these phases.
+Tree = tuple[str, bool, int, list["Tree"]]
 trees = st.recursive(
     st.tuples(st.sampled_from(NAMES), st.booleans(), st.integers(0, 9), st.just([])),
     lambda inner: st.tuples(

@@ -115,9 +115,8 @@ def test_empty_file_has_no_lines(folder):
 @given(lines=st.lists(texts), cut=st.integers(0, 200))
 def test_compression_changes_nothing(folder, suffix, lines, cut):
     data = "".join(line + "\n" for line in lines).encode()
-    streams = COMPRESS[suffix](data[:cut]) + COMPRESS[suffix](
-        data[cut:]
-    )  # as `cat a.gz b.gz` makes them
+    # As `cat a.gz b.gz` makes them.
+    streams = COMPRESS[suffix](data[:cut]) + COMPRESS[suffix](data[cut:])
     with patch.object(plain, "COMPRESSED_BLOCK_BYTES", 16):
         assert list(read_lines(write(folder, "lines" + suffix, streams))) == without_common_cr(
             lines

@@ -108,9 +108,8 @@ def test_texts_are_encoded_the_same_alone_together_and_in_parallel(tokenizer, tm
 
 @given(data=st.data())
 def test_any_ids_decode_to_a_line_of_characters(tokenizer, data):
-    tokens = st.integers(0, tokenizer.target.size - 1) | st.integers(
-        0, UNK + 256
-    )  # rather many bytes
+    # Rather many bytes.
+    tokens = st.integers(0, tokenizer.target.size - 1) | st.integers(0, UNK + 256)
     rows = data.draw(st.lists(st.lists(tokens), max_size=3))
     texts = tokenizer.decode(rows)
     assert len(texts) == len(rows)
@@ -427,9 +426,8 @@ def test_epochs_and_seeds_differ():
 
     for other in (plan(1, 1), plan(2, 0)):
         assert len(set(plan(1, 0)) & set(other)) < len(other) / 4  # others share a batch
-        assert [len(batch) for batch in plan(1, 0)] != [
-            len(batch) for batch in other
-        ]  # and come in another order
+        # And come in another order.
+        assert [len(batch) for batch in plan(1, 0)] != [len(batch) for batch in other]
 
 
 def test_padding_share_by_hand():

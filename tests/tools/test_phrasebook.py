@@ -532,9 +532,8 @@ def test_every_word_is_known_from_training(shipped: dict[str, list[examples.Exam
     train, held_out = shipped["train"], shipped["valid"] + shipped["test"]
     seen = {word for example in train for word in tokens(example.german)}
     words = [word for example in held_out for word in tokens(example.german)]
-    assert sum(word not in seen for word in words) < 0.004 * len(
-        words
-    )  # rare inflections of known words
+    # Rare inflections of known words.
+    assert sum(word not in seen for word in words) < 0.004 * len(words)
     english = Counter(word.lower() for example in train for word in tokens(example.english))
     for lemma in lemmas():
         forms = lemma_forms(lemma)

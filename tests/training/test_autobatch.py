@@ -33,9 +33,8 @@ def test_a_sentence_and_its_end_must_fit(tmp_path):
 def test_processes_may_be_more_than_micro_batches_with_a_long_sentence(tmp_path):
     data = mixture(tmp_path / "data", [*reverse_rows(30, seed=1), ([5] * 9, [6] * 20)])
     config, ranks = config_of(data__max_tokens=64), ALONE._replace(world=4)
-    assert (
-        autobatch.try_batches(build(config.model), data, config, CPU, ranks).accumulate == 3
-    )  # 22 tokens each
+    # 22 tokens each.
+    assert autobatch.try_batches(build(config.model), data, config, CPU, ranks).accumulate == 3
 
 
 def test_the_time_of_an_update_is_the_mean_without_the_first(tmp_path, monkeypatch):

@@ -26,18 +26,16 @@ NOT_NEEDED = (*model_folder.NOT_NEEDED, "journal.jsonl", "checkpoints/", "data/"
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("damage")
-    for seed, (name, count) in enumerate(
-        {"train": 60, "valid": 100}.items()
-    ):  # enough to estimate the confidence
+    # Enough to estimate the confidence.
+    for seed, (name, count) in enumerate({"train": 60, "valid": 100}.items()):
         write_texts(folder, name, count, seed)
     given = {"data.corpora": [{"files": [str(folder / "train.src"), str(folder / "train.tgt")]}]}
     given |= {
         "data.valid": (str(folder / "valid.src"), str(folder / "valid.tgt")),
         "train.steps": 4,
     }
-    given |= {
-        "decode.max_extra_tokens": 50
-    }  # translations that differ, so that there is a confidence
+    # Translations that differ, so that there is a confidence.
+    given |= {"decode.max_extra_tokens": 50}
     train(TINY | given, folder / "model")
     return folder / "model"
 
@@ -132,10 +130,11 @@ def test_damaged_scores_do_not_stop_a_translation(finished, tmp_path, capfd):
 def test_damage_to_what_info_shows_is_named(finished, tmp_path, capfd):
     folder = tmp_path / "model"
     shutil.copytree(finished, folder)
+    # What another file holds, nothing.
     for damage in (
         lambda path: path.write_text('{"step": 4}'),
         Path.unlink,
-    ):  # what another file holds, nothing
+    ):
         damage(folder / "sources.json")
         info(folder)
         assert f"Warning: {folder / 'sources.json'} is damaged" in capfd.readouterr().err

@@ -257,9 +257,8 @@ def test_error_of_one_rank_is_reported_by_all(computed):
     *others, (status, said) = computed[1]["error"]
     assert status == 1 and "UserError: There is no room." in said
     for status, said in others:
-        *_, last = (
-            said.splitlines()
-        )  # PyTorch may warn before it that the name of a computer is unknown
+        # PyTorch may warn before it that the name of a computer is unknown.
+        *_, last = said.splitlines()
         assert status == 1 and last.startswith("transduce: Rank 2 (process ")
         assert last.endswith("ended: There is no room.")
 

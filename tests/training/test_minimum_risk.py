@@ -36,9 +36,8 @@ from transduce.training.update import make_optimizer, update
 
 TARGETS = [[9, 10], [11, 12, 13]]
 BATCH = make_batch([[5, 6, 7], [8]], TARGETS)
-MRT = TrainConfig(
-    precision="float32", risk_steps=100_000, samples=8, sharpness=0.5
-)  # in all updates
+# In all updates.
+MRT = TrainConfig(precision="float32", risk_steps=100_000, samples=8, sharpness=0.5)
 IDS = st.lists(st.integers(4, 7), max_size=6)
 
 

@@ -621,9 +621,8 @@ def test_user_options_override_the_size_table(place, tmp_path):
         row.peak, rel=0.01
     )
     pieces = model_folder.load(result.folder).tokenizer.target.size
-    assert (
-        config.data.vocab_size == model.vocab_size == pieces < row.vocab_size
-    )  # the corpus supports fewer
+    # The corpus supports fewer.
+    assert config.data.vocab_size == model.vocab_size == pieces < row.vocab_size
 
 
 # -- other ways to begin ----------------------------------------------------------------------------------

@@ -136,14 +136,12 @@ def test_likelihood_and_accuracy_equal_those_of_pytorch():
 
 
 def test_loss_by_hand():
-    logits = torch.tensor(
-        [[[0.0, 0.0, 0.0, math.log(3)], [9.0, 1.0, 2.0, 3.0]]]
-    )  # softmax: 1/6, 1/6, 1/6, 1/2
+    # Softmax: 1/6, 1/6, 1/6, 1/2.
+    logits = torch.tensor([[[0.0, 0.0, 0.0, math.log(3)], [9.0, 1.0, 2.0, 3.0]]])
     sums = smoothed_cross_entropy(logits, torch.tensor([[3, PAD]]), 0.4)
     assert sums.nll.item() == pytest.approx(math.log(2))
-    assert sums.loss.item() == pytest.approx(
-        0.7 * math.log(2) + 0.3 * math.log(6)
-    )  # 0.6 + 0.4 / 4 on the right one
+    # 0.6 + 0.4 / 4 on the right one.
+    assert sums.loss.item() == pytest.approx(0.7 * math.log(2) + 0.3 * math.log(6))
     assert sums.correct.item() == 1
 
 
@@ -435,9 +433,8 @@ def test_interrupted_training_keeps_the_same_checkpoints(
         -keep_last:
     ]
     assert [step_of(path) for path in regular(folder, save_every)][-keep_last:] == wanted
-    assert (
-        kept[0] == kept[1] == sorted({*wanted, best})
-    )  # before the first validation, step 0 counts as the best
+    # Before the first validation, step 0 counts as the best.
+    assert kept[0] == kept[1] == sorted({*wanted, best})
 
 
 # -- the moving average and weight decay ------------------------------------------------------------------
@@ -654,9 +651,8 @@ def test_a_micro_batch_has_its_share_of_the_budget(tmp_path):
     plan = loop.updates(task)
     first = next(plan)
     assert len(first) == 3
-    assert all(
-        (task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first
-    )  # 512 / 3, rounded up
+    # 512 / 3, rounded up.
+    assert all((task.data.lengths(batch)[0].max() + 1) * len(batch) <= 171 for batch in first)
 
 
 def test_resumed_training_continues_inside_a_block(tmp_path, monkeypatch):
@@ -703,9 +699,8 @@ def test_patience_ends_a_training_and_the_best_is_kept(tmp_path):
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 def test_a_validation_that_fails_costs_no_updates(ema, tmp_path):
     train = replace(TRAIN, steps=10, validate_every=4, save_every=4, ema=ema)
-    task = training(
-        tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities()
-    )  # has no value for step 4
+    # Has no value for step 4.
+    task = training(tmp_path, reverse_rows(60, seed=1), MODEL, train, perplexities())
     with pytest.raises(StopIteration):
         loop.train(task)
     [saved] = checkpoints_in(task.folder)

@@ -113,9 +113,8 @@ class Clause(NamedTuple):
         if self.verb == "be":
             return "profession" if not self.predicate else "comparison" if self.object else "copula"
         frame = self.entry.frame
-        turned = (
-            frame == "particle_transitive" and self.object and self.object.is_pronoun
-        )  # picks it up
+        # Picks it up.
+        turned = frame == "particle_transitive" and self.object and self.object.is_pronoun
         return "particle_pronoun" if turned else frame
 
     @property

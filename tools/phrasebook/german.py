@@ -12,6 +12,7 @@ from phrasebook.derivation import Clause, NounPhrase
 from phrasebook.grammar import AUXILIARIES, FRAMES, NOUN_PHRASES, TENSES, Word, line, marked
 from phrasebook.lexicon import ACCUSATIVE, DATIVE, ER, GENITIVE, NOMINATIVE, PRONOUNS
 
+# Not sie: it may be the subject.
 EARLY = (
     "mich",
     "mir",
@@ -23,7 +24,7 @@ EARLY = (
     "uns",
     "ihnen",
     "sich",
-)  # not sie: it may be the subject
+)
 
 
 class Field(IntEnum):
@@ -250,9 +251,8 @@ def _manner_field(clause: Clause) -> Field:
     what = clause.object
     if what is None or what.is_definite or clause.entry.preposition:
         return Field.MANNER
-    return (
-        Field.OF_THE_VERB if "bare" in what.tags else Field.MANNER_BEFORE_NEW
-    )  # im Park gut Schach spielen
+    # Im Park gut Schach spielen.
+    return Field.OF_THE_VERB if "bare" in what.tags else Field.MANNER_BEFORE_NEW
 
 
 def _says_kein(clause: Clause) -> bool:

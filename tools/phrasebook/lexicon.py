@@ -15,12 +15,13 @@ from phrasebook.grammar import FRAMES, read
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 GENDERS = {"der": "m", "die": "f", "das": "n"}  # "p" is the plural
+# Forms of a verb; ihr is not used, sie (they) equals wir.
 PERSONS = {
     "ich": 0,
     "du": 1,
     "er": 2,
     "wir": 3,
-}  # forms of a verb; ihr is not used, sie (they) equals wir
+}
 ER, WIR = PERSONS["er"], PERSONS["wir"]
 # sich and a separable particle, the infinitive with its changed forms, the participle, the auxiliary, the preterite:
 # `auf-stehen aufgestanden sein`, `lesen(lies) gelesen`, `denken gedacht /dachte`.
@@ -80,9 +81,8 @@ class Adverb(NamedTuple):
 
     english: str  # its template; of a manner or degree its name is enough
     german: str
-    goes_with: frozenset[
-        str
-    ]  # tenses, tenses, classes of verbs, adjectives, tags of what has such a side
+    # Tenses, tenses, classes of verbs, adjectives, tags of what has such a side.
+    goes_with: frozenset[str]
     verbs: tuple[str, ...] = ()  # of a time, if it does not go with all
 
 

@@ -18,9 +18,8 @@ def changes(config: RunConfig, tokenizer: Tokenizer) -> Change | None:
     train = config.train
     sides = (tokenizer.source, train.sample_source), (tokenizer.target, train.sample_target)
     samplers = [SubwordSampler(side, strength) if strength else None for side, strength in sides]
-    augments = (
-        config.data.augment != "none" and not config.data.symbols
-    )  # a prepared corpus may hold trees
+    # A prepared corpus may hold trees.
+    augments = config.data.augment != "none" and not config.data.symbols
     augmentation = Augmentation(tokenizer) if augments else None
     if not augmentation and not any(samplers):
         return None

@@ -18,10 +18,11 @@ from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
+# Shares of the translations, of the references.
 OTHER_LANGUAGE_KEYS = (
     "other_language",
     "references_other_language",
-)  # shares of the translations, of the references
+)
 
 
 def evaluate(
@@ -184,20 +185,21 @@ def _paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float
 def _evaluate_model(call: Evaluation) -> None:
     options = parse_assignments(call.assignments)
     from transduce import model_folder
+
+    # Torch: too slow for --help.
     from transduce.decoding.loading import (
         decode_config,
         load_models,
         refuse_parser,
-    )  # torch: too slow for --help
+    )
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
     from transduce.text.identify import share_in_other_languages
 
     if call.output:
         check_output(call.output, call.files)
-    score_as_paper = (
-        _paper_bleu(call.paper_bleu) if call.paper_bleu else None
-    )  # first, since it may raise UserError
+    # First, since it may raise UserError.
+    score_as_paper = _paper_bleu(call.paper_bleu) if call.paper_bleu else None
     data = model_folder.describe(call.model).config.data
     tokenize = call.tokenize or data.bleu_tokenize
     pairs = read_test_set(call.files, data, call.languages)

@@ -185,9 +185,8 @@ def with_new_languages(
     first = _languages(settings, train)
     named = settings.get("data.directions") or ([str(first)] if all(first) else [])
     new = {code for direction in named for code in Direction.parse(direction)} - languages
-    if (
-        not {"data.source", "data.target", "data.directions"} & settings.keys()
-    ):  # codes of file names
+    # Codes of file names.
+    if not {"data.source", "data.target", "data.directions"} & settings.keys():
         new = {code for code in new if nearest_code(code, languages) is None}
     if unnamed or not new or "data.corpora" not in settings:
         return settings
@@ -226,9 +225,8 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
 def _tables(settings: Settings) -> list[dict[str, Any]]:
     """The corpora as tables without empty values, also those of a recipe."""
     corpora = settings.get("data.corpora", ())
-    corpora = (
-        corpora if isinstance(corpora, list | tuple) else ()
-    )  # `configure` reports other values
+    # `configure` reports other values.
+    corpora = corpora if isinstance(corpora, list | tuple) else ()
     tables = [
         dataclasses.asdict(each) if isinstance(each, CorpusConfig) else each for each in corpora
     ]

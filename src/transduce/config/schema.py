@@ -414,9 +414,8 @@ class RunConfig:
     data: DataConfig = DataConfig()
     train: TrainConfig = TrainConfig()
     decode: DecodeConfig = DecodeConfig()
-    sources: Mapping[str, str] | None = field(
-        default=None, compare=False
-    )  # option -> source; None: not recorded
+    # Option -> source; None: not recorded.
+    sources: Mapping[str, str] | None = field(default=None, compare=False)
 
 
 class Option(NamedTuple):

@@ -14,12 +14,13 @@ from transduce.config.schema import Options, RunConfig, flatten, options
 DEFAULT, FROM_SIZES, MODEL = "default", "table of sizes", "inherited from the model"
 RECIPE, COMMAND_LINE, FILE_NAMES, CALLER = "recipe", "command line", "file names", "calling program"
 CORPUS, MACHINE, TRIAL = "corpus", "machine", "trial"
+# These sources mean that the user chose the value.
 CHOSEN = (
     RECIPE,
     COMMAND_LINE,
     FILE_NAMES,
     CALLER,
-)  # these sources mean that the user chose the value
+)
 
 
 class Settings(Mapping[str, Any]):

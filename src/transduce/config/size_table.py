@@ -46,10 +46,11 @@ ON_TEXTS: Mapping[str, Any] = {  # for training on texts, from scratch and with 
 }
 RISK_VALIDATIONS = 3  # of minimum-risk training of an existing model
 SMALL_CORPUS_PAIRS = 20_000
+# Likewise, for small corpora.
 SMALL: Mapping[str, Any] = {
     "train.label_smoothing": 0.3,
     "train.word_dropout": 0.1,
-}  # likewise, for small corpora
+}
 MIN_TRAINING_PAIRS = 20  # for training from scratch
 FEW_PAIRS = (
     1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)

@@ -17,9 +17,8 @@ from transduce.tokens.spans import Span
 if TYPE_CHECKING:
     from transduce.tokens.tokenizer import Tokenizer
 
-LINK_SHARE = (
-    1 / 3
-)  # minimum share of a target word's attention for a link; its strongest link needs no minimum
+# Minimum share of a target word's attention for a link; its strongest link needs no minimum.
+LINK_SHARE = 1 / 3
 
 
 def align(

@@ -38,9 +38,8 @@ class Expansion(NamedTuple):
     ended: Tensor  # (b, k) scores of the k best candidates; -inf for open ones
 
 
-Watcher = Callable[
-    [Expansion], None
-]  # called after each step, with candidates for the sentences not yet done
+# Called after each step, with candidates for the sentences not yet done.
+Watcher = Callable[[Expansion], None]
 
 
 @phase("search")
@@ -140,9 +139,8 @@ def _advance(
     vocab_size = log_probs.size(-1)
     totals = (beam.log_probs[..., None] + log_probs).flatten(1)  # (b, w * v)
     if selector is None:
-        values, index = totals.topk(
-            min(2 * k, totals.size(1))
-        )  # 2k, because k of them may be complete
+        # 2k, because k of them may be complete.
+        values, index = totals.topk(min(2 * k, totals.size(1)))
     else:
         values, index = selector(beam.tokens, totals, k)
     parents = index // vocab_size

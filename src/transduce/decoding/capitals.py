@@ -13,9 +13,8 @@ from unicodedata import category
 from transduce.decoding.types import Link, Translation
 from transduce.text.languages import main_language
 
-LETTERS = re.compile(
-    r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*"""
-)  # with punctuation around it; not a placeholder or markup
+# With punctuation around it; not a placeholder or markup.
+LETTERS = re.compile(r"""[^\W\d_]+(?:['’./-][^\W\d_]+)*""")
 AROUND = "\"'()[]„“”‚‘’«»‹›¿¡.,;:!?…-–—。、"
 MIN_TITLE_WORDS = 3  # long words that begin with a capital
 MIN_LONG_WORD = 4  # letters; headlines may have shorter words in lower case

@@ -18,9 +18,8 @@ class Scores(NamedTuple):
     """The chrF of each direction of a model and of its routes on the validation set, if they are known."""
 
     quality: Mapping[str, float] = MappingProxyType({})  # of the directions, such as "en-de"
-    routes: Mapping[str, Mapping[str, float]] = MappingProxyType(
-        {}
-    )  # direction -> DIRECT or pivot -> chrF
+    # Direction -> DIRECT or pivot -> chrF.
+    routes: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
 
 def directions_of(data: DataConfig) -> list[Direction]:

@@ -69,9 +69,8 @@ class _Part(NamedTuple):
     """A sentence, or a piece of a sentence that is too long."""
 
     source: str
-    tries: list[
-        tuple[Masked, int]
-    ]  # masked forms, best first, and indices in Plan.sentences; empty: copy the source
+    # Masked forms, best first, and indices in Plan.sentences; empty: copy the source.
+    tries: list[tuple[Masked, int]]
     flags: tuple[str, ...]
 
 
@@ -119,9 +118,8 @@ class Plan:
         self._changed = {source for source, target in terms if source != target}
         kinds = kinds or ["plain"] * len(texts)
         self._all = list(zip(texts, kinds, strict=True))
-        self._first = {
-            text: i for i, text in reversed([*enumerate(self._all)])
-        }  # repeated texts are planned once
+        # Repeated texts are planned once.
+        self._first = {text: i for i, text in reversed([*enumerate(self._all)])}
         distinct = sorted(self._first, key=self._first.__getitem__)
         masked = [
             self._with_tokens(mask(text, markup=kind != "plain", preserve=kind == "preserved"))
@@ -239,9 +237,8 @@ class Plan:
         forms = (
             [self._with_tokens(masked), without_words(masked, spell)] if masked.words else [masked]
         )
-        if (
-            len(forms) > 1 or in_parts
-        ):  # forms may be too long: placeholders and characters can't be cut
+        # Forms may be too long: placeholders and characters can't be cut.
+        if len(forms) > 1 or in_parts:
             forms = [form for form in forms if not self._too_long([form.text])]
         first = len(self.sentences)
         self.sentences += [form.text for form in forms]
@@ -344,9 +341,8 @@ class Plan:
             OTHER_NUMBERS: not same_numbers(masked.text, translation.text),
         }
         links: list[Link] = []
-        if (
-            text.kind != "markup" and original(masked, text.spell) == part.source
-        ):  # else source spans are unknown
+        # Else source spans are unknown.
+        if text.kind != "markup" and original(masked, text.spell) == part.source:
             patches = in_place(masked)
             for link in translation.links:
                 source = moved(masked.text, patches, link.source, text.spell)

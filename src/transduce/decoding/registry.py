@@ -18,13 +18,13 @@ ENGINES = {
     "int8": "transduce.wings.int8:open_engine",  # our own search with 8-bit matrix products
     "ctranslate2": "transduce.wings.ct2.opening:open_engine",
 }
+# "auto" uses the first of these engines that returns no Refusal.
 AUTOMATIC = (
     "ctranslate2",
     "torch",
-)  # "auto" uses the first of these engines that returns no Refusal
-EXPORT_FORMATS = {
-    "encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"
-}  # a file of an export -> OpenEngine
+)
+# A file of an export -> OpenEngine.
+EXPORT_FORMATS = {"encoder.onnx": "transduce.wings.export.onnx_engine:open_engine"}
 
 
 def engines() -> Mapping[str, str]:
@@ -35,9 +35,8 @@ def engines() -> Mapping[str, str]:
 if TYPE_CHECKING:
     EngineName = str
 else:
-    EngineName = Literal[
-        "auto", *engines()
-    ]  # the command line checks the name, and --help lists the choices
+    # The command line checks the name, and --help lists the choices.
+    EngineName = Literal["auto", *engines()]
 
 
 def open_engine(function: str, model: ModelToOpen) -> Engine | Refusal:

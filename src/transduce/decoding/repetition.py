@@ -12,10 +12,11 @@ LONG_PERIOD = 4  # for a longer stretch, twice is enough
 MAX_LENGTH_RATIO = 4  # of a repetition to the repetition in the source that explains it, in tokens
 MIN_PERIOD_RATIO = 0.5  # of their stretches: "so so so" is not explained by a whole sentence that occurs three times
 MIN_COPIED_LETTERS = 8  # in words without a capital, since names and numbers need no translation
+# Tokens that a translation has at most once, in the second and in the third search.
 RETRY_NGRAMS = (
     3,
     2,
-)  # tokens that a translation has at most once, in the second and in the third search
+)
 
 
 class Repetition(NamedTuple):
@@ -66,7 +67,6 @@ def is_copy(source: str, target: str) -> bool:
     words, others = (
         [word.strip(punctuation) for word in text.split()] for text in (source, target)
     )
-    lower = (
-        word for word in words if not (word[:1].isupper() or set(word) & set(punctuation))
-    )  # no addresses
+    # No addresses.
+    lower = (word for word in words if not (word[:1].isupper() or set(word) & set(punctuation)))
     return words == others and sum(map(str.isalpha, "".join(lower))) >= MIN_COPIED_LETTERS

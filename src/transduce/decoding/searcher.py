@@ -63,9 +63,8 @@ class Searcher:
         """The maximum length of a source or a target, EOS not counted; None: no limit."""
         if self.engine.max_positions is None:
             return None
-        return (
-            self.engine.max_positions - 1
-        )  # for the EOS after a source or the BOS before a target
+        # For the EOS after a source or the BOS before a target.
+        return self.engine.max_positions - 1
 
     @property
     def weight_bytes(self) -> int:

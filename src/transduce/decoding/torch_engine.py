@@ -72,9 +72,8 @@ class TorchEngine:
         """The memory for the weights."""
         found: dict[int, int] = {}  # by address, since modules can share weights
         for module in chain.from_iterable(model.modules() for model in self.models):
-            tensors = chain(
-                module.parameters(recurse=False), vars(module).values()
-            )  # or weights in 8 bits
+            # Or weights in 8 bits.
+            tensors = chain(module.parameters(recurse=False), vars(module).values())
             found |= {
                 each.data_ptr(): each.nbytes for each in tensors if isinstance(each, torch.Tensor)
             }

@@ -42,9 +42,8 @@ from transduce.text.pairs import Pair
 if TYPE_CHECKING:
     from transduce.decoding.plan import Plan
 
-VISIBLE = re.compile(
-    r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]"
-)  # vocabularies of other programs drop the others
+# Vocabularies of other programs drop the others.
+VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200f\u2060\ufeff]")
 CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so that batches hold little padding
 
 
@@ -122,9 +121,8 @@ class Translator(Searcher):
         wanted = with_known_codes(self.directions, source, target)
         if pivot := choose_pivot(self.directions, wanted, *self.scores):
             return self.through(pivot, wanted)
-        is_measured = (
-            str(wanted) in self.scores.routes
-        )  # then the model may translate well without having been trained
+        # Then the model may translate well without having been trained.
+        is_measured = str(wanted) in self.scores.routes
         return self.direct(wanted if is_measured else choose_direction(self.directions, *wanted))
 
     def direct(self, direction: Direction) -> "Translator":
@@ -228,9 +226,8 @@ class Translator(Searcher):
                 [texts[i] for i in short], options, [numbers[i] for i in short]
             )
         )
-        options = options._replace(
-            sentences=find_spec("sentencex") is not None
-        )  # else the texts are cut anywhere
+        # Else the texts are cut anywhere.
+        options = options._replace(sentences=find_spec("sentencex") is not None)
         split = iter(
             self._split([texts[i] for i in long], options, None, [numbers[i] for i in long])
         )
@@ -250,9 +247,8 @@ class Translator(Searcher):
         """The indices of the texts that have too many tokens for the engine, in order."""
         limit = float("inf") if self.max_tokens is None else self.max_tokens
         sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
-        long = [
-            i for i, size in enumerate(sizes) if size + 2 > limit
-        ]  # a space and a tag are added
+        # A space and a tag are added.
+        long = [i for i, size in enumerate(sizes) if size + 2 > limit]
         if not long:
             return {}
         lengths = self.lengths([texts[i] for i in long])
@@ -267,9 +263,10 @@ class Translator(Searcher):
     ) -> "Plan":
         """Split texts into sentences, and plan how to join the sentences' translations into texts."""
         limits = [self.max_length if options.sentences else None, self.max_tokens]
+        # Its expressions take a fraction of a second to compile.
         from transduce.decoding.plan import (
             Plan,
-        )  # its expressions take a fraction of a second to compile
+        )
 
         return Plan(
             texts,
@@ -343,9 +340,8 @@ class Translator(Searcher):
         ):
             text = targets[place]
             alpha = self.config.length_penalty
-            spans = (
-                self.tokenizer.target.spans_in(text, target) if text == given[place] else []
-            )  # else it was masked
+            # Else it was masked.
+            spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []
             scored[place] = scored_translation(self.confidence, source, each, alpha, text, spans)
         return scored
 

@@ -102,18 +102,16 @@ def _validation(
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
     count = min(sentences, len(pairs))
-    some = [
-        pairs[place * len(pairs) // count] for place in range(count)
-    ]  # evenly from all corpora, which are in order
+    # Evenly from all corpora, which are in order.
+    some = [pairs[place * len(pairs) // count] for place in range(count)]
     greedy = dataclasses.replace(config.decode, beam_size=1, **PLAIN_SEARCH)
 
     def validate(model: Seq2Seq) -> Validation | None:
         direction = _direction(pairs, config.data)
         translator = Translator(TorchEngine([model]), tokenizer, greedy, directions=[direction])
         measured = _perplexity(translator.score(sources, references, masked=True), references)
-        if config.data.symbols or math.isinf(
-            measured.per_token
-        ):  # a diverged model can't be searched
+        # A diverged model can't be searched.
+        if config.data.symbols or math.isinf(measured.per_token):
             return Validation(measured.per_token)
         outputs = [
             translation.text

@@ -19,9 +19,8 @@ BLOCK_TAG = re.compile(
         .*?(?:&lt;/?{NAMES}|\b(?:c?type|subType)=["'](?:x-|xlf:)?(?:lb|{NAMES})["'])""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-BREAK = re.compile(
-    "(?:<|&lt;)/?[bh]r", re.IGNORECASE
-)  # "<table>" in plain text may also be a placeholder
+# "<table>" in plain text may also be a placeholder.
+BREAK = re.compile("(?:<|&lt;)/?[bh]r", re.IGNORECASE)
 
 
 def edges(masked: Masked, *, with_words: bool) -> list[int]:

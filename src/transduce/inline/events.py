@@ -149,9 +149,8 @@ def any_of(syntaxes: Sequence[Syntax]) -> str:
 PLACEHOLDER = any_of(PLACEHOLDERS)
 MARKUP_BLANKS = re.compile(r"[ \t\r\n\f]+")
 IN_PLAIN_TEXT = re.compile(any_of(SYNTAXES), re.VERBOSE)
-IN_ALL = re.compile(
-    r"[`*<\[|:@{%&]|www\."
-)  # part of whatever IN_PLAIN_TEXT finds, and quickly looked for
+# Part of whatever IN_PLAIN_TEXT finds, and quickly looked for.
+IN_ALL = re.compile(r"[`*<\[|:@{%&]|www\.")
 
 EventKind = Literal["text", "character", "open", "close", "point", "word"]
 

@@ -7,12 +7,10 @@ from itertools import pairwise
 from transduce.inline.events import IDEOGRAPHS, NO_BLANK, OTHER_STOPS, WIDE_SIGNS
 from transduce.inline.placeholders import BLANK_BEFORE, BLANK_BEHIND
 
-BLANKLESS = re.compile(
-    rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$"
-)  # in a sentence after which a blank may be missing
-TAG_ALONE = re.compile(
-    "(?:<|&lt;)/?[a-z]", re.IGNORECASE
-)  # the beginning of a copied part such as <br>
+# In a sentence after which a blank may be missing.
+BLANKLESS = re.compile(rf"[{NO_BLANK}]|[{OTHER_STOPS}]\W?$")
+# The beginning of a copied part such as <br>.
+TAG_ALONE = re.compile("(?:<|&lt;)/?[a-z]", re.IGNORECASE)
 UNSPACED_CHARACTER = rf"(?![０-９Ａ-Ｚａ-ｚ])[{IDEOGRAPHS}{WIDE_SIGNS}]"
 # The end of a sentence of Chinese or Japanese, and the beginning of the next sentence.
 UNSPACED_BORDER = re.compile(

@@ -25,6 +25,7 @@ MARKUP_START = re.compile(r"<(?=[A-Za-z_/!?])")
 ATTRIBUTE_PATTERN = re.compile(
     r"""(=?[^\s=>/]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+"""
 )
+# HTML's elements without content.
 VOID_ELEMENTS = frozenset(
     [
         "area",
@@ -42,10 +43,11 @@ VOID_ELEMENTS = frozenset(
         "track",
         "wbr",
     ]
-)  # HTML's elements without content
+)
+# HTML's elements whose content has no tags.
 RAW_ELEMENTS = frozenset(
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"]
-)  # HTML's elements whose content has no tags
+)
 
 
 class Piece(NamedTuple):
@@ -131,6 +133,5 @@ def speller(fragment: str) -> Callable[[str], str]:
             if character is not None and len(character) == 1 and character != " ":
                 table[character] = entity.group()
     translation = str.maketrans(table)
-    return lambda text: text.translate(translation).replace(
-        "]]>", "]]&gt;"
-    )  # XML forbids "]]>" in text
+    # XML forbids "]]>" in text.
+    return lambda text: text.translate(translation).replace("]]>", "]]&gt;")

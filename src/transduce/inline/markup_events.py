@@ -21,6 +21,7 @@ from transduce.inline.markup import Piece, attribute, decoded, pieces
 MAX_INLINE_CODE_CHARACTERS = (
     40  # of a code element that stays in the text as a word, for the model to copy
 )
+# Elements whose content is not text, or the reading of a word (rt).
 WITHOUT_TEXT = frozenset(
     [
         "bpt",
@@ -37,16 +38,16 @@ WITHOUT_TEXT = frozenset(
         "rt",
         "rtc",
     ]
-)  # elements whose content is not text, or the reading of a word (rt)
+)
 CODE_ELEMENTS = frozenset(["code", "kbd", "samp", "var", "tt"])
-MAY_BE_UNCLOSED = frozenset(
-    ["p", "li", "dt", "dd", "td", "th", "tr", "option"]
-)  # closed by the next of the same name
+# Closed by the next of the same name.
+MAY_BE_UNCLOSED = frozenset(["p", "li", "dt", "dd", "td", "th", "tr", "option"])
+# XLIFF has an empty element for each end of a pair.
 OPENED_BY = {
     "ept": "bpt",
     "ex": "bx",
     "ec": "sc",
-}  # XLIFF has an empty element for each end of a pair
+}
 PAIR_ATTRIBUTES = ("startref", "rid", "i", "id")  # equal in both elements of a pair
 
 ESCAPED_TAG = rf"&lt;(?P<slash>/?){TAG_NAME}(?:[ \t](?:(?!&[lg]t;)[^<>\n])*?)?(?P<empty>/?)&gt;"

@@ -4,9 +4,10 @@ import re
 from collections import Counter
 
 NUMBER = re.compile(r"\d+")
+# 1,00,000.
 THOUSANDS_SEPARATOR = re.compile(
     r"(?<=\d)[.,'’٬ \u00a0\u2009\u202f](?=(?:(?<=,)(?:\d\d,)+)?\d{3}(?!\d))"
-)  # 1,00,000
+)
 MAX_NUMBER_DIGITS = 30  # of a number; a longer one is a code, compared as text
 HALF_DAY_HOURS = 12
 
@@ -34,9 +35,8 @@ def numbers_disagree(source: str, translation: str) -> bool:
 
 def _digits(text: str, without_thousands: bool) -> list[str]:
     found = NUMBER.findall(THOUSANDS_SEPARATOR.sub("", text) if without_thousands else text)
-    return [
-        "".join(str(int(digit)) for digit in number) for number in found
-    ]  # in the digits 0 to 9
+    # In the digits 0 to 9.
+    return ["".join(str(int(digit)) for digit in number) for number in found]
 
 
 def _numbers(text: str, without_thousands: bool) -> Counter[str]:

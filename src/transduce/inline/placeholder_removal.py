@@ -8,9 +8,8 @@ from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, i
 
 WORD_OR_BLANK = re.compile(r"[^\W_]|\s")
 Spell = Callable[[str], str]
-NEEDS_BLANK = re.compile(
-    rf"[\s.,:;!?…{NO_BLANK}]|$"
-)  # beside a placeholder: a word may come there instead
+# Beside a placeholder: a word may come there instead.
+NEEDS_BLANK = re.compile(rf"[\s.,:;!?…{NO_BLANK}]|$")
 
 
 def is_text(masked: Masked) -> bool:

@@ -11,9 +11,8 @@ from transduce.inline.blocks import spaced
 from transduce.inline.placeholders import Mark, Masked, Patch, mask, replace
 
 ANY_TOKEN = re.compile(f"[{PLACEHOLDER_TOKENS}]")
-PLACEHOLDER_PREFIX = re.compile(
-    r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*"
-)  # shows the kind of a placeholder
+# Shows the kind of a placeholder.
+PLACEHOLDER_PREFIX = re.compile(r"https?|[^\w`]*(?:[A-Za-z][\w:.+-]*:(?=`))?`*")
 
 
 def with_tokens(masked: Masked) -> Masked:

@@ -30,9 +30,8 @@ BLANK_BEHIND = re.compile(rf"(?![{NO_BLANK}])[\w{VOWEL_SIGNS}{OTHER_STOPS}.,:;!?
 BLANK_BEFORE = re.compile(
     rf"[^\s.,:;!?…%)\]}}>”’»\"'{NO_BLANK}{OTHER_STOPS}]|[\"'](?![{NO_BLANK}])\w"
 )
-ELEMENT = re.compile(
-    "[^< ]+"
-)  # the name of an XML element, not of an escaped tag or of a pair of empty elements
+# The name of an XML element, not of an escaped tag or of a pair of empty elements.
+ELEMENT = re.compile("[^< ]+")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
 MAX_WORD_CHARACTERS = (
@@ -43,9 +42,8 @@ MAX_WORD_CHARACTERS = (
 class Mark(NamedTuple):
     """A tag, a pair of tags or a placeholder, with its offsets in the masked text."""
 
-    kind: Literal[
-        "pair", "point", "half", "word"
-    ]  # tags around words; between words; half of a pair; a placeholder
+    # Tags around words; between words; half of a pair; a placeholder.
+    kind: Literal["pair", "point", "half", "word"]
     begin: int
     end: int  # of a point or a half: equals begin
     opening: str  # the characters in the original text; of a pair, the opening tag
@@ -127,9 +125,8 @@ def moved(
     text: str, patches: Sequence[Patch], span: Span, spell: Callable[[str], str] = str
 ) -> Span:
     """Convert a span of `text` to the corresponding span of the patched text."""
-    first = spell(
-        text[span[0] : span[0] + 1]
-    )  # without it, a blank before it would be part of the span
+    # Without it, a blank before it would be part of the span.
+    first = spell(text[span[0] : span[0] + 1])
     begin = len(
         weave(text[: span[0] + 1], [patch for patch in patches if patch.end <= span[0]], spell)
     ) - len(first)
@@ -190,9 +187,8 @@ def cut(
         if mark.end == ends[i]:
             last[i] = max(last[i], mark.order[1])
     for mark, (order, patch) in ((other, end) for other in others for end in _ends(other)):
-        for i in range(
-            bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)
-        ):  # spans that it touches
+        # Spans that it touches.
+        for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):
             if (begins[i] < patch.begin or first[i] < order) and (
                 patch.begin < ends[i] or order < last[i]
             ):

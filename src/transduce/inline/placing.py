@@ -16,9 +16,8 @@ from transduce.inline.events import VOWEL_SIGNS
 from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, moved, weave
 from transduce.tokens.spans import Span
 
-Links = Sequence[
-    tuple[Span, Span, float]
-]  # a word in the source, a word in the translation, the weight
+# A word in the source, a word in the translation, the weight.
+Links = Sequence[tuple[Span, Span, float]]
 WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")
 WITHIN_PUNCTUATION = re.compile(rf"\w(?:.*[\w{VOWEL_SIGNS}])?", re.DOTALL)
 MIN_LINK_WEIGHT = (
@@ -147,9 +146,8 @@ def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patc
                 patch = patch._replace(begin=rest[0].begin)
             else:
                 merged.append(rest.popleft())
-        done = (
-            max(patch.begin, merged[-1].end) if merged else patch.begin
-        )  # behind a word that it was inside
+        # Behind a word that it was inside.
+        done = max(patch.begin, merged[-1].end) if merged else patch.begin
         merged.append(patch._replace(begin=done, end=done))
     return [*merged, *rest]
 
@@ -169,9 +167,8 @@ class _Placing:
                 best[word] = weight, _without_punctuation(source, origin)
         self.links = sorted((word, origin, weight) for word, (weight, origin) in best.items())
         strongest_last = sorted(self.links, key=lambda link: -link[2])[::-1]
-        self.words = {
-            origin: word for word, origin, _ in strongest_last
-        }  # the best translation of each source word
+        # The best translation of each source word.
+        self.words = {origin: word for word, origin, _ in strongest_last}
         self.origins = sorted(self.words)
         self.begins = [word.start() for word in WORD_PATTERN.finditer(target)] or [0]
         self.ends = [word.end() for word in WORD_PATTERN.finditer(target)] or [len(target)]
@@ -240,9 +237,8 @@ class _Placing:
             if span[0] >= span[1]:
                 span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
         for (first, behind), (begin, end), _ in inside.values():
-            if (
-                self.source[begin:end] == self.target[first:behind]
-            ):  # a copied word: a tag may stay inside it
+            # A copied word: a tag may stay inside it.
+            if self.source[begin:end] == self.target[first:behind]:
                 left = max(0, mark.begin - begin) if first == span[0] else 0
                 span = (
                     span[0] + left,

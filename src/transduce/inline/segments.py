@@ -15,24 +15,21 @@ from transduce.tokens.spans import Span
 PARAGRAPH_END = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 BULLET = re.compile(r"\s*(?:[-*+•‣–—·]|\d{1,3}[.)]|[A-Za-z]\))\s+(?=\S)")  # before a list item
 SURROGATE = re.compile("[\ud800-\udfff]")  # sentencex, written in Rust, can't read surrogates
-BLANKS_BEFORE_STOP = re.compile(
-    r"(?<!\s)\s++(?=\.)"
-)  # if not ASCII, sentencex panics behind an initial: "A\u00a0."
+# If not ASCII, sentencex panics behind an initial: "A\u00a0.".
+BLANKS_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
 MORE_SENTENCE_ENDS = (
     re.compile(  # of Khmer (but ។ល។ means "and so on"), Tibetan and Amharic: sentencex lacks them
         r"""(?:[។៕]++(?!ល។)|[།༎](?:\s*+[།༎])*+|፡፡)[?!]*+(?:[”’»)\]]|["'](?!\S))*+\s*"""
     )
 )
-CLAUSE_END = re.compile(
-    r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])"
-)  # the best cuts
+# The best cuts.
+CLAUSE_END = re.compile(r"(?<=[;:,)\]–؛،۔])\s+|(?<=[—、，；：。។៖၊။፣።।])\s*|(?<!\s)\s++(?=[(\[–—])")
 WINDOW = 2000  # characters that sentencex reads at once: a quote without an end costs quadratic time, and hides ends
 MARGIN = 100  # characters at the end of a window: what follows can show that a sentence does not end there
 SENTENCE_BLANKS = re.compile(r"\s+")
 ZERO_WIDTH_JOINER = "\u200d"
-TO_THE_LEFT = re.compile(
-    "[\u0e33\u0eb3\u1160-\u11ff]"
-)  # letters that belong to the letter before them
+# Letters that belong to the letter before them.
+TO_THE_LEFT = re.compile("[\u0e33\u0eb3\u1160-\u11ff]")
 VIRAMA = 9  # the combining class of signs that join two letters, as in Hindi and Khmer
 
 
@@ -54,9 +51,8 @@ def whole_words(masked: Masked, spans: Sequence[Span]) -> list[Span]:
     begins = [word.begin for word in words]
     merged: list[Span] = []
     for begin, end in spans:
-        before = (
-            bisect_left(begins, begin) - 1
-        )  # index of the last word that begins before the span
+        # Index of the last word that begins before the span.
+        before = bisect_left(begins, begin) - 1
         if merged and before >= 0 and words[before].end > merged[-1][1]:
             merged[-1] = (merged[-1][0], end)
         else:
@@ -110,9 +106,8 @@ def _cut(paragraph: str, language: str) -> list[str]:
     while begin < len(paragraph):
         found = _ends(paragraph[begin : begin + WINDOW], language)
         if begin + WINDOW < len(paragraph):
-            inner = [
-                end for end in found if end < WINDOW
-            ]  # the last sentence can continue behind the window
+            # The last sentence can continue behind the window.
+            inner = [end for end in found if end < WINDOW]
             found = [end for end in inner if end <= WINDOW - MARGIN] or inner[-1:]
         ends += [begin + end for end in found]
         begin = ends[-1] if found else begin + WINDOW
@@ -168,7 +163,6 @@ def _is_cuttable(text: str, place: int) -> bool:
     """Whether a text may be cut at a place: not before a mark, behind a virama or beside a zero-width joiner."""
     before = text[place - 1]
     after = text[place]
-    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(
-        after
-    )  # Sk: colours of emojis
+    # Sk: colours of emojis.
+    is_mark = category(after) in ("Mn", "Mc", "Me", "Sk") or TO_THE_LEFT.match(after)
     return not is_mark and combining(before) != VIRAMA and ZERO_WIDTH_JOINER not in (before, after)

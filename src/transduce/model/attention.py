@@ -16,9 +16,8 @@ from transduce.model.embedding import RotaryPositions
 from transduce.model.kernels import attend_by_sentence, prefers_fused_attention
 from transduce.model.recording import record_attention
 
-KeyValues = tuple[
-    Tensor, Tensor
-]  # keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer
+# Keys (b, g, s, d_k), values (b, g, s, d_v) of g = h heads, or fewer.
+KeyValues = tuple[Tensor, Tensor]
 
 
 def dot_products(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
@@ -83,9 +82,8 @@ class MultiHeadAttention(nn.Module):
         `mask` broadcasts to (b, h, t, s). If `causal` is true, a causal mask for the last t of s positions replaces it.
         """
         k, v = keys_values
-        q = self._rotated(
-            self._split(self.query(x), self.num_heads), k.size(2) - x.size(1)
-        )  # (r, h, t, d_k)
+        # (r, h, t, d_k).
+        q = self._rotated(self._split(self.query(x), self.num_heads), k.size(2) - x.size(1))
         if self.num_kv_heads != self.num_heads:
             share = self.num_heads // self.num_kv_heads
             k = k.repeat_interleave(share, dim=1)

@@ -39,9 +39,8 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, d_model: int):
         super().__init__()
-        self.register_buffer(
-            "table", torch.empty(0, d_model), persistent=False
-        )  # grows when it is used
+        # Grows when it is used.
+        self.register_buffer("table", torch.empty(0, d_model), persistent=False)
         self.table: Tensor
 
     def forward(self, start: int, length: int) -> Tensor:

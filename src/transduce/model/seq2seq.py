@@ -24,9 +24,8 @@ State = (
 class Memory(NamedTuple):
     """The encoded source, as keys and values for the decoder's attention."""
 
-    keys_values: list[
-        tuple[Tensor, Tensor]
-    ]  # per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v)
+    # Per decoder layer, or one pair for all: (b, h, s, d_k), (b, h, s, d_v).
+    keys_values: list[tuple[Tensor, Tensor]]
     mask: Tensor  # (b, 1, 1, s), False at padding
 
 

@@ -75,10 +75,11 @@ def learn_vocabulary(data: DataConfig, corpora: Corpora, size: int) -> Tokenizer
         columns = []
     targets: Collection[str] = StagedTexts(columns, 1 if data.symbols else every)
     if any(are_trees(corpus.files) for corpus in data.corpora):
+        # Trees to translate may be longer than these and need more marks.
         targets = [
             *targets,
             ALL_MARKS,
-        ]  # trees to translate may be longer than these and need more marks
+        ]
     return Tokenizer.train(
         StagedTexts(sources, every),
         targets,
@@ -152,9 +153,8 @@ def leave_out(parts: Sequence[StagedPairs], data: DataConfig, cleaning: Cleaning
         DUPLICATE: data.deduplicate and len(parts) > 1,
         NEAR_DUPLICATE: NEAR_DUPLICATE in rules_of(data).others,
     }
-    seen = {
-        rule: SeenHashes() for rule, applies in rules.items() if applies
-    }  # a single part has no duplicates
+    # A single part has no duplicates.
+    seen = {rule: SeenHashes() for rule, applies in rules.items() if applies}
     for staged in parts:
         cleaning.read += staged.read
         pairs = {rule: _mark_repeated(staged, rule, hashes) for rule, hashes in seen.items()}

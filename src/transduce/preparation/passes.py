@@ -88,9 +88,8 @@ def checked(
     _check_trees(data, tokenizer)
     for file in text_files(data):
         if file not in STANDARD_INPUT and not Path(file).exists():
-            next(
-                read_pieces(file)
-            )  # raises UserError; a large corpus before this file would take minutes to read
+            # Raises UserError; a large corpus before this file would take minutes to read.
+            next(read_pieces(file))
     return data
 
 

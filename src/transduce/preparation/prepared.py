@@ -52,9 +52,8 @@ class Facts:
     target: str  # language code
     options: dict[str, Any]  # the options that PREPARED names
     corpora: list[list[str]]  # the files of every corpus
-    files: list[
-        list[str]
-    ]  # the files of every corpus, in the order in which its store numbers them
+    # The files of every corpus, in the order in which its store numbers them.
+    files: list[list[str]]
     weights: list[float]
     pairs: int  # pairs to train on
     held_out: int  # pairs
@@ -63,9 +62,8 @@ class Facts:
     source_tokens: int  # with EOS
     target_tokens: int  # with EOS
     seconds: float
-    languages: list[list[str]] = field(
-        default_factory=list
-    )  # of every corpus: the codes of a pair's two texts
+    # Of every corpus: the codes of a pair's two texts.
+    languages: list[list[str]] = field(default_factory=list)
 
     @property
     def pair_languages(self) -> list[list[str]]:
@@ -109,9 +107,8 @@ class Prepared:
 class Decisions(NamedTuple):
     """The files of all corpora, and the numbers of pairs that are not used for training."""
 
-    files: list[
-        list[str]
-    ]  # the files of every corpus, in the order in which its store numbers them
+    # The files of every corpus, in the order in which its store numbers them.
+    files: list[list[str]]
     held_out: int  # pairs
     dropped: int  # pairs linked to a held-out pair by shared sentences
     cleaning: Cleaning
@@ -173,9 +170,8 @@ def _multilingual(
     shares = {
         name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()
     }
-    scale = sum(pairs.values()) / (
-        sum(shares.values()) or 1
-    )  # an epoch has as many pairs as without the temperature
+    # An epoch has as many pairs as without the temperature.
+    scale = sum(pairs.values()) / (sum(shares.values()) or 1)
     factors = {name: scale * share / (pairs[name] or 1) for name, share in shares.items()}
     weights = [
         facts.weights[number] * factors[name]
@@ -234,9 +230,8 @@ def write_facts(
 ) -> None:
     """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
     files, held_out, dropped, cleaning = decisions
-    stores = [
-        TokenStore(path) for path in folder.glob("corpus-*")
-    ]  # a replayed corpus has stores, too
+    # A replayed corpus has stores, too.
+    stores = [TokenStore(path) for path in folder.glob("corpus-*")]
     facts = Facts(
         source=data.source,
         target=data.target,

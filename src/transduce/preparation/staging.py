@@ -40,9 +40,8 @@ class LeftOut(NamedTuple):
     """The pairs that one cleaning rule left out before staging."""
 
     number: int
-    first: list[
-        tuple[int, Origin]
-    ]  # of the first LINES_KEPT: the number of staged pairs before it, and its origin
+    # Of the first LINES_KEPT: the number of staged pairs before it, and its origin.
+    first: list[tuple[int, Origin]]
 
 
 class Block(NamedTuple):
@@ -216,9 +215,8 @@ class StagingWriter:
         return StagedPairs.open(self._folder)
 
 
-Column = tuple[
-    Sequence[StagedPairs], int
-]  # the sources (0) or the targets (1) of the parts of a corpus
+# The sources (0) or the targets (1) of the parts of a corpus.
+Column = tuple[Sequence[StagedPairs], int]
 
 
 class StagedTexts(Collection[str]):

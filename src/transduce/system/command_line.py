@@ -3,6 +3,5 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 
-command_line: ContextVar[Sequence[str] | None] = ContextVar(
-    "command_line", default=None
-)  # None: called from Python
+# None: called from Python.
+command_line: ContextVar[Sequence[str] | None] = ContextVar("command_line", default=None)

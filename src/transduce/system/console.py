@@ -26,9 +26,8 @@ class _Messages(Console):
             del self._buffer[:]
 
 
-_console = _Messages(
-    stderr=True, highlight=False, emoji=False
-)  # no emoji for ":Books:" in opus:Books:en-de
+# No emoji for ":Books:" in opus:Books:en-de.
+_console = _Messages(stderr=True, highlight=False, emoji=False)
 
 
 def silence(wanted: bool) -> None:

@@ -100,9 +100,8 @@ def write_file(path: Path | str, needed: int = 0) -> Iterator[BinaryIO]:
     with _lock(aside, path) if path.parent.is_dir() else nullcontext():
         try:
             with aside.open("wb") as file:
-                with suppress(
-                    OSError
-                ):  # there is no such file yet, or the file system has no permissions
+                # There is no such file yet, or the file system has no permissions.
+                with suppress(OSError):
                     shutil.copymode(path, aside)
                 try:
                     yield file
@@ -227,10 +226,11 @@ def remove_leftovers(
     removed = []
     paths = sorted(Path(parent).glob(f".{glob.escape(name[:MAX_STEM]) or '*'}{ASIDE}*"))
     for path in dict.fromkeys(path.with_name(path.name.removesuffix(LOCK)) for path in paths):
+        # Another process may remove it or write to it.
         with (
             suppress(OSError, UserError),
             _lock(path, path) as is_held,
-        ):  # another process may remove it or write to it
+        ):
             if is_held or sole_writer:
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
@@ -272,9 +272,8 @@ def _staging_folder(parent: Path, path: Path, needed: int) -> Iterator[Path]:
             yield aside
         except BaseException as error:
             written = sum(file.stat().st_size for file in aside.rglob("*") if file.is_file())
-            full = (
-                write_error(path, max(needed, written), error) if is_full(error) else None
-            )  # how much is free now
+            # How much is free now.
+            full = write_error(path, max(needed, written), error) if is_full(error) else None
             shutil.rmtree(aside, ignore_errors=True)
             if full:
                 raise full from error

@@ -40,9 +40,8 @@ class Journal:
     def truncate(self, size: int) -> None:
         """Remove everything after the first `size` bytes of the journal."""
         self._file.seek(0, os.SEEK_END)
-        self._file.truncate(
-            min(size, self._file.tell())
-        )  # a power failure may have cut the file off
+        # A power failure may have cut the file off.
+        self._file.truncate(min(size, self._file.tell()))
         self._file.seek(0, os.SEEK_END)
         if self._tensorboard:
             self._rewrite_tensorboard(self._tensorboard)

@@ -37,9 +37,8 @@ def free_memory(group: Path = CGROUP) -> float:
             int((group / f"memory.{name}").read_text(encoding="ascii"))
             for name in ("max", "current")
         )
-        cached = int(
-            entry(group / "memory.stat", "inactive_file ")
-        )  # Linux frees cached files when needed
+        # Linux frees cached files when needed.
+        cached = int(entry(group / "memory.stat", "inactive_file "))
         free = min(free, limit - used + cached)
     return free
 

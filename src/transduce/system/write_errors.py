@@ -7,11 +7,12 @@ from pathlib import Path
 
 from transduce.system.errors import Hint, UserError
 
+# A full disk, a used-up quota, a file over `ulimit -f`.
 FULL = (
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EFBIG,
-)  # a full disk, a used-up quota, a file over `ulimit -f`
+)
 
 
 def write_error(path: Path, needed: int, error: BaseException) -> UserError:

@@ -22,9 +22,8 @@ class Cleaning:
     """The pairs that each rule left out. A pair counts only for the first rule that it breaks."""
 
     counts: Counter[str] = field(default_factory=Counter)  # left-out pairs, by rule
-    lines: dict[str, list[Origin]] = field(
-        default_factory=dict
-    )  # origins of each rule's first LINES_KEPT pairs
+    # Origins of each rule's first LINES_KEPT pairs.
+    lines: dict[str, list[Origin]] = field(default_factory=dict)
     read: int = 0  # all pairs that were read, including those left out
 
     def count(self, rule: str, origin: Origin) -> None:

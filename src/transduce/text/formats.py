@@ -45,9 +45,8 @@ class Document(Protocol):
     def write(self, translations: Sequence[str]) -> bytes: ...
 
 
-TextPair = tuple[
-    str, str, int
-]  # a source text, its translation, and the line number of the source text
+# A source text, its translation, and the line number of the source text.
+TextPair = tuple[str, str, int]
 
 
 class Format(NamedTuple):

@@ -60,9 +60,8 @@ class SeenHashes:
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = self._runs.pop()
             merged = self._runs[-1]
-            merged.resize(
-                len(merged) + len(last), refcheck=False
-            )  # in place, without a second copy
+            # In place, without a second copy.
+            merged.resize(len(merged) + len(last), refcheck=False)
             merged[-len(last) :] = last
             del last
             merged.sort(kind="stable")  # fast for two sorted halves

@@ -19,9 +19,8 @@ MIN_HELD_OUT = (
     10  # the scores of fewer pairs are chance: all pairs of such a small corpus are trained on
 )
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
-Sentences = Callable[
-    [], Iterable[Bits64]
-]  # each call yields the hashes of both sides, in blocks (pairs, 2)
+# Each call yields the hashes of both sides, in blocks (pairs, 2).
+Sentences = Callable[[], Iterable[Bits64]]
 
 
 class Part(IntEnum):
@@ -76,9 +75,8 @@ def hold_out(
     corpora = [slice(start, end) for start, end in pairwise((0, *(ends or [pairs]))) if start < end]
     for corpus in corpora:
         own = sizes if len(corpora) == 1 else _own_sizes(components, sizes, parts, corpus)
-        if (
-            np.count_nonzero(own) > 1
-        ):  # else a small corpus of several has no other pairs to train on
+        # Else a small corpus of several has no other pairs to train on.
+        if np.count_nonzero(own) > 1:
             own_pairs = corpus.stop - corpus.start
             budget = min(pairs // LEAVING_DIVISOR // len(corpora), own_pairs // LEAVING_DIVISOR)
             chosen = np.sort(_choose(own, -(-count // len(corpora)), budget, generator))

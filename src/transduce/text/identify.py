@@ -12,16 +12,16 @@ from transduce.system.errors import Hint, UserError
 from transduce.text.languages import main_language, script_of
 
 SAME_LANGUAGE = {"nb": "no", "fil": "tl"}  # py3langid's labels
-CODES = re.compile(
-    r"\b\w*\d\w*", re.ASCII
-)  # serial numbers and the like, whose letters belong to no language
+# Serial numbers and the like, whose letters belong to no language.
+CODES = re.compile(r"\b\w*\d\w*", re.ASCII)
 SAMPLE_CHARACTERS = 200  # only the first characters of a text are classified
+# Of `share_of_wrong_texts`.
 SHORT_TEXT, MIN_IDENTIFIED_TEXTS, IDENTIFIED_TEXTS, MAX_OTHER_SHARE = (
     20,
     20,
     500,
     0.9,
-)  # of `share_of_wrong_texts`
+)
 
 
 class Identifier:

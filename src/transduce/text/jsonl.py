@@ -11,10 +11,11 @@ from transduce.text.formats import CorpusFile, TextPair
 from transduce.text.plain import display_name, read_lines, without_byte_order_mark
 
 PAIR_KEYS = (("source", "target"), ("src", "tgt"))
+# Not UNDECODED.
 LONE_SURROGATE, HALF = (
     re.compile("[\ud800-\udfff]"),
     re.compile("[\ud800-\udc7f\udd00-\udfff]"),
-)  # not UNDECODED
+)
 NO_BYTE = "\udc81"  # an undecoded byte that is undefined in Windows-1252, too
 JSON_TYPES = {
     str: "a string",
@@ -93,9 +94,8 @@ def _pair_object(record: Any, place: str) -> dict[str, Any]:
 
 
 def _pair_keys(record: dict[str, Any], languages: tuple[str, str], place: str) -> tuple[str, str]:
-    respelt = (
-        (languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_")
-    )  # pt_BR and pt-BR
+    # pt_BR and pt-BR.
+    respelt = ((languages[0].replace(*two), languages[1].replace(*two)) for two in ("_-", "-_"))
     for keys in (languages, *respelt, *PAIR_KEYS):
         if all(isinstance(record.get(key), str) for key in keys):
             return keys

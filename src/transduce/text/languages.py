@@ -33,6 +33,7 @@ SCRIPTS = (  # of ISO 15924, those in common use
     "adlm arab armn beng cyrl deva ethi geor grek gujr guru hang hani hans hant hebr hira hrkt jpan kana khmr knda "
     "kore laoo latn mlym mong mtei mymr nkoo olck orya sinh syrc taml telu tfng thaa thai tibt"
 )
+# By region.
 CHINESE_SCRIPTS = {
     "cn": "hans",
     "sg": "hans",
@@ -40,7 +41,7 @@ CHINESE_SCRIPTS = {
     "tw": "hant",
     "hk": "hant",
     "mo": "hant",
-}  # by region
+}
 ALIASES = {"no": "nb", "tl": "fil"}  # ISO 639-1 has codes for both of no and nb
 
 
@@ -143,9 +144,8 @@ def language_name(code: str) -> str:
         return code
     try:
         first, *others = _subtags(code)
-        first = (
-            first if first == "no" else main_language(code)
-        )  # else a usual region would be in the name
+        # Else a usual region would be in the name.
+        first = first if first == "no" else main_language(code)
         return Locale.parse("-".join([first, *others]), sep="-").get_display_name("en") or code
     except (UnknownLocaleError, ValueError):
         return code

@@ -25,9 +25,8 @@ from transduce.text.file_kinds import QT_LINGUIST, UNREADABLE, kind_of, utf_16
 
 BLOCK_BYTES = 1 << 18
 COMPRESSED_BLOCK_BYTES = 1 << 14  # smaller, since decompressed text may be a thousand times larger
-PIPE_MEMORY_BYTES = (
-    1 << 24
-)  # held in memory of a pipe that is read twice; further bytes go to a temporary file
+# Held in memory of a pipe that is read twice; further bytes go to a temporary file.
+PIPE_MEMORY_BYTES = 1 << 24
 STANDARD_INPUT = ("-", "/dev/stdin")
 STANDARD_OUTPUT = Path("-")
 BYTE_ORDER_MARK = "\ufeff"
@@ -47,9 +46,8 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     number = 1  # of the block's first line
     for block in blocks:
         lines = _decode(file, number, block, lenient).split("\n")
-        if (
-            number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0])
-        ):  # but train.ts may be Tsonga
+        # But train.ts may be Tsonga.
+        if number == 1 and suffix == ".ts" and QT_LINGUIST.match(lines[0]):
             raise UserError(
                 f"{display_name(file)} is a file of Qt Linguist.",
                 Hint("Convert it to .xlf: `lconvert`."),

@@ -46,13 +46,14 @@ MEANINGS = {  # in order of precedence: a pair is left out for the first rule th
     NEAR_DUPLICATE: "a repetition of an earlier pair if case, punctuation and digits are ignored",
 }
 BITS = {rule: np.uint32(1 << place) for place, rule in enumerate(MEANINGS)}
+# Always on, or with an option of their own.
 ALWAYS = (
     EMPTY,
     LINE_BREAK,
     ENCODING,
     RATIO,
     DUPLICATE,
-)  # always on, or with an option of their own
+)
 # Rules that mostly report good pairs of a clean corpus (docs/guides/doctor.md): the doctor's --fix keeps these pairs.
 SUSPICIONS = (
     COPIED,
@@ -62,9 +63,8 @@ SUSPICIONS = (
     PLACEHOLDERS_DIFFER,
     NEAR_DUPLICATE,
 )
-OTHERS = tuple(
-    rule for rule in MEANINGS if rule not in ALWAYS
-)  # the rules that data.rules may name
+# The rules that data.rules may name.
+OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)
 ALL = "all"  # in data.rules: all rules that it may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
+# "(NP" opens a bracket; ")" closes one; ")2" closes brackets until 2 are open.
 OPEN, CLOSE = (
     "(",
     ")",
-)  # "(NP" opens a bracket; ")" closes one; ")2" closes brackets until 2 are open
+)
 NUM_MARKS = 32
 
 

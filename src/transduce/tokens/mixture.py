@@ -32,9 +32,8 @@ class Mixture:
         ]
         self.weights = list(weights)
         self.starts = np.cumsum([0, *(store.pairs for store in self.stores)])
-        self._tags = np.array(
-            [view.tag for view in self.stores if view.tag is not None]
-        )  # of all stores, or of none
+        # Of all stores, or of none.
+        self._tags = np.array([view.tag for view in self.stores if view.tag is not None])
         self._has_tags = len(self._tags) > 0
 
     def __len__(self) -> int:
@@ -146,9 +145,8 @@ class Mixture:
         copies, part = divmod(self.weights[store], 1)
         order = random.permutation(len(firsts))
         wanted = round(part * sizes.sum())
-        extra = np.diff(
-            np.cumsum(sizes[order]).clip(max=wanted), prepend=0
-        )  # the last run may be shortened
+        # The last run may be shortened.
+        extra = np.diff(np.cumsum(sizes[order]).clip(max=wanted), prepend=0)
         order = order[extra > 0]
         extra = extra[extra > 0]
         return np.concatenate([*[firsts] * int(copies), firsts[order]]), np.concatenate(
@@ -171,9 +169,8 @@ class SampledMixture(Mixture):
     def __init__(self, data: Mixture, change: Change) -> None:
         super().__init__(data.stores, data.weights)
         self._change = change
-        self._limit = (
-            self.longest()[1] - self._has_tags
-        )  # a longer sentence is not used, so that every batch fits
+        # A longer sentence is not used, so that every batch fits.
+        self._limit = self.longest()[1] - self._has_tags
 
     def _sources(self, pairs: Indices) -> list[np.ndarray]:
         return self._columns[0].rows(np.searchsorted(self._pairs, pairs))

@@ -72,9 +72,8 @@ class Column(NamedTuple):
 
     ids: NDArray[Any]  # (tokens,), unsigned and read-only
     lengths: NDArray[Any]  # (sentences,), without EOS; unsigned, 16 or 32 bits
-    starts: NDArray[
-        np.int64
-    ]  # where every STRIDE-th sentence begins (sentences / STRIDE, rounded up)
+    # Where every STRIDE-th sentence begins (sentences / STRIDE, rounded up).
+    starts: NDArray[np.int64]
 
     def rows(self, places: NDArray[np.int64]) -> list[NDArray[Any]]:
         """The token ids of the sentences at the indices `places`."""

@@ -101,9 +101,8 @@ class Tokenizer:
     def save(self, folder: Path | str) -> list[str]:
         """Write the vocabularies into an existing folder and return the names of the files."""
         source, target = self.models
-        one = (
-            self.joint or self.is_imported
-        )  # separately learnt vocabularies stay separate, even if equal
+        # Separately learnt vocabularies stay separate, even if equal.
+        one = self.joint or self.is_imported
         files = {JOINT: target} if one and source == target else {SOURCE: source, TARGET: target}
         if self.is_imported:
             lists = [self.target.listed] if self.joint else [self.target.listed, self.source.listed]

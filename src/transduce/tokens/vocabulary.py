@@ -171,16 +171,14 @@ class Vocabulary:
         return self._words.encode(texts) if self._words else self._encode_texts(texts)
 
     def _encode_words(self, words: Sequence[str]) -> Rows:
-        return self._encode_texts(
-            words, empty=self.continuing.encode(b" ")
-        )  # the space before an empty word
+        # The space before an empty word.
+        return self._encode_texts(words, empty=self.continuing.encode(b" "))
 
     def _encode_texts(self, texts: Sequence[str], empty: Sequence[int] = ()) -> Rows:
         # Given bytes, SentencePiece replaces half of a surrogate pair by U+FFFD; given a string, it would fail.
         lines = [text.encode("utf-8", "surrogatepass") for text in texts]
-        encode = (
-            self.processor.encode
-        )  # a batch would wait for a thread: for milliseconds, on a busy machine
+        # A batch would wait for a thread: for milliseconds, on a busy machine.
+        encode = self.processor.encode
         rows = (
             encode(lines, num_threads=self.threads) if self.threads > 1 else [*map(encode, lines)]
         )
@@ -231,9 +229,8 @@ class Vocabulary:
         for character in text:
             ends += [ends[-1]] * 2 if "\ud800" <= character <= "\udfff" else []
             ends.append(ends[-1] + 1)
-        ends.append(
-            ends[-1]
-        )  # before a first word that is no symbol of a parser, a space was encoded
+        # Before a first word that is no symbol of a parser, a space was encoded.
+        ends.append(ends[-1])
         return [(ends[begin], ends[end]) for begin, end in spans]
 
     def symbols(self) -> dict[int, str]:

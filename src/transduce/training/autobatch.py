@@ -157,9 +157,8 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
     """Whether an update with the batch `worst` fits into memory and leaves some of it free."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(
-            device
-        )  # else the try before, which did not fit, would count
+        # Else the try before, which did not fit, would count.
+        torch.cuda.reset_peak_memory_stats(device)
         try:
             learn([worst])
         except torch.OutOfMemoryError:
@@ -175,9 +174,8 @@ def _fits(learn: Callable[[Sequence[Indices]], None], worst: Indices, device: to
         Path("/proc/self/clear_refs").write_text("5")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     learn([quarter])
-    kilobytes = (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    )  # in kilobytes, since this is Linux
+    # In kilobytes, since this is Linux.
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     if 1024 * kilobytes * len(worst) / len(quarter) > MEMORY_SHARE * free:
         return False
     learn([worst])

@@ -126,9 +126,8 @@ def _restore_optimizer(
     model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> None:
     numbers = {name: number for number, (name, _) in enumerate(model.named_parameters())}
-    parameters = [
-        weight for group in optimizer.param_groups for weight in group["params"]
-    ]  # may be sharded
+    # May be sharded.
+    parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         weight, key = name.rsplit("/", 1)

@@ -29,9 +29,8 @@ def prepare_corpus(
     data = settings.config().data
     own = out / model_folder.DATA
     is_given = len(data.corpora) == 1 and is_prepared(data.corpora[0].files)
-    if own.exists() and not (
-        is_given and own.samefile(data.corpora[0].files[0])
-    ):  # of a first start that was killed
+    # Of a first start that was killed.
+    if own.exists() and not (is_given and own.samefile(data.corpora[0].files[0])):
         shutil.rmtree(own.rename(out / f".{model_folder.DATA}{ASIDE}old"))
     if is_given:
         prepared = open_prepared(Path(data.corpora[0].files[0]))

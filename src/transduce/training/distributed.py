@@ -28,9 +28,8 @@ from transduce.system.machine import cores
 from transduce.system.revision import code_hash
 from transduce.training.rendezvous import environment_number, meet
 
-AGREE_TIMEOUT = datetime.timedelta(
-    days=365
-)  # rank 0 may prepare a corpus for days; heartbeats detect its death
+# Rank 0 may prepare a corpus for days; heartbeats detect its death.
+AGREE_TIMEOUT = datetime.timedelta(days=365)
 
 Plain = TypeVar("Plain", bound=str | int | float | bool | list[Any] | None)
 Module = TypeVar("Module", bound=nn.Module)

@@ -33,12 +33,13 @@ PACE_UPDATES = 50  # number of recent updates for the displayed speed and loss
 MAX_SKIPPED_UPDATES = 10  # in a row; then the training fails
 
 Reason = Literal["patience", "minutes", "steps", "interrupted"]
+# If several apply, the last one counts.
 REASONS: tuple[Reason, ...] = (
     "patience",
     "minutes",
     "steps",
     "interrupted",
-)  # if several apply, the last one counts
+)
 
 
 @dataclass
@@ -57,9 +58,8 @@ class Training:
     device: torch.device
     wrapped_model: nn.Module  # the model itself, or DDP or FSDP around it
     ranks: Ranks = ALONE
-    validations: dict[int, Validation] = field(
-        default_factory=dict
-    )  # since the start or resumption, by step
+    # Since the start or resumption, by step.
+    validations: dict[int, Validation] = field(default_factory=dict)
 
 
 def train(training: Training, stop: Callable[[], bool] | None = None) -> Reason:
@@ -202,9 +202,8 @@ def validate(training: Training) -> None:
             result = training.validate(model.eval()) if training.ranks.first else None
     except Exception:
         if training.ranks.world == 1:
-            save(
-                training
-            )  # otherwise the updates since the last checkpoint, up to an epoch, would be lost
+            # Otherwise the updates since the last checkpoint, up to an epoch, would be lost.
+            save(training)
         raise
     figures: list[Any] = training.ranks.agree(list(result) if result else [])
     if not figures:
@@ -235,9 +234,8 @@ def save(training: Training) -> None:
     state = training.state
     config = training.config.train
     state.journal_size = training.journal.size
-    model = (
-        training.wrapped_model if is_sharded(training.wrapped_model) else training.model
-    )  # DDP shares its weights
+    # DDP shares its weights.
+    model = training.wrapped_model if is_sharded(training.wrapped_model) else training.model
     save_checkpoint(training.folder, model, training.optimizer, state, training.ranks)
     if training.ranks.first:
         remove_old(
@@ -270,9 +268,8 @@ class Pace:
     def __init__(self, state: TrainState) -> None:
         self._began = time.monotonic() - state.seconds
         self._first = state.step, state.seconds
-        self._recent: deque[tuple[float, Outcome]] = deque(
-            maxlen=PACE_UPDATES
-        )  # (seconds before the update, outcome)
+        # (seconds before the update, outcome).
+        self._recent: deque[tuple[float, Outcome]] = deque(maxlen=PACE_UPDATES)
         self._before = state.seconds
 
     def seconds(self) -> float:
@@ -320,9 +317,8 @@ def stop_signals(*, insist: bool = False) -> Iterator[Callable[[], bool]]:
             for each in before:
                 signal.signal(each, signal.SIG_DFL)
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # only the main thread may set signal handlers
+    # Only the main thread may set signal handlers.
+    if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -39,9 +39,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         on_cpu = logits.device.type == "cpu"
-        chunk = (
-            max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)
-        )  # rows at a time
+        # Rows at a time.
+        chunk = max(1, CACHED_LOGITS // logits.size(-1)) if on_cpu else len(logits)
         sums = torch.zeros(
             3, dtype=torch.float64 if on_cpu else torch.float32, device=logits.device
         )

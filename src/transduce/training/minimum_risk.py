@@ -31,9 +31,8 @@ def expected_risk(
     random state of torch and no dropout.
     """
     limit = batch.tgt_out.size(1) + MAX_EXTRA_SAMPLE_TOKENS
-    with recording(
-        attention=False
-    ):  # the load of the experts in samples does not count for the balance loss
+    # The load of the experts in samples does not count for the balance loss.
+    with recording(attention=False):
         sampled = sample(
             model, batch.src, samples, min(limit, (model.max_positions or math.inf) - 1)
         )
@@ -74,9 +73,8 @@ def sample(model: Seq2Seq, src: Tensor, samples: int, max_length: float) -> list
         logits, state = model.decode(tokens[:, -1:], memory, state)
         logits = logits[:, -1].float()
         logits[:, [PAD, BOS, UNK]] = -torch.inf
-        cumulative = logits.softmax(dim=-1).cumsum(
-            dim=-1
-        )  # ten times as fast as torch.multinomial on a CPU
+        # Ten times as fast as torch.multinomial on a CPU.
+        cumulative = logits.softmax(dim=-1).cumsum(dim=-1)
         chance = torch.rand(len(logits), 1, device=logits.device) * cumulative[:, -1:]
         drawn = torch.searchsorted(cumulative, chance, right=True).clamp(max=logits.size(-1) - 1)
         tokens = torch.cat((tokens, drawn), dim=1)

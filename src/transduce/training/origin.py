@@ -16,11 +16,12 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.schedule import check_risk
 
+# Fixed once the vocabulary is learned.
 VOCABULARY_OPTIONS = (
     "data.tokenizer",
     "data.joint",
     "data.symbols",
-)  # fixed once the vocabulary is learned
+)
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
     *(
         "model.",

@@ -266,9 +266,8 @@ def load_newest(
         except DamagedError as error:
             log(f"{error} The previous checkpoint is used.")
             damaged = path.with_name(f"damaged-{path.name}")
-            shutil.rmtree(
-                damaged, ignore_errors=True
-            )  # from an earlier start that reached the same step
+            # From an earlier start that reached the same step.
+            shutil.rmtree(damaged, ignore_errors=True)
             path.rename(damaged)
         else:
             ranks.agree(path.name)

@@ -47,9 +47,8 @@ class Session(NamedTuple):
 class RunCard(NamedTuple):
     """The content of run.json."""
 
-    inputs: dict[
-        str, dict[str, str | None]
-    ]  # option -> name of a file -> SHA-256, see `fingerprint`
+    # Option -> name of a file -> SHA-256, see `fingerprint`.
+    inputs: dict[str, dict[str, str | None]]
     keep_optimizer: bool
     vocab_size: int | None  # the size that was asked for; the vocabulary may be smaller
     sessions: list[Session]

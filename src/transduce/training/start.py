@@ -138,9 +138,8 @@ def with_known_languages(settings: Settings, init: Path | None) -> Settings:
 def with_machine(settings: Settings, threads: int, device: torch.device, ranks: Ranks) -> Settings:
     """Add the number of threads and the precision to the settings. `threads` are those of this process."""
     train = settings.config().train
-    values: dict[str, Any] = {
-        "train.threads": train.threads or threads * ranks.local_world
-    }  # of all processes
+    # Of all processes.
+    values: dict[str, Any] = {"train.threads": train.threads or threads * ranks.local_world}
     if train.precision == "auto":
         values["train.precision"] = "bfloat16" if has_fast_bfloat16(device) else "float32"
     return settings.over(MACHINE, values)

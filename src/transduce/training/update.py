@@ -66,16 +66,14 @@ def update(
     sums_of = objective(train, is_risk=stage.is_risk)
     sums = torch.zeros(3, device=batches[0].src.device)
     for slot, batch in zip(slots, batches, strict=True):
-        generator = (
-            torch if batch.src.is_cuda else torch.default_generator
-        )  # torch.manual_seed also stores a traceback
+        # torch.manual_seed also stores a traceback.
+        generator = torch if batch.src.is_cuda else torch.default_generator
         generator.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
             batch_sums = sums_of(model, batch)
             with phase("backward"):
-                weight = (
-                    0 if slot.is_dummy else ranks.world
-                )  # DDP and FSDP take the mean over ranks
+                # DDP and FSDP take the mean over ranks.
+                weight = 0 if slot.is_dummy else ranks.world
                 (batch_sums.loss * weight / total).backward()
         if not slot.is_dummy:
             sums += torch.stack(batch_sums).detach()

@@ -27,9 +27,8 @@ class Int8Linear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__()
         scale = weight.detach().abs().amax(dim=1).clamp(min=1e-8) / MAX_INT8
-        self.weight = (
-            (weight.detach() / scale[:, None]).round().to(torch.int8).t().contiguous()
-        )  # (d, out)
+        # (d, out).
+        self.weight = (weight.detach() / scale[:, None]).round().to(torch.int8).t().contiguous()
         self.scale = scale
         self.bias = bias if bias is None else bias.detach()
 
@@ -74,9 +73,8 @@ def quantise(model: Seq2Seq) -> Seq2Seq:
     """Replace the linear layers and the embeddings of a model by 8-bit layers for inference."""
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if (
-                isinstance(child, nn.Linear) and child.in_features > 1
-            ):  # with 1, torch 2.13 returns garbage
+            # With 1, torch 2.13 returns garbage.
+            if isinstance(child, nn.Linear) and child.in_features > 1:
                 setattr(module, name, Int8Linear(child.weight, child.bias))
             elif isinstance(child, Embedding):
                 setattr(module, name, Int8Embedding(child))

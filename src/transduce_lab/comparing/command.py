@@ -105,9 +105,8 @@ def present(table: "Table", failures: Sequence[str], out: Path) -> None:
 
 def _check_folder(out: Path, rows: Sequence[str]) -> None:
     """Raise UserError if the folder holds a table that has none of these rows."""
-    with contextlib.suppress(
-        OSError, ValueError, TypeError, LookupError
-    ):  # there is none, or it is damaged
+    # There is none, or it is damaged.
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError):
         known = {row["row"] for row in json.loads((out / "table.json").read_bytes())}
         if known and known.isdisjoint(rows):
             raise UserError(f"{out} holds another table.", Hint("Choose another folder."))

@@ -48,11 +48,12 @@ REMOVED_KEYS = {  # of earlier versions -> what to write instead
 NOT_IN_FOLDERS = re.compile(r"[^\w.=,-]+")
 RESERVED_NAMES = re.compile(r"table.*\.(md|json|png)|table[234]|ensembles")  # beside the rows
 MAX_NAME_BYTES = 150
+# Other options data.* may change it.
 SAME_VOCABULARY = (
     "data.max_tokens",
     "data.bleu_tokenize",
     "data.augment",
-)  # other options data.* may change it
+)
 
 
 class RowDefinition(NamedTuple):
@@ -134,9 +135,8 @@ class Definition:
     def tuning(self, row: RowDefinition, point: Mapping[str, Any]) -> Experiment:
         """The experiment that tries a point of the grid for a row."""
         name = ",".join(f"{option.partition('.')[2]}={value}" for option, value in point.items())
-        name = NOT_IN_FOLDERS.sub(
-            "-", name.replace("e+", "e")
-        )  # 1e+3 and 1e-3 need different folders
+        # 1e+3 and 1e-3 need different folders.
+        name = NOT_IN_FOLDERS.sub("-", name.replace("e+", "e"))
         return self._experiment(row, f"{self._folder(row)}/{TUNING}/{name}", point)
 
     def costs(self, row: RowDefinition, folder: Path) -> list[float]:

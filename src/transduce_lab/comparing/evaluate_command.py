@@ -43,10 +43,11 @@ class Job(NamedTuple):
 
 def compare_translations(call: Evaluation) -> None:
     """Compare two files of translations, or two models, and with --slices or --training groups of sentences."""
+    # Sacrebleu: too slow for --help.
     from transduce.evaluation.scores import (
         MIN_TESTED_SENTENCES,
         compare,
-    )  # sacrebleu: too slow for --help
+    )
     from transduce_lab.comparing.slices import compare_slices, rare_words
 
     names, references, metrics, translate = (
@@ -131,11 +132,12 @@ def _load_models(call: Evaluation) -> Systems:
 
 def _job(folders: Sequence[str], call: Evaluation, options: Mapping[str, Any]) -> Job:
     """Load a model or an ensemble, and read the test text in its direction. Raises UserError if there are several."""
+    # Torch: too slow for --help.
     from transduce.decoding.loading import (
         decode_config,
         load_models,
         refuse_parser,
-    )  # torch: too slow for --help
+    )
 
     models = load_models(folders)
     for each in models:

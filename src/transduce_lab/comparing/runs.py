@@ -122,9 +122,8 @@ def carry_out(
                 log(str(ending))
             if not (out / model_folder.CONFIG).exists():
                 unstartable[experiment.name] = str(ending)
-            if (
-                seed != TUNING_SEED or not (out / FAILURE).exists()
-            ):  # else other values of the grid are left
+            # Else other values of the grid are left.
+            if seed != TUNING_SEED or not (out / FAILURE).exists():
                 failures.append(out)
         elif ending == "interrupted":
             if clock() < until:
@@ -267,9 +266,8 @@ def _record(experiment: Experiment, out: Path) -> dict[str, Any] | None:
     if not isinstance(was, dict) or not isinstance(record.get("seed"), int):
         raise UserError(f"{out / RECORD} is damaged.", Hint(f"Delete {out}, and train it again."))
     names = was.keys() | now.keys() if "data.corpora" in now else now.keys()
-    for name in sorted(
-        names - {"train.threads"}
-    ):  # which changes no more than the rounding of sums
+    # Which changes no more than the rounding of sums.
+    for name in sorted(names - {"train.threads"}):
         if was.get(name) != now.get(name):
             what = (
                 "other files"

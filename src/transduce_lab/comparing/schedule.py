@@ -32,9 +32,8 @@ class Standing(NamedTuple):
     failures: dict[Path, str]  # as the function of this name returns them; of an ensemble: none
     row: Row
     spreads: dict[str, Spread]  # by measure; for perplexity, of its logarithm
-    differences: dict[
-        str, Difference
-    ]  # by measure; empty for the base, and if it or the row lacks runs or diverged
+    # By measure; empty for the base, and if it or the row lacks runs or diverged.
+    differences: dict[str, Difference]
     p_value: (
         float  # of the measure that judges, corrected for the number of rows; nan without a test
     )
@@ -136,9 +135,8 @@ def failures(experiment: Experiment, folder: Path) -> dict[Path, str]:
         for name in (FAILURE, LAST_ERROR)
         for file in sorted(folder.glob(f"{experiment.name}/seed-*/{name}"))
     ]
-    own = [
-        file for file in files if file.parent.name.removeprefix("seed-").isdigit()
-    ]  # others were put aside
+    # Others were put aside.
+    own = [file for file in files if file.parent.name.removeprefix("seed-").isdigit()]
     return {file: file.read_text(encoding="utf-8", errors="replace").strip() for file in own}
 
 

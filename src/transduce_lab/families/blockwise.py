@@ -58,9 +58,8 @@ class Ahead(nn.Module):
         are. Stern et al. draw one head for each batch.
         """
         others = len(self.heads)
-        chosen = (
-            torch.randint(2 * others, (x.size(0),)) - others + 1
-        )  # the same on a CPU and a GPU; below 1: stays
+        # The same on a CPU and a GPU; below 1: stays.
+        chosen = torch.randint(2 * others, (x.size(0),)) - others + 1
         mixed = x.clone()
         for i, head in enumerate(self.heads, start=1):
             rows = (chosen == i).nonzero().squeeze(1).to(x.device)
@@ -129,9 +128,8 @@ class BlockwiseEngine(TorchEngine):
             search_in_blocks(model, *each, alpha)
             for each in zip(sources, request.limits, strict=True)
         ]
-        return [
-            [each] if each.score > -math.inf else [] for each in found
-        ]  # nan: the weights are damaged
+        # Nan: the weights are damaged.
+        return [[each] if each.score > -math.inf else [] for each in found]
 
 
 def open_engine(model: ModelToOpen) -> TorchEngine | Refusal:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from transduce.config.schema import ModelConfig
 from transduce_lab.options import RecurrentOptions
 
-Hidden = tuple[
-    Tensor, ...
-]  # tensors (r, d_model): an LSTM's output and cell state, or a GRU's output
+# Tensors (r, d_model): an LSTM's output and cell state, or a GRU's output.
+Hidden = tuple[Tensor, ...]
 
 
 class Gates(nn.RNNBase):

@@ -45,9 +45,8 @@ class SourceAttention(nn.Module):
         )
         context, weights = attend_with_scores(dot_products(q, keys, 1.0), values, mask)
         record_attention(self, weights)
-        context = (
-            context * mask.sum(-1, keepdim=True).sqrt()
-        )  # a mean of m vectors has a variance of 1 / m
+        # A mean of m vectors has a variance of 1 / m.
+        context = context * mask.sum(-1, keepdim=True).sqrt()
         return self.out(context.view_as(embedded))
 
 

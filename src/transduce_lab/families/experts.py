@@ -61,9 +61,8 @@ class Experts(nn.Module):
             if len(part)
         ]
         weighted = torch.cat(outputs).to(x.dtype) * shares[order, None]
-        back = torch.empty_like(weighted).index_copy(
-            0, order, weighted
-        )  # (n * k, d_model), a token's k rows adjacent
+        # (n * k, d_model), a token's k rows adjacent.
+        back = torch.empty_like(weighted).index_copy(0, order, weighted)
         return back.unflatten(0, (-1, self.k)).sum(dim=1).view_as(x)
 
 
@@ -94,12 +93,10 @@ def noisy_balance_loss(clean: Tensor, gates: Tensor, deviation: Tensor, chosen: 
     if k == gates.size(-1):
         return squared_variation(importance)
     lowest, next_lowest = gates.topk(k + 1, dim=-1).values[:, k - 1 :].split(1, dim=-1)
-    threshold = torch.where(
-        gates >= lowest, next_lowest, lowest
-    )  # the k-th largest gate of the other experts
-    probability = torch.special.ndtr(
-        (clean - threshold) / deviation
-    )  # that other noise lets the expert be chosen
+    # The k-th largest gate of the other experts.
+    threshold = torch.where(gates >= lowest, next_lowest, lowest)
+    # That other noise lets the expert be chosen.
+    probability = torch.special.ndtr((clean - threshold) / deviation)
     return squared_variation(importance) + squared_variation(probability.sum(dim=0))
 
 

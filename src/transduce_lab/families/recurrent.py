@@ -37,9 +37,8 @@ class SourceAttention(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """x (r, t, d_model), keys (b, 1, s, d_model), values (b, 1, s, w), mask (b, 1, 1, s) -> context (r, t, w)."""
         rows, length, _ = x.shape
-        q = (
-            self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
-        )  # (b, 1, r/b * t, d_model)
+        # (b, 1, r/b * t, d_model).
+        q = self.query(x).unflatten(0, (keys.size(0), -1)).flatten(1, 2)[:, None]
         scores = self.additive(q, keys) if self.additive else dot_products(q, keys, self.scale)
         context, weights = attend_with_scores(scores, values, mask)
         record_attention(self, weights)

@@ -54,9 +54,8 @@ def measure(name: str, lengths: Sequence[int], d: int) -> list[Cost]:
     command = [sys.executable, "-P", "-c", MEASURE, json.dumps([name, list(lengths), d])]
     process = None
     interrupts = list[int]()
-    before = signal.signal(
-        signal.SIGINT, lambda number, _: interrupts.append(number)
-    )  # until `process` is known
+    # Until `process` is known.
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, start_new_session=True

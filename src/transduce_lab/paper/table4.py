@@ -161,9 +161,8 @@ def _evalb(row: Standing, standings: Standings) -> list[str]:
         [each.all.figures["F1"], each.short.figures["F1"], each.all.figures["complete match"]]
         for each in scores
     ]
-    values = [
-        [0.0 if math.isnan(value) else value for value in row] for row in values
-    ]  # no bracket is right
+    # No bracket is right.
+    values = [[0.0 if math.isnan(value) else value for value in row] for row in values]
     return [
         *(str(spread(each)) for each in zip(*values, strict=True)),
         f"{left_out:,g} of {len(gold):,}",

@@ -20,6 +20,7 @@ from transduce_lab.parsing.trees import (
 )
 
 Status = Literal["valid", "error", "skipped"]
+# The counts of rows that a summary adds up.
 SUMMED = (
     "matched",
     "gold",
@@ -27,7 +28,7 @@ SUMMED = (
     "crossing",
     "words",
     "tags",
-)  # the counts of rows that a summary adds up
+)
 QUOTE_WORDS = ("'", '"', "/")  # words that only some parsers tag as punctuation
 
 

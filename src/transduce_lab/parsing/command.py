@@ -96,17 +96,17 @@ def evaluate_trees(call: Evaluation) -> None:
             )
         scores = score_brackets(map(str, gold), lines, parameters)
     else:
+        # Torch: too slow for --help.
         from transduce.decoding.loading import (
             decode_config,
             load_models,
-        )  # torch: too slow for --help
+        )
         from transduce_lab.parsing.parser import Parser, measure
 
         if call.output:
             check_output(call.output, files)
-        parameters = replace(
-            parameters, deleted=parameters.deleted | set(ROOTS)
-        )  # parses have no roots
+        # Parses have no roots.
+        parameters = replace(parameters, deleted=parameters.deleted | set(ROOTS))
         models = load_models([call.model, *call.ensemble])
         parser = Parser(
             models, decode_config(models[0].config, parse_assignments(call.assignments))

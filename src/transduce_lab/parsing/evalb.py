@@ -16,9 +16,8 @@ class Parameters:
         ("TOP", "", "ROOT", "S1", "-NONE-", ",", ":", "``", "''", ".")
     )
     deleted_for_length: frozenset[str] = frozenset(("-NONE-",))
-    quotes: frozenset[str] = (
-        frozenset()
-    )  # tags of quotation marks that may be restored, see `brackets._restore_quotes`
+    # Tags of quotation marks that may be restored, see `brackets._restore_quotes`.
+    quotes: frozenset[str] = frozenset()
     equal_labels: frozenset[tuple[str, str]] = frozenset((("ADVP", "PRT"),))
     equal_words: frozenset[tuple[str, str]] = frozenset()
 
@@ -48,12 +47,13 @@ def read_parameters(file: str) -> Parameters:
         "QUOTE_LABEL": set(),
     }
     pairs: dict[str, set[tuple[str, str]]] = {"EQ_LABEL": set(), "EQ_WORD": set()}
+    # DEBUG and MAX_ERROR don't affect scores.
     numbers = {
         "LABELED": 1,
         "CUTOFF_LEN": 40,
         "DEBUG": 0,
         "MAX_ERROR": 10,
-    }  # DEBUG and MAX_ERROR don't affect scores
+    }
     for number, line in enumerate(without_byte_order_mark(read_lines(file)), start=1):
         if line.startswith("#") or len(line.strip()) < 3:
             continue

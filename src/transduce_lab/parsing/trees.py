@@ -212,9 +212,8 @@ def delinearise(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             depth += 1
         else:
             left = symbol.removeprefix(CLOSE)
-            if not CLOSING_SYMBOL.fullmatch(
-                symbol
-            ):  # a model can spell other symbols than those it was trained on
+            # A model can spell other symbols than those it was trained on.
+            if not CLOSING_SYMBOL.fullmatch(symbol):
                 raise MalformedTreeError(f"'{symbol}' is no symbol", 0)
             closed = max(0, depth - int(left)) if left else 1
             parts += [CLOSE] * closed

@@ -61,9 +61,8 @@ class WellFormed:
         allowed = torch.zeros(
             *depth.shape, CLOSES_TO + closes_to.size(-1), dtype=torch.bool, device=depth.device
         )
-        allowed[..., OPENS] = (
-            ~complete & (left > 0) & (room >= 2 * left + depth + 2)
-        )  # + 2: its own brackets
+        # + 2: its own brackets.
+        allowed[..., OPENS] = ~complete & (left > 0) & (room >= 2 * left + depth + 2)
         allowed[..., CLOSES] = closes
         allowed[..., CLOSES_TO:] = closes_to
         allowed.scatter_(
@@ -96,9 +95,8 @@ class WellFormed:
 def _num_open(kinds: Tensor) -> Tensor:
     """The number of open brackets (b, w) after tokens of these kinds (b, w, n)."""
     places = torch.arange(kinds.size(-1), device=kinds.device)
-    known = torch.where(kinds >= CLOSES_TO, places, 0).amax(
-        -1, keepdim=True
-    )  # last place with a known depth
+    # Last place with a known depth.
+    known = torch.where(kinds >= CLOSES_TO, places, 0).amax(-1, keepdim=True)
     change = (kinds == OPENS).int() - (kinds == CLOSES).int()
     since = change.masked_fill(places <= known, 0).sum(-1)
     return (kinds.gather(-1, known)[..., 0] - CLOSES_TO).clamp(min=0) + since

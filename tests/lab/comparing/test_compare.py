@@ -164,9 +164,8 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
     for seed in (1, 2):
         card = read_run_card(tmp_path / f"out/more/seed-{seed}")
         assert card and str(tmp_path / f"out/base/seed-{seed}") in card.inputs["init"]
-    for large in tmp_path.glob(
-        "out/*/seed-*/*"
-    ):  # the guide says that a finished table needs none of these
+    # The guide says that a finished table needs none of these.
+    for large in tmp_path.glob("out/*/seed-*/*"):
         if large.name in ("checkpoints", "data"):
             shutil.rmtree(large)
         elif large.suffix in (".safetensors", ".model"):
@@ -599,9 +598,8 @@ def test_a_run_that_other_code_continued_is_refused(given, tmp_path, monkeypatch
     one = Experiment("one", {**given, "train.steps": 4, "train.save_every": 2})
     clock = itertools.count(0, 20).__next__
     assert not runs.carry_out([(one, 1)], tmp_path, 1.0, clock)
-    monkeypatch.setattr(
-        run_card, "code_hash", lambda: "another"
-    )  # only a training by hand does not ask
+    # Only a training by hand does not ask.
+    monkeypatch.setattr(run_card, "code_hash", lambda: "another")
     assert runs.carry_out([(one, 1)], tmp_path, minutes=math.inf)
     with pytest.raises(UserError, match="seed-1 was made by different versions of the code"):
         runs.results(one, tmp_path)
@@ -713,9 +711,8 @@ def test_repeated_errors_are_reported_once_and_can_be_fixed(given, tmp_path, cap
 
 def test_a_run_that_the_budget_cuts_short_goes_on_the_next_time(given, tmp_path, capfd):
     long = Experiment("long", {**given, "train.steps": 100_000, "train.average": 1})
-    clock = (
-        itertools.count().__next__
-    )  # a second passes between two looks at it, of which there is one an update
+    # A second passes between two looks at it, of which there is one an update.
+    clock = itertools.count().__next__
     assert not runs.carry_out([(long, 1)], tmp_path, 0.1, clock)
     assert runs.results(long, tmp_path) == []
     first = checkpoint_of(tmp_path / "long/seed-1")

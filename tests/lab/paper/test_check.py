@@ -78,9 +78,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def seconds(pace: loop.Pace) -> float:
         pace.calls = getattr(pace, "calls", 0) + 1
-        return (
-            pace._first[1] + 0.05 * pace.calls
-        )  # private: the seconds before this start, which count, too
+        # Private: the seconds before this start, which count, too.
+        return pace._first[1] + 0.05 * pace.calls
 
     monkeypatch.setattr(loop.Pace, "seconds", seconds)
 

@@ -413,10 +413,11 @@ COUNTS = {"train": 60, "valid": 10, "test": 10}
 
 def test_table_3_shows_our_runs_beside_the_papers(given, tmp_path, monkeypatch):
     monkeypatch.setattr(table3, "VARIATIONS", [table3.VARIATIONS[0], table3.VARIATIONS[6]])
+    # Two updates at a low rate look like a divergence.
     quick = {
         "train.learning_rate": 0.05,
         "train.warmup": 2,
-    }  # two updates at a low rate look like a divergence
+    }
     compared = replace(table3.comparison({**given, **quick}), seeds=1)
     assert compared.options["train.average"] == 1, "section 6.2 does not average"
     table = table3.table(compared, train_rows(compared, tmp_path, math.inf, "test"), tmp_path)

@@ -64,9 +64,8 @@ def test_exchanging_the_sides_exchanges_recall_and_precision(one, other):
         Tree(tree.label, tree.children + (leaf,) * (words - len(tree.words())))
         for tree in (one, other)
     )
-    other = delinearise(
-        linearise(other), one.words()
-    )  # over the same words: else they could not be compared
+    # Over the same words: else they could not be compared.
+    other = delinearise(linearise(other), one.words())
     there, back = row(str(one), str(other)), row(str(other), str(one))
     if there.status == back.status == "valid":
         assert (there.matched, there.gold, there.test) == (back.matched, back.test, back.gold)

@@ -397,9 +397,8 @@ def test_a_parser_learns_from_trees_with_known_labels_only(
 
 def test_a_parser_continues_on_trees_with_known_labels(place, others, capsys):
     trees = [example.tree for example in examples("train", 20)]
-    trees.append(
-        f"{'(S (NP ' * 200}{trees[0]}{'))' * 200}"
-    )  # closes until some number of brackets are open that is new
+    # Closes until some number of brackets are open that is new.
+    trees.append(f"{'(S (NP ' * 200}{trees[0]}{'))' * 200}")
     (others / "few.mrg").write_text("".join(f"{tree}\n" for tree in trees))
     arguments = (
         "train",

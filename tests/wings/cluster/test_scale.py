@@ -235,9 +235,8 @@ def test_complete_shards_are_kept_and_truncated_ones_repeated(model, text, whole
     plan = shards / "plan.json"
     plan.write_text(plan.read_text().replace('"shards": 2', '"shards": 48888888888888'))
     status, _, said = run(capsys, "join", shards, "--output", tmp_path / "joined.txt")
-    assert (
-        status == 2 and f"{plan} is damaged" in said
-    )  # before a list of all shards fills the memory
+    # Before a list of all shards fills the memory.
+    assert status == 2 and f"{plan} is damaged" in said
     assert (tmp_path / "joined.txt").read_bytes() == whole
 
 
@@ -305,9 +304,8 @@ def test_shards_of_another_call_are_refused(model, text, tmp_path, capsys):
     )
     assert "with 3 shards instead of 4. Use" in refused(text, "--shard", "1/4")
     assert "differs from that run's input" in refused(other, "--shard", "1/3")
-    assert "is complete" in translate(
-        capsys, model, copy, shards, "--shard", "2/3"
-    )  # the same text elsewhere
+    # The same text elsewhere.
+    assert "is complete" in translate(capsys, model, copy, shards, "--shard", "2/3")
     assert {path: path.stat().st_mtime_ns for path in shards.iterdir()} == before
 
 

@@ -75,13 +75,14 @@ from transduce.wings.rules.misalignment import (
 )
 from transduce.wings.rules.more_rules import LENGTH_RULES, MISREAD
 
+# Rules that need no other pair.
 BY_THEMSELVES = (
     MOJIBAKE,
     CHARACTERS,
     COPIED,
     NUMBERS_DISAGREE,
     PLACEHOLDERS_DIFFER,
-)  # rules that need no other pair
+)
 WITHOUT_TEST = tuple(rule for rule in OTHERS if rule != IN_TEST_SET)
 SKIP_MISALIGNED = (*LENGTH_RULES, UNRELATED, NUMBERS_DISAGREE, PLACEHOLDERS_DIFFER)
 odd = st.sampled_from(
@@ -144,9 +145,8 @@ def test_rules_find_the_same_in_batches_and_alone(pairs):
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_mojibake_is_found_and_nothing_else(text):
-    assume(
-        not re.search("[à-ï][„“…’€–]{2}", text)
-    )  # two signs after an accented letter may be a misread one
+    # Two signs after an accented letter may be a misread one.
+    assume(not re.search("[à-ï][„“…’€–]{2}", text))
     assert not MISREAD.search(text)
     for wrong in ("cp1252", "latin-1"):
         misread = text.encode().decode(wrong, "replace")
@@ -424,9 +424,8 @@ def test_lengths_and_characters_are_counted(pairs, chunk):
     with patch.object(auditing, "CHUNK", chunk):
         found = audit(pairs_of(pairs), Rules(0, False))
     for side, texts in enumerate(zip(*pairs, strict=True)):
-        assert found.characters[side].sum() == sum(map(len, texts)) + len(
-            pairs
-        )  # a line feed after each
+        # A line feed after each.
+        assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)
         lengths = sorted(len(text.strip()) for text in texts)
         assert quantiles(found.lengths[side], (1.0,)) == lengths[-1:]
         assert found.lengths[side].sum() == len(texts)
@@ -463,9 +462,8 @@ def test_shifted_lines_are_found_and_located(sentences, shift):
     )
     found = find_shifts(sources[: len(moved)], moved)
     assert [each.offset for each in found if each.offset is not None] == [shift]
-    assert (
-        abs(found[0].first - at) <= 10
-    )  # where many lines are missing, those beside the gap are nowhere near
+    # Where many lines are missing, those beside the gap are nowhere near.
+    assert abs(found[0].first - at) <= 10
     assert (found[-1].offset, found[-1].last) == (shift, len(moved) - 1)
 
 
@@ -563,9 +561,8 @@ def test_words_have_the_same_hash_where_they_are_the_same(lines):
 
 
 def test_stretches_continue_across_chunks(sentences, monkeypatch):
-    monkeypatch.setattr(
-        auditing, "CHUNK", 730
-    )  # which leaves 37 lines over: too few to show a shift
+    # Which leaves 37 lines over: too few to show a shift.
+    monkeypatch.setattr(auditing, "CHUNK", 730)
     sources, targets = zip(*sentences, strict=True)
     found = audit(
         pairs_of(list(zip(sources[3:], targets[:-3], strict=True))), Rules(0, False, (MISALIGNED,))
@@ -657,9 +654,8 @@ def test_suspicious_pairs_are_kept_and_counted_separately(tmp_path, capsys):
         EMPTY: "fault",
         PLACEHOLDERS_DIFFER: "suspicion",
     }
-    run(
-        capsys, "doctor", corpus, "--only", PLACEHOLDERS_DIFFER, "--fix", mended
-    )  # named: to be dropped, too
+    # Named: to be dropped, too.
+    run(capsys, "doctor", corpus, "--only", PLACEHOLDERS_DIFFER, "--fix", mended)
     assert mended.read_text(encoding="utf-8").splitlines() == rows[:3] + rows[4:5] + rows[6:]
 
 
@@ -910,9 +906,8 @@ def test_lines_that_are_not_utf8_are_named_and_those_in_windows_1252_kept(tmp_pa
         "convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
         in run(capsys, "doctor", *files, *options)[1]
     )
-    assert (
-        run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2
-    )  # which wants to be sure
+    # Which wants to be sure.
+    assert run(capsys, "train", "--train", *files, "--out", tmp_path / "model")[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -1075,9 +1070,8 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
         f"data.test={files[0]},{files[1]}",
     ]
     status, _, said = run(capsys, "prepare", "--train", *files, "--out", vocabulary, *options)
-    assert (
-        status == 2 and "No training pairs are" in said and "test set" in said
-    )  # every sentence is in the test set
+    # Every sentence is in the test set.
+    assert status == 2 and "No training pairs are" in said and "test set" in said
     assert (
         run(
             capsys,

@@ -632,9 +632,8 @@ def test_a_disk_that_can_not_be_written_to(
     )
     assert len(site.asked) == 1
     part.rmdir()
-    (tmp_path / "kept/.lock").symlink_to(
-        tmp_path / "no folder/.lock"
-    )  # as in a folder that can only be read
+    # As in a folder that can only be read.
+    (tmp_path / "kept/.lock").symlink_to(tmp_path / "no folder/.lock")
     assert "Not a directory" in refused(
         capsys, *arguments, "--downloads", tmp_path / "table.toml/kept"
     )
@@ -969,9 +968,8 @@ def collection(site: Site, folder: Path) -> Path:
 def test_a_collection(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        download, "TIMEOUT_SECONDS", PATIENCE
-    )  # one answer waits for another process to fetch all
+    # One answer waits for another process to fetch all.
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", PATIENCE)
     known = {"corpus": "Books", "version": "v9", "source": "de", "target": "en", "size": 3}
     site.files["/api?corpus=Books&source=en&target=de&version=latest"] = json.dumps(
         {"corpora": [known]}

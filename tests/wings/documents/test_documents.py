@@ -346,9 +346,8 @@ def test_a_model_without_language_codes_translates_files_that_have_them(
 ) -> None:
     texts = read(name, content).texts
     assert read_document(content.encode(), name, "src", "tgt").texts == texts
-    assert (
-        read_document(content.encode(), name, "src", "de").texts == texts
-    )  # its source language is detected
+    # Its source language is detected.
+    assert read_document(content.encode(), name, "src", "de").texts == texts
 
 
 @pytest.mark.parametrize("declared", ['srclang="*all*"', "", 'srclang="en-US"', 'srclang="de"'])

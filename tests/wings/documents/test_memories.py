@@ -28,9 +28,8 @@ from transduce.wings.documents.xml import UnitReader
 
 DOCTYPE = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
 LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-Units = Sequence[
-    Sequence[tuple[str, str]]
-]  # each of a language and a text, which may hold elements
+# Each of a language and a text, which may hold elements.
+Units = Sequence[Sequence[tuple[str, str]]]
 
 
 def memory(

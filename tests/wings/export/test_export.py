@@ -158,9 +158,10 @@ def test_refused_formats_match_the_documented_table(models):
             refusal = refuse_config(form, config)
             assert refusal and option in refusal.reason
     for form in FORMATS:
+        # As 0.
         assert not refuse_config(
             form, configure({"model.d_k": 64, "model.d_v": 64, "model.num_kv_heads": 8})
-        )  # as 0
+        )
     assert set(VALUES_BY_OPTION) <= {option.name for option in options()}
 
 
@@ -260,9 +261,8 @@ def test_outputs_may_differ_only_where_scores_tie(models, monkeypatch):
         with pytest.raises(UserError, match="differ in 1 of 100 sentences"):
             parity.check_parity(model, pairs, says(outputs), exact=True)
     retold = [output._replace(text="x") for output in ours]
-    with pytest.raises(
-        UserError, match="differ in 100 of 100 sentences"
-    ):  # the same pieces, put together otherwise
+    # The same pieces, put together otherwise.
+    with pytest.raises(UserError, match="differ in 100 of 100 sentences"):
         parity.check_parity(model, pairs, says(retold), exact=True)
     monkeypatch.setattr(parity, "MAX_TIE_NATS", 1e9)
     outputs = [*ours[:place], Output([*pieces[:-1], "<s>"], text), *ours[place + 1 :]]
@@ -492,9 +492,8 @@ def test_onnx_knows_long_texts_and_splits_longer_ones(models, tmp_path):
     assert len(own.tokenizer.encode_source([text])[0]) > 1100 and scores[1] == pytest.approx(
         scores[0], abs=1e-2
     )
-    one, long, other = exported.translate_lines(
-        ["ka lo", "mi nu, " * 3000, "so ya"]
-    )  # memory grows with the square
+    # Memory grows with the square.
+    one, long, other = exported.translate_lines(["ka lo", "mi nu, " * 3000, "so ya"])
     assert "split" in long.flags and [one, other] == exported.translate(["ka lo", "so ya"])
 
 
@@ -514,9 +513,8 @@ def test_an_onnx_export_has_the_confidence_of_its_model(models, tmp_path):
 
 
 def test_argos_package_has_the_files_that_argos_reads(models, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        tempfile, "tempdir", str(tmp_path / "missing")
-    )  # all is written beside the package
+    # All is written beside the package.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     export(models("post"), "argos", tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "translate-en_de-1_0.argosmodel") as archive:
         metadata = json.loads(archive.read("translate-en_de-1_0/metadata.json"))
@@ -635,9 +633,8 @@ def make_marian(
     sizes = []
     for name, pieces in texts.items():
         codes = [">>de<<"] if activation == "swish" else []
-        fillers = (
-            [f"filler{i}" for i in range(50 - len(pieces))] if separate else []
-        )  # padding has one id
+        # Padding has one id.
+        fillers = [f"filler{i}" for i in range(50 - len(pieces))] if separate else []
         listed = ["</s>", "<unk>", *pieces, *codes, *fillers, "<pad>"]
         (folder / name).write_text(
             json.dumps({piece: i for i, piece in enumerate(listed)}), encoding="utf-8"
@@ -1002,12 +999,13 @@ def test_a_character_in_bytes_of_a_foreign_vocabulary_stands_at_its_last_byte():
         (4, 4),
         (4, 5),
     ]
+    # Bytes of no character.
     assert piece_spans([0xE2, 0x96, "x", 0xFF]) == [
         (0, 1),
         (1, 2),
         (2, 3),
         (3, 4),
-    ]  # bytes of no character
+    ]
 
 
 def make_foreign() -> bytes:
@@ -1093,6 +1091,5 @@ def test_the_order_of_channels_is_that_of_the_sinusoids_and_is_undone(weight):
     assert torch.equal(marian.to_ours(marian.to_theirs(weight, 1), 1), weight)
     table = marian.to_theirs(sinusoids(50, weight.size(1)), 1)
     half = weight.size(1) // 2
-    assert torch.equal(
-        table[0], torch.cat((torch.zeros(half), torch.ones(half)))
-    )  # sin(0), then cos(0)
+    # sin(0), then cos(0).
+    assert torch.equal(table[0], torch.cat((torch.zeros(half), torch.ones(half))))

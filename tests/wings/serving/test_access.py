@@ -125,9 +125,8 @@ def test_everything_needs_a_key_but_the_page_and_health(
             and {"/translate", "/translate_file", "/docs", "/openapi.json", "/metrics"}
             < seen - free
         )
-        assert (
-            asking.get("/nowhere").status_code == 401
-        )  # which paths there are is nobody's business
+        # Which paths there are is nobody's business.
+        assert asking.get("/nowhere").status_code == 401
 
 
 def test_a_key_may_come_in_many_ways(
@@ -157,9 +156,8 @@ def test_a_key_may_come_in_many_ways(
         assert beyond.status_code == 401 and beyond.headers["www-authenticate"] == "Bearer"
         for nonsense in ({"api_key": 1}, {"api_key": None}, {"api_key": [key]}, {}):
             assert asking.post("/translate", json=WORDED | nonsense).status_code == 401
-        assert (
-            asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401
-        )  # at once
+        # At once.
+        assert asking.post("/translate", content=b'"' + b'\\"' * 30_000).status_code == 401
 
 
 def test_key_file_by_hand(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -260,11 +258,12 @@ def test_addresses_are_told_apart(tokenizer: Tokenizer, engine: Echo) -> None:
         "2001:db9::1",
         *["127.0.0.1"] * 3,
     ]
+    # As some proxies write them.
     asked += [
         "::ffff:192.0.2.1",
         "::ffff:192.0.2.3",
         "::ffff:192.0.2.4",
-    ]  # as some proxies write them
+    ]
     found = []
     for address in asked:
         with client(app, address) as asking:
@@ -462,9 +461,8 @@ def test_local_server_trusts_a_proxy_for_forwarded_requests_only(
         assert status(Host="mt.example", **forwarded) == status(Host="localhost") == 200
         assert status(Host="mt.example", Origin="https://mt.example", **forwarded) == 200
         assert status(Host="mt.example") == status(Host="evil.example") == 421
-        assert (
-            status(Host="127.0.0.1", Origin="https://mt.example", **forwarded) == 200
-        )  # a proxy may change the host
+        # A proxy may change the host.
+        assert status(Host="127.0.0.1", Origin="https://mt.example", **forwarded) == 200
         assert status(Host="mt.example", Sec_Fetch_Site="cross-site", **forwarded) == 403
         assert status(Host="localhost", Origin="https://evil.example") == 403
         assert status(Host="localhost", Sec_Fetch_Site="cross-site") == 403
@@ -483,9 +481,8 @@ def test_keys_are_compared_in_constant_time(
     monkeypatch.setattr("hmac.compare_digest", compare)
     for key, owner in zip([*keys, "none"], ["one", "two", None], strict=True):
         compared.clear()
-        assert (
-            known.owner(key) == owner and len(compared) == 2
-        )  # an early end would tell which key is near
+        # An early end would tell which key is near.
+        assert known.owner(key) == owner and len(compared) == 2
 
 
 @given(
@@ -704,9 +701,8 @@ def test_text_in_an_unsupported_language_is_refused_with_its_name(
         assert asking.post("/detect", json={"q": " 12 "}).json() == [
             {"language": "und", "confidence": 0.0}
         ]
-        assert (
-            translate(q="Ein Hund rennt.", source="en").status_code == 200
-        )  # the user knows better
+        # The user knows better.
+        assert translate(q="Ein Hund rennt.", source="en").status_code == 200
         for q in ("Hello", "A dog runs.", "OK", "Tom stopped."):
             assert translate(q=q).json()["detectedLanguage"]["language"] == "en", q
         assert translate(q=" ").json()["detectedLanguage"] == {"language": "und", "confidence": 0}

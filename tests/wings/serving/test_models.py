@@ -346,9 +346,8 @@ def test_a_memory_limit_is_a_size(capsys, tmp_path):
         error.split()
     )
     (model / "model.safetensors").write_bytes(b"\0" * (model / "model.safetensors").stat().st_size)
-    status, _, error = run(
-        capsys, "serve", model, "--memory-limit", "1G", "--port", 0
-    )  # although nothing is loaded
+    # Although nothing is loaded.
+    status, _, error = run(capsys, "serve", model, "--memory-limit", "1G", "--port", 0)
     assert status == 2 and "is damaged" in " ".join(error.split())
 
 
@@ -386,10 +385,11 @@ def test_no_request_is_lost_or_mixed_while_a_model_is_replaced(versions, tmp_pat
     old, new = (dict(zip(TEXTS, translations(each, TEXTS), strict=True)) for each in versions)
     texts = [text for text in TEXTS if old[text] != new[text]]
     assert len(texts) > 30
+    # A request needs several batches.
     options = [
         "--limit=limits.batch_tokens=256",
         "--limit=limits.wait=600",
-    ]  # a request needs several batches
+    ]
     if not has_room:
         options += [f"--memory-limit={(versions[1] / 'model.safetensors').stat().st_size // 1000}K"]
     with (

@@ -382,9 +382,8 @@ def choose(page: Page, path: Path, content: bytes = b"ka lo\n") -> None:
 def test_a_document_is_translated_and_downloaded_while_the_user_types(
     page: Page, tmp_path: Path
 ) -> None:
-    page.run(
-        "sessionStorage['transduce.key'] = 'secret'"
-    )  # this server asks for none, but the page sends it
+    # This server asks for none, but the page sends it.
+    page.run("sessionStorage['transduce.key'] = 'secret'")
     page.intercept(
         "(window.sent ??= []).push([path, options.headers.Authorization]); return next(path, options);"
     )
@@ -514,7 +513,6 @@ def test_pages_of_listed_sites_may_translate(
     with serving(model, tmp_path / "log", "--cors", site) as server:
         page.browser.get(site)
         assert page.browser.execute_async_script(translate, server.address)["translatedText"]
-        assert (
-            page.browser.execute_async_script(translate, page.address) == "TypeError"
-        )  # it does not list the site
+        # It does not list the site.
+        assert page.browser.execute_async_script(translate, page.address) == "TypeError"
     assert complaints(page.browser)

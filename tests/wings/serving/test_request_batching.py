@@ -225,9 +225,8 @@ def test_queue_limit_counts_only_work_ahead_of_a_request(tokenizer: Tokenizer) -
     key = BatchKey(Translator(engine, tokenizer, DecodeConfig(beam_size=1)))
 
     async def body(batcher: Batcher) -> None:
-        long = asyncio.create_task(
-            ask(batcher, key, [TEXTS[0]] * 30, 10)
-        )  # alone, it has room whatever it is
+        # Alone, it has room whatever it is.
+        long = asyncio.create_task(ask(batcher, key, [TEXTS[0]] * 30, 10))
         await until(engine.began.is_set)
         short = asyncio.create_task(ask(batcher, key, [TEXTS[1]], 10))  # doesn't wait for all of it
         await until(lambda: batcher.requests == 2)

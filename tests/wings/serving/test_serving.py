@@ -109,15 +109,13 @@ def test_sentences_are_translated_as_by_the_library(
     found = ask(server, SENTENCES, scores=True, alternatives=2, alignment=True, beam_size=4)
     expected = translator.translate(SENTENCES, n_best=3, align=True)
     assert found["translatedText"] == [each.text for each in expected]
-    texts = [
-        [other.text for other in each.alternatives if other.text] for each in expected
-    ]  # no empty ones
+    # No empty ones.
+    texts = [[other.text for other in each.alternatives if other.text] for each in expected]
     assert found["alternatives"] == texts
     assert found["scores"] == pytest.approx([each.score for each in expected], abs=1e-3)
     assert found["flags"] == [list(each.flags) for each in expected]
-    assert found["confidence"] == [None] * len(
-        SENTENCES
-    )  # the model was trained with fewer than 100 held-out pairs
+    # The model was trained with fewer than 100 held-out pairs.
+    assert found["confidence"] == [None] * len(SENTENCES)
     assert found["alignment"][0] == [
         {
             "source": list(link.source),
@@ -600,9 +598,8 @@ def test_slow_body_is_answered_with_408(model: Path) -> None:
 
 
 def test_disconnected_client_frees_its_place_in_the_queue(server: Server) -> None:
-    texts = [
-        "\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)
-    ]  # seconds of work: no line twice
+    # Seconds of work: no line twice.
+    texts = ["\n".join(f"ka lo {i} {j}" for j in range(200)) for i in range(40)]
     long = request(
         "POST", "/translate", json.dumps({"q": texts, "source": "ka", "target": "zu"}).encode()
     )
@@ -612,18 +609,16 @@ def test_disconnected_client_frees_its_place_in_the_queue(server: Server) -> Non
         wait_for(lambda: metric(server, "queue_requests") >= 1)
         assert ask(server, "ka lo")  # does not wait for it
         with server.connect() as other:
-            other.sendall(
-                request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150]
-            )  # leaves in the middle of its body
+            # Leaves in the middle of its body.
+            other.sendall(request("POST", "/translate", b'{"q": "' + b"a" * 99)[:150])
     wait_for(lambda: metric(server, "queue_requests") == 0)
     with server.connect() as connection:
         connection.sendall(long)
         wait_for(lambda: metric(server, "queue_requests") >= 1)
         connection.shutdown(socket.SHUT_WR)  # closes only its sending side
         wait_for(lambda: metric(server, "queue_requests") == 0)
-    assert (
-        metric(server, "sentences_total") - before < 8000
-    )  # not even one of the two was translated to its end
+    # Not even one of the two was translated to its end.
+    assert metric(server, "sentences_total") - before < 8000
 
 
 def metric(server: Server, name: str) -> float:

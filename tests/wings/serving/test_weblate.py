@@ -119,10 +119,11 @@ def test_weblate_finds_languages_with_a_region_or_a_script(
 ) -> None:
     model = make_model(tmp_path / "model", {"data.source": code, "data.target": f"en_{code[-2:]}"})
     with serving(model, tmp_path / "log") as server:
+        # As the connector writes Weblate's codes.
         source, target = (
             code.replace("_", "-"),
             f"en-{code[-2:]}",
-        )  # as the connector writes Weblate's codes
+        )
         assert languages(server) == [source, target]
         assert len(translated(ask(server, [text], source=source, target=target))) == 1
         # Other clients compare these codes with the listed ones, too.
@@ -163,9 +164,8 @@ def test_full_queue_makes_weblate_pause(model: Path) -> None:
         answers = list[Answer]()
 
         def is_full() -> bool:
-            held.enter_context(server.connect()).sendall(
-                long
-            )  # again, if the last one has its answer
+            # Again, if the last one has its answer.
+            held.enter_context(server.connect()).sendall(long)
             answers.append(ask(server, ["test"]))
             return answers[-1].status != 200
 
@@ -187,6 +187,5 @@ def test_other_errors_do_not_make_weblate_pause(
 ) -> None:
     answer = ask(server, texts, source=source, target=target)
     assert answer.status == 400 and answer.status not in PAUSING
-    assert (
-        reason in answer.error[:200]
-    )  # Weblate shows this much of the field "error", which must be a text
+    # Weblate shows this much of the field "error", which must be a text.
+    assert reason in answer.error[:200]

@@ -406,9 +406,8 @@ def test_a_model_of_the_wrong_direction_is_refused_at_once(place, straight, tmp_
     status, _, said = run(capsys, *arguments(place, tmp_path / "out", "--reverse", str(straight)))
     assert status and not (tmp_path / "out").exists()
     assert "translates xx-yy, but the reverse model must translate yy-xx" in said
-    back_translation._check_reverse(
-        straight, DataConfig(source="yy-ZZ", target="xx_AA")
-    )  # similar codes
+    # Similar codes.
+    back_translation._check_reverse(straight, DataConfig(source="yy-ZZ", target="xx_AA"))
 
 
 def test_reverse_model_is_trained_from_scratch_on_human_translations(place, straight, tmp_path):

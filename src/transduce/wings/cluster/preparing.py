@@ -327,9 +327,8 @@ def _count_pairs(files: Sequence[str], languages: tuple[str, str]) -> int:
         lines = [sum(1 for _ in read_lines(file)) for file in files]
         if lines[0] == lines[1]:
             return lines[0]
-    return sum(
-        1 for _ in read_pairs(files, languages)
-    )  # also raises UserError if two files have unequal lengths
+    # Also raises UserError if two files have unequal lengths.
+    return sum(1 for _ in read_pairs(files, languages))
 
 
 def _fingerprint(folder: Path) -> str:

@@ -25,9 +25,8 @@ ENVIRONMENT = {
     "RAY_worker_niceness": "0",  # with Ray's default of 15, all other processes would have priority
 }
 
-Task = tuple[
-    Shard, tuple[Any, ...]
-]  # a shard, and the further arguments of the function that processes it
+# A shard, and the further arguments of the function that processes it.
+Task = tuple[Shard, tuple[Any, ...]]
 
 
 class Pool(NamedTuple):

@@ -80,9 +80,8 @@ def build(folder: Path, config: RunConfig, out: Path, threads: int) -> None:
     own = Translator(TorchEngine([model.model]), model.tokenizer, model.config.decode)
     pairs = held_out(model, CHECK_SENTENCES)
     sentences = _sentences(own, pairs)
-    is_own = (
-        pairs[0].origin.file != PHRASEBOOK
-    )  # else the pairs are of another domain, or in other languages
+    # Else the pairs are of another domain, or in other languages.
+    is_own = pairs[0].origin.file != PHRASEBOOK
     references = [pairs[i].target for i in sentences.numbers] if is_own else None
     expected = own.search(own.engine, sentences, 1)
     chosen = ""
@@ -131,9 +130,10 @@ def compare(
     references: Sequence[str] | None = None,
 ) -> Check:
     """Compare the best hypotheses of our own search (`expected`) with those of an engine (`found`)."""
+    # Here, because only the first translation with a model needs it.
     from sacrebleu.metrics.chrf import (
         CHRF,
-    )  # here, because only the first translation with a model needs it
+    )
 
     ours, theirs = (set(find_loops(sentences.sources, lists)) for lists in (expected, found))
     compared = [i for i in range(len(sentences.texts)) if i not in ours | theirs]

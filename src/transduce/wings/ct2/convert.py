@@ -18,15 +18,15 @@ from transduce.model.transformer import (
 )
 from transduce.wings.formats import max_positions
 
+# Names in CTranslate2.
 ACTIVATIONS = {
     "relu": "RELU",
     "gelu": "GELU",
     "silu": "SWISH",
     "swiglu": "SWISH",
-}  # names in CTranslate2
-FORBIDDEN_LOGIT = (
-    -1e4
-)  # added to the logits of tokens that must not be predicted; it fits into float16
+}
+# Added to the logits of tokens that must not be predicted; it fits into float16.
+FORBIDDEN_LOGIT = -1e4
 
 
 class Pieces(NamedTuple):
@@ -64,10 +64,11 @@ def convert(
     encoder = transformer_spec.TransformerEncoderSpec(
         config.num_encoder_layers, config.num_heads, **options
     )
+    # To get the heads' mean.
     options |= {
         "alignment_layer": alignment_layer,
         "alignment_heads": config.num_heads,
-    }  # to get the heads' mean
+    }
     decoder = transformer_spec.TransformerDecoderSpec(
         config.num_decoder_layers, config.num_heads, **options
     )

@@ -128,9 +128,8 @@ class CTranslate2Engine:
 
     @property
     def _translator(self) -> Any:
-        if (
-            os.getpid() != self._process
-        ):  # its threads stayed in the other process: a search would wait forever
+        # Its threads stayed in the other process: a search would wait forever.
+        if os.getpid() != self._process:
             raise UserError(
                 "The model was loaded before this process forked.", Hint("Load it in this process.")
             )
@@ -201,9 +200,8 @@ class CTranslate2Engine:
         for i, (limit, result) in enumerate(zip(request.limits, results, strict=True)):
             log_probs.append({})
             for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-                if (
-                    len(pieces) < limit and not config.no_repeat_ngram
-                ):  # undoes CTranslate2's division by length ^ alpha
+                # Undoes CTranslate2's division by length ^ alpha.
+                if len(pieces) < limit and not config.no_repeat_ngram:
                     log_probs[i][tuple(pieces)] = score * (len(pieces) + 1) ** alpha
                 else:  # forced to end at the limit, as in our own search, or without the probabilities of n-grams
                     unscored[i, tuple(pieces[:limit])] = None

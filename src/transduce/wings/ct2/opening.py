@@ -41,9 +41,10 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
             return CTranslate2Engine(place, compute_type, model.config.model, threads)
         opened: CTranslate2Engine | Refusal = WORSE
         if compute_type is None:
+            # Needs torch, which takes a second to load.
             from transduce.wings.ct2.build import (
                 build_and_open,
-            )  # needs torch, which takes a second to load
+            )
 
             opened = build_and_open(model, folder, place, threads)
         return opened

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from transduce.system.machine import PROCESSORS, entry
 
+# Required by CTranslate2's AVX-512 kernels.
 AVX512 = {
     "avx512f",
     "avx512cd",
     "avx512vl",
     "avx512bw",
     "avx512dq",
-}  # required by CTranslate2's AVX-512 kernels
+}
 
 
 def use_wide_registers() -> None:

@@ -25,6 +25,7 @@ BYTE_ORDER_MARKS = {  # the longest first: UTF-32's mark begins with UTF-16's
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
+# Rejected codecs.
 NOT_CHARSETS = {
     "idna",
     "punycode",
@@ -32,14 +33,15 @@ NOT_CHARSETS = {
     "raw_unicode_escape",
     "undefined",
     "utf_7",
-}  # rejected codecs
+}
 NEED_BYTE_ORDER_MARK = {"utf_8_sig", "utf_16", "utf_32"}
+# Default values of the configuration: no real languages.
 UNSPECIFIED_LANGUAGES = (
     "src",
     "tgt",
     "source",
     "target",
-)  # default values of the configuration: no real languages
+)
 
 
 class Slot(NamedTuple):
@@ -236,9 +238,8 @@ def decode_pieces(
 class TranslatedDocument(NamedTuple):
     content: bytes
     texts: int  # number of translated texts
-    flagged: list[
-        tuple[int, tuple[str, ...]]
-    ]  # line and flags of each text whose translation has flags
+    # Line and flags of each text whose translation has flags.
+    flagged: list[tuple[int, tuple[str, ...]]]
 
 
 def translate_document(

@@ -14,15 +14,17 @@ from transduce.wings.documents.plurals import Plurals, plurals
 
 HEADER_CHARSET = re.compile(rb'(?m)^(?:msgstr[ \t]+)?"Content-Type:[^"\n]*charset=([\w.:-]+)')
 HEADER_LANGUAGE = re.compile(r"^(?:X-)?Language:[ \t]*([\w@-]+)", re.MULTILINE)  # X-Language: by Qt
+# Of templates and of files that msginit makes from them.
 OPEN_CHARSETS = (
     b"CHARSET",
     b"ASCII",
     b"US-ASCII",
-)  # of templates and of files that msginit makes from them
+)
+# Stand for the translators' names in GNOME's files.
 CREDITS = (
     "translator-credits",
     "translator_credits",
-)  # stand for the translators' names in GNOME's files
+)
 STRING_LINE = re.compile(
     r"[ \t]*(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr)(?:\[(?P<number>\d{1,2})\])?[ \t]*)?"
     r'(?P<quoted>"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+")[ \t]*'
@@ -58,12 +60,10 @@ class _String:
 class _Message:
     line: int = 0
     is_fuzzy: bool = False
-    strings: dict[str, _String] = field(
-        default_factory=dict
-    )  # by keyword: msgid, msgid_plural, msgctxt
-    translations: dict[int, _String] = field(
-        default_factory=dict
-    )  # by index of the plural form; 0 without a plural
+    # By keyword: msgid, msgid_plural, msgctxt.
+    strings: dict[str, _String] = field(default_factory=dict)
+    # By index of the plural form; 0 without a plural.
+    translations: dict[int, _String] = field(default_factory=dict)
 
 
 def read_po(file: DocumentFile) -> Document:
@@ -173,9 +173,8 @@ def _messages(lines: Iterable[str], name: str) -> Iterator[_Message]:
                 yield _complete(message, name)
                 message = _Message()
             is_flag = line.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", line[2:])
-            message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith(
-                "#~"
-            )  # an obsolete message
+            # An obsolete message.
+            message.is_fuzzy = (message.is_fuzzy or is_flag) and not line.startswith("#~")
             string = None
         line_begin += len(line) + 1
     if message.line:

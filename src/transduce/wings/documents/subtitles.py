@@ -56,9 +56,8 @@ def _cues(text: str) -> Iterator[Cue]:
     times: tuple[float, float] | None = None  # of the last cue
     is_webvtt = text.startswith(("WEBVTT", "\ufeffWEBVTT"))
     for block in LINES_WITHOUT_BLANK.finditer(text):
-        timings = list(
-            TIMING.finditer(text, *block.span())
-        )  # several if the blank line between two cues is missing
+        # Several if the blank line between two cues is missing.
+        timings = list(TIMING.finditer(text, *block.span()))
         if timings and len(LINE_END.findall(text, block.start(), timings[0].start())) > 1:
             continue  # a note or a style
         ends = [*(timing.start() for timing in timings[1:]), block.end()]
@@ -67,9 +66,8 @@ def _cues(text: str) -> Iterator[Cue]:
             for timing, end in zip(timings, ends, strict=False)
         ]
         if times and not (timings or is_webvtt or block.group().strip().isdigit()):
-            spoken = [
-                (*block.span(), times)
-            ]  # SubRip has no notes, so this is more text of the last cue
+            # SubRip has no notes, so this is more text of the last cue.
+            spoken = [(*block.span(), times)]
         for begin, end, times in spoken:
             raw = text[begin:end]
             if shown := raw.strip():
@@ -113,12 +111,10 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
-        text = re.sub(
-            "--+>", "->", translation
-        )  # a line with an arrow may be read as the time of a cue
-        lines = [
-            line for line in text.split("\n") if line.strip()
-        ]  # a blank line would end the cue
+        # A line with an arrow may be read as the time of a cue.
+        text = re.sub("--+>", "->", translation)
+        # A blank line would end the cue.
+        lines = [line for line in text.split("\n") if line.strip()]
         new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
         wrapped = [
             part

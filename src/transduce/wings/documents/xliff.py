@@ -24,11 +24,12 @@ from transduce.wings.documents.xml import (
 UNIT_NAMES = ("trans-unit", "segment")  # in 1.x and in 2.x
 PO_HEADER = "x-gettext-domain-header"  # the restype of a unit that po2xliff makes of the header of a PO file
 MAX_LEVELS = 20  # of elements in a unit, around its segments
+# Of a target in 1.x, of a segment in 2.x.
 UNTRANSLATED_STATES = (
     "new",
     "needs-translation",
     "initial",
-)  # of a target in 1.x, of a segment in 2.x
+)
 APPROVED_STATES = ("final", "signed-off")
 
 

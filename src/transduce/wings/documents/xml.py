@@ -38,15 +38,15 @@ INDENTATION = re.compile(r"(?:\r?\n)?[ \t]*\Z")
 WHOLE_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>(?:[^\]]|\](?!\]>))*+)\]\]>\s*")
 ILLEGAL = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 ILLEGAL_CHARACTER = re.compile(ILLEGAL)
-HIDDEN_END = re.compile(
-    rf"\]{ILLEGAL}*\]{ILLEGAL}*>"
-)  # of CDATA, as soon as the illegal characters are removed
+# Of CDATA, as soon as the illegal characters are removed.
+HIDDEN_END = re.compile(rf"\]{ILLEGAL}*\]{ILLEGAL}*>")
+# Of expat.
 TRUNCATION_ERRORS = (
     "no element found",
     "unclosed token",
     "unclosed CDATA section",
     "partial character",
-)  # of expat
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,9 +133,8 @@ class UnitReader:
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
-        self._attributes: list[dict[str, str]] = [
-            {}
-        ]  # of the open elements down to a unit, as in Unit
+        # Of the open elements down to a unit, as in Unit.
+        self._attributes: list[dict[str, str]] = [{}]
         self._depth = 0  # number of open elements in the open unit, itself included
         self._open: list[Element] = []  # the recorded open elements
         self._units: list[Unit] = []  # complete units, not yet yielded

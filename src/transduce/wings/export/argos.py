@@ -61,9 +61,8 @@ def open_runner(folder: Path) -> Runner:
             archive.extractall(unpacked)
         [root] = Path(unpacked).iterdir()
         pieces = root / ctranslate2.JOINT_MODEL
-        return ctranslate2.runner(
-            root / "model", pieces, pieces
-        )  # reads all files before they are deleted
+        # Reads all files before they are deleted.
+        return ctranslate2.runner(root / "model", pieces, pieces)
 
 
 def _name(model: Bundle) -> str:

@@ -43,19 +43,21 @@ SIZES = {  # Marian's entry -> our option
     "encoder_attention_heads": "num_heads",
     "decoder_attention_heads": "num_heads",
 }
+# Marian's -> ours.
 MARIAN_ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
     "silu": "silu",
     "swish": "silu",
-}  # Marian's -> ours
+}
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "out_proj"}
+# Projections from d_model channels; the other weights project to them.
 INPUTS = (
     "q_proj",
     "k_proj",
     "v_proj",
     "fc1",
-)  # projections from d_model channels; the other weights project to them
+)
 
 
 class Entry(NamedTuple):

@@ -162,9 +162,8 @@ def _vocabularies(
     folder: Path, config: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[Vocabulary, Vocabulary | None]:
     """The target vocabulary, and the source vocabulary or None if both languages share one vocabulary."""
-    values = [
-        described.get(token) or piece for token, piece in SPECIAL_PIECES.items()
-    ]  # strings or objects
+    # Strings or objects.
+    values = [described.get(token) or piece for token, piece in SPECIAL_PIECES.items()]
     names = [str(value.get("content") if isinstance(value, dict) else value) for value in values]
     sources = _read_vocabulary(folder / marian.VOCABULARY_FILE, names)
     file = folder / marian.TARGET_VOCABULARY_FILE
@@ -269,9 +268,8 @@ def _weights(
         )
     bias = bias[0, target.rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
-        if (
-            target.rows[first] == target.rows[second]
-        ):  # one Marian piece became two of ours: allow only the second
+        # One Marian piece became two of ours: allow only the second.
+        if target.rows[first] == target.rows[second]:
             bias[first] = MIN_BIAS
     ours["output_bias"] = bias.clamp(min=MIN_BIAS)
     return {name: weight.contiguous() for name, weight in ours.items()}

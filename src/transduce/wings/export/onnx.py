@@ -32,9 +32,8 @@ def usage(model: Bundle) -> str:
     """The Markdown text that explains how to use the folder."""
     text = fill("onnx", command=translate_command(model.config))
     tokenizer = model.tokenizer
-    if (
-        tokenizer.is_imported
-    ):  # the Python example takes ids from SentencePiece, which numbers these pieces differently
+    # The Python example takes ids from SentencePiece, which numbers these pieces differently.
+    if tokenizer.is_imported:
         return text
     names = json.dumps((JOINT, JOINT) if tokenizer.joint else (SOURCE, TARGET))
     shape = model.config.model
@@ -65,9 +64,8 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:  # noqa: ARG0
     model_folder.write_config(folder, replace(model.config, sources=None))
     if (model.folder / model_folder.CONFIDENCE).exists():
         shutil.copy(model.folder / model_folder.CONFIDENCE, folder)
-    if (
-        model.config.data.directions and (model.folder / model_folder.METRICS).exists()
-    ):  # routes and pivots need them
+    # Routes and pivots need them.
+    if model.config.data.directions and (model.folder / model_folder.METRICS).exists():
         metrics = model_folder.read_metrics(model.folder)
         kept = {key: metrics[key] for key in ("directions", "routes") if key in metrics}
         (folder / model_folder.METRICS).write_text(to_json(kept), encoding="utf-8")

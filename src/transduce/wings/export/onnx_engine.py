@@ -112,9 +112,8 @@ class OnnxEngine:
         except Exception as error:  # onnxruntime's errors have no common class
             raise UserError(f"{folder} can't be read by onnxruntime: {error}") from None
         self.weight_bytes = sum((folder / name).stat().st_size for name in (ENCODER, DECODER))
-        self.max_positions: int | None = max_positions(
-            config
-        )  # the memory of attention grows with its square
+        # The memory of attention grows with its square.
+        self.max_positions: int | None = max_positions(config)
         # The decoder's inputs that grow with each step, (r, h, t, d), with r = 1 and t = 0.
         self._empty: Arrays = {
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), dtype=np.float32)

@@ -25,10 +25,11 @@ from transduce.tokens.vocabulary import SPACE
 from transduce.wings.phrasebook.examples import PHRASEBOOK
 
 MAX_COMPARED_SENTENCES = 1000
+# A translation may be 50 tokens longer than its source: both below 512.
 MAX_SOURCE_TOKENS, EXTRA_TOKENS = (
     400,
     50,
-)  # a translation may be 50 tokens longer than its source: both below 512
+)
 MAX_TIE_NATS = (
     1e-3  # difference of log-probability below which rounding may decide between two tokens
 )
@@ -50,9 +51,8 @@ class Output(NamedTuple):
 class Runner(NamedTuple):
     """A model opened in another program, ready to translate greedily."""
 
-    translate: Callable[
-        [Sequence[str], int], list[Output]
-    ]  # arguments: texts, maximum tokens of a translation
+    # Arguments: texts, maximum tokens of a translation.
+    translate: Callable[[Sequence[str], int], list[Output]]
     compute_type: str  # that the program uses on this machine
 
 

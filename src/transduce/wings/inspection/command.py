@@ -64,11 +64,13 @@ def attention(
     check_output(out, [], "out")
     is_page = _is_page(out, chooses_maps=use != "source" or bool(layer or head or mean))
     from transduce.decoding.directions import choose_direction, directions_of
+
+    # Torch: too slow for --help.
     from transduce.decoding.loading import (
         decode_config,
         load_models,
         refuse_parser,
-    )  # torch: too slow for --help
+    )
     from transduce.wings.inspection.maps import attention_of
     from transduce.wings.inspection.page import picture_page
     from transduce.wings.inspection.picture import picture_of

@@ -32,9 +32,8 @@ class AttentionUse(NamedTuple):
 class Attention(NamedTuple):
     """The attention weights and the beam search for one translated sentence."""
 
-    uses: dict[
-        str, AttentionUse
-    ]  # "source", and "encoder" and "decoder" if the model has self-attention
+    # "source", and "encoder" and "decoder" if the model has self-attention.
+    uses: dict[str, AttentionUse]
     text: str
     translation: Translation
     search: SearchTree  # the search that found the translation

@@ -23,9 +23,8 @@ class Maps:
     use: str  # encoder, decoder, or source (the decoder's attention over the source)
     queries: list[str]
     keys: list[str]
-    weights: list[
-        list[list[list[int]]]
-    ]  # thousandths by layer, head, query and key; the weights of a query sum to 1000
+    # Thousandths by layer, head, query and key; the weights of a query sum to 1000.
+    weights: list[list[list[list[int]]]]
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,10 @@ class Positions:
     """The positional encodings of a source, of its translation, or of both."""
 
     kind: str  # sinusoidal or learned
-    source: list[
-        str
-    ]  # pieces of the source by position; empty if these are encodings of the target only
-    target: list[
-        str
-    ]  # pieces that the decoder reads; empty if these are encodings of the source only
+    # Pieces of the source by position; empty if these are encodings of the target only.
+    source: list[str]
+    # Pieces that the decoder reads; empty if these are encodings of the source only.
+    target: list[str]
     largest: float  # largest absolute value of the encodings
     values: list[list[int]]  # thousandths of `largest`, by position and channel
 

@@ -118,9 +118,8 @@ def chart(
         if labels - explained:
             axes.legend(frameon=False)
         explained |= labels
-    with matplotlib.rc_context(
-        {"axes.formatter.min_exponent": 4}
-    ):  # 0.0001 to 10,000 without powers of ten
+    # 0.0001 to 10,000 without powers of ten.
+    with matplotlib.rc_context({"axes.formatter.min_exponent": 4}):
         save(figure, path)
 
 

@@ -65,9 +65,8 @@ def search_tree(
         for place, score in enumerate(expansion.ended[0].tolist())
         if score > -math.inf
     ]
-    finished.sort(
-        key=lambda complete: -complete.score
-    )  # stable: equal scores keep their order, as in the search
+    # Stable: equal scores keep their order, as in the search.
+    finished.sort(key=lambda complete: -complete.score)
     texts = tokenizer.decode([tree.path(complete) for complete in finished])
     return replace(
         tree,
@@ -97,7 +96,6 @@ def _steps(expansions: Sequence[Expansion], tokenizer: Tokenizer, end: str) -> I
             for place in range(len(tokens))
         ]
         nodes = map(Node, pieces, tokens, parents, log_probs, fates)
-        yield [
-            node for node in nodes if node.log_prob > -math.inf
-        ]  # drops impossible continuations, which come last
+        # Drops impossible continuations, which come last.
+        yield [node for node in nodes if node.log_prob > -math.inf]
         kept_before = kept

@@ -41,20 +41,17 @@ def meet(pairs: Sequence[tuple[Row, Row]]) -> list[Row]:
     Each source meets each target word of its pair, and so does NULL_WORD. Positions are counted through all pairs.
     """
     lengths = [np.array([len(pair[side]) for pair in pairs], dtype=np.int32) for side in (0, 1)]
-    sources = np.full(
-        int(lengths[0].sum()) + len(pairs), NULL_WORD, dtype=np.int32
-    )  # NULL_WORD after each source
+    # NULL_WORD after each source.
+    sources = np.full(int(lengths[0].sum()) + len(pairs), NULL_WORD, dtype=np.int32)
     is_word = np.ones(len(sources), dtype=bool)
     is_word[np.cumsum(lengths[0] + 1) - 1] = False
     sources[is_word] = np.concatenate([source for source, _ in pairs]) + 1
     targets = np.concatenate([target for _, target in pairs]).astype(np.int32)
-    words = np.repeat(
-        lengths[1], lengths[0] + 1
-    )  # for each source word, the number of target words that it meets
+    # For each source word, the number of target words that it meets.
+    words = np.repeat(lengths[1], lengths[0] + 1)
     source = np.repeat(np.arange(len(sources), dtype=np.int32), words)
-    first = np.repeat(
-        np.cumsum(lengths[1], dtype=np.int32) - lengths[1], lengths[0] + 1
-    )  # target word of its pair
+    # Target word of its pair.
+    first = np.repeat(np.cumsum(lengths[1], dtype=np.int32) - lengths[1], lengths[0] + 1)
     target = np.arange(len(source), dtype=np.int32) - np.repeat(
         np.cumsum(words, dtype=np.int32) - words - first, words
     )

@@ -23,25 +23,21 @@ CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a 
 CLOSING = (
     ' \u00a0\u202f*`"»”“)]'  # ignored behind it: a text in brackets or quotes may be no sentence
 )
-SENTENCE_END = re.compile(
-    r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)"
-)  # no blank in Chinese
+# No blank in Chinese.
+SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")
 
 
 class Scale(NamedTuple):
     """Length statistics of a corpus, and how often its texts break off or have extra sentences."""
 
     growth: float  # characters of the target per character of the source
-    ratio: tuple[
-        float, float
-    ]  # median and standard deviation of its logarithm; exposes texts that are too short
-    difference: tuple[
-        float, float
-    ]  # likewise, divided by the root of the length; exposes texts too long
+    # Median and standard deviation of its logarithm; exposes texts that are too short.
+    ratio: tuple[float, float]
+    # Likewise, divided by the root of the length; exposes texts too long.
+    difference: tuple[float, float]
     breaking: float = 1.0  # share of pairs in which one side alone breaks off
-    more_sentences: tuple[float, ...] = (1.0,) * (
-        MAX_EXTRA_SENTENCES + 1
-    )  # shares with ≥ 0, 1, 2 … extra sentences
+    # Shares with ≥ 0, 1, 2 … extra sentences.
+    more_sentences: tuple[float, ...] = (1.0,) * (MAX_EXTRA_SENTENCES + 1)
 
 
 def _measures(sources: Ints, targets: Ints, growth: float) -> tuple[Floats, Floats]:

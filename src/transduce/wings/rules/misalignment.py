@@ -31,24 +31,27 @@ MIN_LINES = 50  # fewer lines are too little evidence
 LOG_SMOOTHING_CHARACTERS = (
     6  # added to every length, to tolerate differences between short sentences
 )
+# Bounds on the evidence of a line's length, as translations vary.
 MAX_LENGTH_NATS, MIN_LENGTH_NATS = (
     2.0,
     -3.0,
-)  # bounds on the evidence of a line's length, as translations vary
+)
 SHARED_WORD_NATS = 2.5  # evidence of a shared word that no other nearby line has
 MAX_WORD_NATS = 5.0  # bound on the evidence of all words that two lines share
 MIN_WORD_CHARACTERS = 3  # shorter words are ignored, unless they contain a digit
 WORD_BUCKETS = 1 << 18  # hash buckets for the counts of words
+# Low bits of a key that combines a word and its line.
 LINE_BITS, LINE_MASK = (
     np.uint64(24),
     np.uint64(0xFFFFFF),
-)  # low bits of a key that combines a word and its line
+)
 MAX_WORD_FREQUENCY = 0.01  # share of the lines; more frequent words are no evidence
+# Standard deviations, a share and nats: see `_is_evident`.
 MIN_FIT, MIN_BETTER, MIN_WORD_GAIN = (
     2.5,
     0.2,
     5.0,
-)  # standard deviations, a share and nats: see `_is_evident`
+)
 
 
 class Shift(NamedTuple):
@@ -65,9 +68,8 @@ def find_shifts(sources: Sequence[str], targets: Sequence[str]) -> list[Shift]:
         return []
     odds, ratios = _length_odds(TextColumn(sources).lengths, TextColumn(targets).lengths)
     words = _word_odds(sources, targets)
-    odds = np.hstack(
-        (odds + words, np.zeros((len(sources), 1)))
-    )  # the last column: unrelated lines
+    # The last column: unrelated lines.
+    odds = np.hstack((odds + words, np.zeros((len(sources), 1))))
     if not _may_change(odds):
         return []
     offsets = _likeliest_path(odds)
@@ -210,9 +212,8 @@ def _words(texts: Sequence[str]) -> Hashes:
     ends = ends[kept]
     powers, inverses = _powers(len(codes) + 1)
     sums = np.concatenate(([np.uint64(0)], np.cumsum(codes.astype(np.uint64) * powers[:-1])))
-    hashes = (sums[ends] - sums[begins]) * inverses[
-        begins
-    ]  # cumulative sums avoid a loop over words
+    # Cumulative sums avoid a loop over words.
+    hashes = (sums[ends] - sums[begins]) * inverses[begins]
     lines = np.cumsum(codes == 10)[begins].astype(np.uint64)
     return (hashes * np.uint64(0x9E3779B97F4A7C15)) & ~LINE_MASK | lines
 
@@ -246,9 +247,8 @@ def _likeliest_path(odds: Floats) -> Ints:
     n, width = odds.shape
     came = np.empty((n, width), dtype=bool)  # whether the best path changes its offset at this line
     best = np.empty(n, dtype=np.int64)  # the column before such a change
-    value = np.full(
-        width, -SHIFT_COST_NATS
-    )  # an offset at the first line costs as much as a change
+    # An offset at the first line costs as much as a change.
+    value = np.full(width, -SHIFT_COST_NATS)
     value[MAX_SHIFT_LINES] = 0.0
     for line in range(n):
         best[line] = top = int(value.argmax())
@@ -256,9 +256,8 @@ def _likeliest_path(odds: Floats) -> Ints:
         np.less(value, floor, out=came[line])
         np.maximum(value, floor, out=value)
         value += odds[line]
-    value[np.arange(width) != MAX_SHIFT_LINES] -= (
-        SHIFT_COST_NATS / 2
-    )  # an offset at the last line needs evidence, too
+    # An offset at the last line needs evidence, too.
+    value[np.arange(width) != MAX_SHIFT_LINES] -= SHIFT_COST_NATS / 2
     path = np.empty(n, dtype=np.int64)
     here = int(value.argmax())
     for line in range(n - 1, -1, -1):

@@ -47,10 +47,11 @@ LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[CO
 WRONG_LANGUAGE_NATS = (
     10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
 )
+# Words and characters of a text that may be a name: these look like many languages.
 SHORT_NAME = (
     2,
     19,
-)  # words and characters of a text that may be a name: these look like many languages
+)
 WRONG_NAME_NATS = 20.0  # the same as WRONG_LANGUAGE_NATS, for such a text
 
 # UTF-8 decoded as Windows-1252 or Latin-1: a lead byte, then as many continuation bytes as it announces.
@@ -64,9 +65,8 @@ MISREAD = re.compile(
     rf"|[Ô-Û]{_REST}[Ô-Û]{_REST}|â{_REST}{{2}}|[à-ï]{_REST}{{2}}[à-ï]{_REST}{{2}}|ð[\x9fŸ]{_REST}{{2}}|ï»¿|ï¿½"
     "|√[§∂ºüÑñúÖ†©®ß¥∫¶≤¨™´]|‚Ä[òôúùìî¶]"  # UTF-8 decoded as Mac OS Roman
 )
-_ASSIGNED = "".join(
-    f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(2, 15)
-)  # above U+1FFFD
+# Above U+1FFFD.
+_ASSIGNED = "".join(f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(2, 15))
 DAMAGED_CHARACTER = re.compile(
     f"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff\U0001fffe-\U0010ffff](?<![{_ASSIGNED}])"
 )
@@ -206,9 +206,8 @@ def _labels(rules: Rules) -> tuple[str, str]:
     """py3langid's label for each side, or "" for a side that is not checked. Raises UserError for unknown languages."""
     labels = ["", ""]
     for side, (code, rule) in enumerate(zip(rules.languages, LANGUAGE_RULES[1:], strict=True)):
-        if code and set(LANGUAGE_RULES) & set(
-            rules.others
-        ):  # any of them: a swapped pair breaks no other rule
+        # Any of them: a swapped pair breaks no other rule.
+        if code and set(LANGUAGE_RULES) & set(rules.others):
             labels[side] = identifier().label(code)
             if not labels[side] and {SWAPPED, rule} & set(rules.others):
                 raise UserError(

@@ -32,12 +32,13 @@ STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
 SMOOTHING = 1.0  # added to the count of each source word
+# Of unrelated pairs, from a high threshold of the score to a low one.
 SHARES_FOUND = (
     0.98,
     0.95,
     0.9,
     0.8,
-)  # of unrelated pairs, from a high threshold of the score to a low one
+)
 MIN_PRECISION = (
     0.5  # of the pairs found in the sample, estimated; does not apply to the lowest threshold
 )

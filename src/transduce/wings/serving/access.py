@@ -32,13 +32,14 @@ KEYLESS = "/languages", "/frontend/settings"  # need no key, either, as in Libre
 MAX_HEADERS, MAX_BYTES_OF_HEADERS = 100, 16 << 10
 # Larger bodies are not searched for a key. Weblate sends 20 texts with its key; a Cyrillic letter takes six bytes.
 MAX_KEY_BODY_BYTES = 128 << 10
+# Of a body; others are mistakes, such as utf-8.
 CODINGS = (
     "gzip",
     "deflate",
     "br",
     "zstd",
     "compress",
-)  # of a body; others are mistakes, such as utf-8
+)
 MAX_BUCKETS = 10_000  # of a rate limit; the least recently used bucket is dropped
 FRAMEWORK_ERRORS = {
     "Not Found": "Not found. See /docs.",
@@ -81,9 +82,8 @@ class RateLimit:
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._size = per_minute
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = (
-            OrderedDict()
-        )  # tokens left, and when
+        # Tokens left, and when.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, client: str) -> int:
         """Count a request of `client`. Returns 0 if the request is allowed, otherwise the seconds to wait."""

@@ -51,9 +51,8 @@ class Job:
 
     part: Part
     done: asyncio.Future[list[Translation]]
-    translations: dict[int, Translation] = field(
-        default_factory=dict
-    )  # by the index of their sentence
+    # By the index of their sentence.
+    translations: dict[int, Translation] = field(default_factory=dict)
     begun: int = 0  # number of sentences that are translated or being translated
 
 
@@ -116,9 +115,8 @@ class Batcher:
 
     def check_room(self, tokens: int) -> None:
         """Raise QueueFullError if `tokens` more tokens do not fit into the queue or would wait too long."""
-        ahead = sum(
-            min(size, tokens) for size in self._sizes
-        )  # requests take turns, so long ones delay this one less
+        # Requests take turns, so long ones delay this one less.
+        ahead = sum(min(size, tokens) for size in self._sizes)
         late = self._pace and ahead / self._pace > self.wait
         if late or (ahead and ahead + tokens > self.room_for_tokens):
             raise QueueFullError(self._seconds())
@@ -164,12 +162,13 @@ class Batcher:
             for (job, i), result in zip(batch, results, strict=True):
                 _deliver(job, i, result)
             self._waiting = _unfinished(self._waiting)  # a failed sentence ends its request
+            # They keep a model in memory that may have been dropped.
             del (
                 batch,
                 results,
                 job,
                 result,
-            )  # they keep a model in memory that may have been dropped
+            )
 
     def _compose(self) -> list[tuple[Job, int]]:
         """Take the next batch from the queue, with one sentence from each request in turn."""
@@ -185,9 +184,8 @@ class Batcher:
             job.begun += 1
             if job.begun < len(job.part.sentences):
                 jobs.append(job)
-        self._waiting = deque(
-            [*others, *jobs]
-        )  # other keys first, then the requests that waited longest
+        # Other keys first, then the requests that waited longest.
+        self._waiting = deque([*others, *jobs])
         return batch
 
     def _seconds(self) -> int:

@@ -153,9 +153,8 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listening = socket.create_server(address[:2], family=family, backlog=1024)
-        listening.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )  # Nagle's algorithm delays answers by 40 ms
+        # Nagle's algorithm delays answers by 40 ms.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except (OSError, OverflowError, UnicodeError) as error:
         raise UserError(

@@ -45,9 +45,8 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, proxies: list[st
     if allowed < limits.connections:
         log(f"Only {allowed:,} connections are possible, since `ulimit -n` limits open files.")
     limits = replace(limits, connections=allowed)
-    if (
-        sys.platform == "linux"
-    ):  # ends connections whose client does not read; accepted connections inherit the option
+    # Ends connections whose client does not read; accepted connections inherit the option.
+    if sys.platform == "linux":
         milliseconds = min(1000 * limits.answer_seconds, MAX_C_INT)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
     gc.collect()
@@ -159,9 +158,8 @@ class _Bodies:
                 await send(message)
                 return
             await send({**message, "more_body": True})
-            with contextlib.suppress(
-                HTTPException, asyncio.CancelledError
-            ):  # the body is late, or the server ends
+            # The body is late, or the server ends.
+            with contextlib.suppress(HTTPException, asyncio.CancelledError):
                 while not is_complete:
                     await in_time()
             await send({"type": "http.response.body"})

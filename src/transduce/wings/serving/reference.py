@@ -23,9 +23,8 @@ def reference(description: dict[str, Any]) -> str:
 
 def _route(method: str, path: str, route: dict[str, Any]) -> str:
     contents = route.get("requestBody", {}).get("content", {})
-    schema: dict[str, Any] = next(
-        (each["schema"] for each in contents.values()), {}
-    )  # all have the same fields
+    # All have the same fields.
+    schema: dict[str, Any] = next((each["schema"] for each in contents.values()), {})
     rows = "".join(
         _row(name, field, name in schema.get("required", []))
         for name, field in schema.get("properties", {}).items()

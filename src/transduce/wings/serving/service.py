@@ -95,9 +95,8 @@ class Service:
         self.batcher = Batcher(
             limits.queue, limits.queue_tokens, limits.batch_tokens, limits.wait, self.metrics.batch
         )
-        self._for_long = ThreadPoolExecutor(
-            1, "long"
-        )  # plans long texts one by one, to limit memory
+        # Plans long texts one by one, to limit memory.
+        self._for_long = ThreadPoolExecutor(1, "long")
         self._detector = Detector(self.catalogues.default.codes)
 
     @property

@@ -26,11 +26,12 @@ from transduce.wings.serving.models import Model, Served, State, Version, summar
 
 POLL_SECONDS = 5.0  # between two looks at the model folders
 NICENESS = 5  # of the loading thread: about a third of a normal thread's share
+# A new version must translate these texts before it is used.
 TRIAL_TEXTS = (
     "2026",
     "A1 b2.",
     "12:30",
-)  # a new version must translate these texts before it is used
+)
 
 
 class ModelStore:
@@ -54,9 +55,8 @@ class ModelStore:
                 f"which is more than the memory limit of {limit:,} bytes.",
                 Hint("Raise the limit."),
             )
-        self._threads = ThreadPoolExecutor(
-            1, "loading", initializer=_lower_priority
-        )  # their engines have it, too
+        # Their engines have it, too.
+        self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)
         self._replaced: set[Version] = set()  # old versions that requests still use
         self._door = asyncio.Lock()  # is fair: a request that waits for memory is not overtaken
         self._freed = asyncio.Event()
@@ -80,9 +80,8 @@ class ModelStore:
                 for model in (
                     models if sum(model.weight_bytes for model in models) > self._limit else ()
                 ):
-                    if (
-                        model.last_used == 0
-                    ):  # never loaded: its engine may need less than the weights file has
+                    # Never loaded: its engine may need less than the weights file has.
+                    if model.last_used == 0:
                         await self._make_room([model])
                         with self._hold(model):
                             await self._loaded(model)
@@ -110,9 +109,8 @@ class ModelStore:
         finally:
             model.users -= 1
             self._freed.set()
-            asyncio.get_running_loop().call_soon(
-                self._shrink
-            )  # after the request has released its versions
+            # After the request has released its versions.
+            asyncio.get_running_loop().call_soon(self._shrink)
 
     @contextlib.contextmanager
     def _using(self, version: Version) -> Iterator[Version]:
@@ -127,9 +125,8 @@ class ModelStore:
 
     async def _loaded(self, model: Model) -> Version:
         while model.version is None:
-            if (
-                model.loading is None
-            ):  # a new version was refused, and the old one had been dropped for it
+            # A new version was refused, and the old one had been dropped for it.
+            if model.loading is None:
                 model.loading = asyncio.create_task(self._load_again(model))
             loading = model.loading
             await asyncio.wait([loading])  # other requests may wait, too
@@ -148,9 +145,8 @@ class ModelStore:
         if not more and all(model.version for model in models):
             return
         needed = more + sum(model.weight_bytes for model in models)
-        if needed > self._limit and (
-            more or len(models) > 1
-        ):  # a single model was checked at the start
+        # A single model was checked at the start.
+        if needed > self._limit and (more or len(models) > 1):
             raise UserError(
                 f"{needed:,} bytes of weights are needed at once, more than the memory limit of {self._limit:,} bytes."
             )
@@ -286,10 +282,11 @@ class ModelStore:
         return True
 
     def _refuse(self, model: Model, state: State, reason: str) -> None:
+        # Without the number of bytes, which grows during a copy.
         refused = (
             state,
             reason.partition(":")[0],
-        )  # without the number of bytes, which grows during a copy
+        )
         if refused != model.refused:
             log(
                 f"The new version of {model.folder} can't be used, so the old version stays: {reason}"
@@ -299,9 +296,8 @@ class ModelStore:
 
 def _lower_priority() -> None:
     """On Linux, lower the priority of this thread and of the threads that it will start."""
-    if (
-        hasattr(os, "setpriority") and platform.system() == "Linux"
-    ):  # elsewhere the call affects the whole process
+    # Elsewhere the call affects the whole process.
+    if hasattr(os, "setpriority") and platform.system() == "Linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -229,9 +229,8 @@ def _train_reverse(settings: Settings, data: DataConfig, folder: Path) -> Path:
     if (reverse / MANIFEST).exists():
         return reverse
     log(f"Step 1 of 3: a model from {data.target} to {data.source}, in {reverse}")
-    only_risk = settings.get("train.risk_steps") == settings.get(
-        "train.steps"
-    )  # which needs a model to start from
+    # Which needs a model to start from.
+    only_risk = settings.get("train.risk_steps") == settings.get("train.steps")
     own = settings.without(
         *TEXT_OPTIONS, "train.risk_steps", *(["train.steps"] if only_risk else [])
     )

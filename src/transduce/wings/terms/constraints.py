@@ -28,9 +28,8 @@ class Progress(NamedTuple):
     """Which constraints a hypothesis has met, and which constraints it has begun."""
 
     met: frozenset[int]
-    begun: frozenset[
-        tuple[int, tuple[int, ...]]
-    ]  # (constraint, tokens still to write; none: its last word may go on)
+    # (constraint, tokens still to write; none: its last word may go on).
+    begun: frozenset[tuple[int, tuple[int, ...]]]
 
 
 NOTHING = Progress(frozenset(), frozenset())

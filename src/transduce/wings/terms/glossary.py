@@ -18,27 +18,24 @@ from transduce.tokens.vocabulary import SPACE, Vocabulary
 
 ASCII_BYTES = 0x80
 OPENING = "\"'/¿¡»«"  # signs that a word may follow without a space, in addition to opening brackets and dashes
-CHINESE = range(
-    0xE4, 0xEA
-)  # first bytes, in UTF-8, of characters that are all written without spaces
+# First bytes, in UTF-8, of characters that are all written without spaces.
+CHINESE = range(0xE4, 0xEA)
 
 
 class WordBoundaries(NamedTuple):
     """For each target piece, the kind of its first character, and whether a word can follow without a space."""
 
     first: tuple[Kind, ...]
-    opens: tuple[
-        bool, ...
-    ]  # a word may follow without a space: after a bracket, a quotation mark, a hyphen
+    # A word may follow without a space: after a bracket, a quotation mark, a hyphen.
+    opens: tuple[bool, ...]
 
 
 class Constraint(NamedTuple):
     """A text that must occur in a translation as one or more whole words."""
 
     text: str
-    segmentations: tuple[
-        tuple[int, ...], ...
-    ]  # its ids after a space and, if they differ, its ids without a space
+    # Its ids after a space and, if they differ, its ids without a space.
+    segmentations: tuple[tuple[int, ...], ...]
     first: Kind  # of the first character
     last: Kind  # of the last character
 
@@ -83,9 +80,8 @@ class Glossary:
                 )
             entries[_units(source)] = target.strip()
         self._by_first: dict[str, list[tuple[tuple[str, ...], bool, str]]] = {}
-        for units in sorted(
-            entries, key=_has_capitals, reverse=True
-        ):  # terms with capitals take precedence
+        # Terms with capitals take precedence.
+        for units in sorted(entries, key=_has_capitals, reverse=True):
             folded = tuple(map(self._fold, units))
             is_exact = _has_capitals(units)
             entry = units if is_exact else folded, is_exact, entries[units]

@@ -98,23 +98,23 @@ class Audit:
     suspicions: Collection[
         str
     ] = ()  # rules whose breach is only a suspicion; the breach of another rule is a fault
-    faults: Cleaning = field(
-        default_factory=Cleaning
-    )  # a pair is counted for every rule that it breaks
+    # A pair is counted for every rule that it breaks.
+    faults: Cleaning = field(default_factory=Cleaning)
     faulty: int = 0  # pairs with a fault
     suspicious: int = 0  # pairs that only break rules of `suspicions`
     repaired: int = 0  # faulty pairs without a fault after realignment and decoding as Windows-1252
     examples: dict[str, list[Pair]] = field(default_factory=dict)  # the first examples of each rule
     stretches: list[Misaligned] = field(default_factory=list)
-    characters: Ints = field(
-        default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64)
-    )  # by code point
+    # By code point.
+    characters: Ints = field(default_factory=lambda: np.zeros((2, CODE_POINTS), dtype=np.int64))
+    # Histogram.
     lengths: Ints = field(
         default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
-    )  # histogram
+    )
+    # Histogram.
     words: Ints = field(
         default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
-    )  # histogram
+    )
     stopped: str = ""  # why reading stopped before the end of the corpus; "": it did not
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
@@ -321,9 +321,8 @@ def _flag_repetitions(
     """Flag pairs that repeat an earlier pair. Only good, suspicious and repaired pairs are compared."""
     broken = chunk_audit.broken
     remaining = chunk_audit.remaining
-    moved = chunk_audit.partners != np.arange(
-        len(broken)
-    )  # these are kept only if nothing is wrong with them
+    # These are kept only if nothing is wrong with them.
+    moved = chunk_audit.partners != np.arange(len(broken))
     good = np.where(moved, remaining, remaining & faults) == 0
     for rule, hashes, known in zip(
         (DUPLICATE, NEAR_DUPLICATE), chunk_audit.hashes, seen, strict=True

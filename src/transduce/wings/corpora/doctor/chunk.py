@@ -26,9 +26,8 @@ class ChunkAudit(NamedTuple):
         Flags  # rules that each pair still breaks when repaired, with its target from `partners`
     )
     partners: Ints  # the row of the target that belongs to each source
-    hashes: tuple[
-        Bits64, Bits64
-    ]  # of the whole texts, and of the texts without case, punctuation and digits
+    # Of the whole texts, and of the texts without case, punctuation and digits.
+    hashes: tuple[Bits64, Bits64]
     characters: list[Ints]  # count of each code point
     lengths: list[Ints]  # characters of each text
     words: list[Ints]  # words of each text
@@ -39,9 +38,8 @@ class ChunkAuditor(NamedTuple):
     """Audits chunks with the rules of `checker`."""
 
     checker: Checker
-    common: tuple[
-        frozenset[str], frozenset[str]
-    ]  # each side's common characters, which reveal text in Windows-1252
+    # Each side's common characters, which reveal text in Windows-1252.
+    common: tuple[frozenset[str], frozenset[str]]
 
     def audit(self, sources: Sequence[str], targets: Sequence[str]) -> ChunkAudit:
         """Check the pairs, and try to repair misaligned pairs and text that is not UTF-8."""

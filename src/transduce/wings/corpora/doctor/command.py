@@ -54,10 +54,12 @@ def doctor(
     if _is_corpus(what):
         from transduce.text.pairs import are_trees
         from transduce.text.rules import SUSPICIONS
+
+        # Numpy: slow for --help.
         from transduce.wings.corpora.doctor.corpus_command import (
             check_corpus,
             choose_rules,
-        )  # numpy: slow for --help
+        )
 
         if are_trees(what):
             advice = "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones"

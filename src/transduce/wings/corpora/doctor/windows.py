@@ -13,9 +13,8 @@ from transduce.text.pair_batch import TextColumn
 WINDOWS_1252 = {
     0xDC00 + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)
 }
-MIN_TEXT_SHARE = (
-    1 / 1000
-)  # a character is common in a corpus if more than this share of the texts contain it
+# A character is common in a corpus if more than this share of the texts contain it.
+MIN_TEXT_SHARE = 1 / 1000
 
 
 def undecoded(column: TextColumn) -> NDArray[np.int64]:

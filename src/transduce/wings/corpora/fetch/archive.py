@@ -73,9 +73,8 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
         if stream is None:
             raise UserError(f"{path} is refused: {name} is a link or a device, not a file.")
         missing.remove(name)
-        member = _plain(
-            stream, path
-        )  # the variable keeps the stream open: without a reference, it would be closed
+        # The variable keeps the stream open: without a reference, it would be closed.
+        member = _plain(stream, path)
         yield name, member
     if missing:
         raise UserError(
@@ -117,9 +116,8 @@ def _tar_members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[
                     archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
                 )
                 if not stream and archive.offset - entry.offset_data > raw.left:
-                    raise tarfile.ReadError(
-                        f"{entry.name} is too large"
-                    )  # tarfile would skip it in small blocks
+                    # Tarfile would skip it in small blocks.
+                    raise tarfile.ReadError(f"{entry.name} is too large")
                 if entry.name in wanted:
                     yield entry.name, stream
                 while stream and stream.read(1 << 16):
@@ -158,10 +156,11 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (*DAMAGE_ERRORS, OSError) as error:
+        # EINVAL: a negative offset in a zip.
         if isinstance(error, OSError) and error.errno not in (
             None,
             errno.EINVAL,
-        ):  # EINVAL: a negative offset in a zip
+        ):
             raise  # a disk error
         raise UserError(
             f"{path} is damaged or not an archive ({error}).", Hint("Remove it to fetch it again.")

@@ -43,9 +43,10 @@ def fetch(
         return
     entry, request = find(entries, name)
     try:
+        # Httpx2, ssl: too slow for --help.
         from transduce.wings.corpora.fetch import (
             corpus as fetching,
-        )  # httpx2, ssl: too slow for --help
+        )
     except ModuleNotFoundError as error:
         raise UserError(
             f"Downloads need the package {error.name}: pip install 'transduce[fetch]'."

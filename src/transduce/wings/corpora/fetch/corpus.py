@@ -92,9 +92,8 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
                 Hint("Move one URL to another corpus."),
             )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
-    own = {
-        name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)
-    }  # some file systems ignore the case
+    # Some file systems ignore the case.
+    own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}
     for note in (note for parts in corpus.splits.values() for part in parts for note in part.notes):
         if Path(note).name.lower() in own:
             raise UserError(
@@ -105,9 +104,8 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     with file_lock(
         folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."
     ):
-        fetched = already_fetched(
-            corpus.name, out, folder
-        )  # another process may just have finished
+        # Another process may just have finished.
+        fetched = already_fetched(corpus.name, out, folder)
         if not fetched:
             paths = {file: download(file, folder) for file in corpus.downloads()}
             _clear(out)

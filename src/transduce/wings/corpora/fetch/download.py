@@ -116,9 +116,8 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
             if "CERTIFICATE_VERIFY_FAILED" in reason:
                 raise UserError(f"{url} can't be fetched: {reason}.") from None
         failures = 0 if progress() > reached else failures + 1
-        reached = max(
-            reached, progress()
-        )  # a file that starts over makes no progress until it is larger than before
+        # A file that starts over makes no progress until it is larger than before.
+        reached = max(reached, progress())
         if failures >= MAX_FAILURES:
             raise UserError(
                 f"{url} can't be fetched: {reason} ({failures} tries).",

@@ -17,6 +17,7 @@ from transduce.system.errors import Hint, UserError
 TEXT_FORMATS = ("text", "sgm", "ted")
 ENTRY_KEYS = ("title", "licence", "homepage", "cite", "recipe", "languages", "catalogue")
 PART_KEYS = ("url", "bytes", "checksum", "member", "source", "target", "format", "notes")
+# As {source}; parts may use {language}.
 URL_PLACEHOLDERS = (
     "source",
     "target",
@@ -24,12 +25,11 @@ URL_PLACEHOLDERS = (
     "second",
     "corpus",
     "version",
-)  # as {source}; parts may use {language}
+)
 PAIR = re.compile(r"([A-Za-z]{2,3}(?:_\w{1,8})?)-([A-Za-z]{2,3}(?:_\w{1,8})?)", re.ASCII)
 CORPUS_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-NOTE_NAME = re.compile(
-    r"(.*/)?\w([\w .,+()-]*[\w+)])?"
-)  # the folder in the archive, and a file name of every system
+# The folder in the archive, and a file name of every system.
+NOTE_NAME = re.compile(r"(.*/)?\w([\w .,+()-]*[\w+)])?")
 SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}|")
 

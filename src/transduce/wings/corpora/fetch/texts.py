@@ -71,9 +71,8 @@ def _write_segments(stream: IO[bytes], file: IO[bytes]) -> Written:
             document = attribute(opened, "docid") or ""
             continue
         names.update(f"{document}\t{attribute(segment, 'id') or ''}\n".encode())
-        plain = ENTITY.sub(
-            lambda match: decoded(match[0]) or match[0], inside
-        )  # an unknown entity is left unchanged
+        # An unknown entity is left unchanged.
+        plain = ENTITY.sub(lambda match: decoded(match[0]) or match[0], inside)
         file.write(" ".join(plain.split()).encode() + b"\n")
         lines += 1
     return Written(lines, repaired, names.hexdigest())
