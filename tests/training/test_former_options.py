@@ -20,7 +20,7 @@ OPTIONS = changed(
     TINY, train__steps=4, train__warmup=4, train__save_every=2, train__validate_every=2
 )
 OLD = {  # lines of config.toml that earlier versions wrote
-    "train": 'consistency = "none"\nconsistency_weight = 3.0\ncutoff = 0.05\noptimizer = "adam"\n',
+    "train": 'consistency = "none"\nconsistency_weight = 3.0\ncutoff = 0.05\noptimizer = "adam"\nbalance = 0.01\n',
     "decode": "shortlist = false\n",
 }
 

@@ -47,10 +47,12 @@ FORMER = {  # options of earlier versions, which the folders of their models hav
     "train.consistency": "it gained nothing",
     "train.consistency_weight": "it gained nothing",
     "train.cutoff": "it gained nothing",
+    "train.balance": "it is always 0.01",
     "train.optimizer": "the optimizer is always Adam",
     "decode.shortlist": "it saved a tenth of the time at most",
 }
 TRAINED_WITH = {  # values of former options with which a training can still resume
+    "train.balance": 0.01,
     "train.consistency": "none",
     "train.optimizer": "adam",
 }

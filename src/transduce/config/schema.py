@@ -319,7 +319,6 @@ class TrainConfig:
     label_smoothing: float = option(
         0.1, "probability mass shared equally by all tokens", paper="0.1", below=1
     )
-    balance: float = option(0.01, "weight of the loss term that balances the load of experts")
     accumulate: int = option(
         0, "micro-batches per update; 0: as few as the memory allows, found by trial"
     )

@@ -18,6 +18,8 @@ from transduce.system.profiling import phase
 from transduce.training.losses import Sums, smoothed_cross_entropy
 from transduce.training.minimum_risk import expected_risk
 
+BALANCE = 0.01  # weight of the loss that balances the load of experts
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -38,7 +40,7 @@ class Objective:
         if not record.routing:
             return sums
         balance = torch.stack([routing.balance_loss for routing in record.routing]).mean()
-        return sums._replace(loss=sums.loss + self.train.balance * batch.num_tokens * balance)
+        return sums._replace(loss=sums.loss + BALANCE * batch.num_tokens * balance)
 
 
 def objective(train: TrainConfig, *, is_risk: bool = False) -> Objective:
