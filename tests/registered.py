@@ -17,6 +17,7 @@ from transduce.system.profiling import Profile
 from transduce.text import jsonl, tsv
 from transduce.text.formats import CorpusFile, Document, DocumentFile, TextPair
 from transduce.text.rules import MoreRules, Rules
+from transduce.training.facts import Fact
 from transduce.wings import int8
 from transduce.wings.cluster import command as cluster
 from transduce.wings.ct2 import opening
@@ -91,7 +92,7 @@ FIND_TERMS: Callable[[Sequence[Term], str], TermFinder] = glossary.Glossary
 ENFORCE_TERMS: EnforceTerms = enforce.enforce
 READ_GLOSSARY: Callable[[str, tuple[str, str]], list[Term]] = glossary.read_glossary
 PAPER_BLEU: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = paper_bleu.paper_bleu
-INFO: Callable[[Path, RunConfig], list[tuple[str, str]]] = opening.facts
+INFO: Callable[[Path, RunConfig], list[Fact]] = opening.facts
 TRAINING_SPEED: Callable[[Profile, RunConfig], None] = operations.print_training_speed
 SEARCH_SPEED: Callable[[Profile, Sequence[ModelConfig]], None] = operations.print_search_speed
 BACK_TRANSLATE: Callable[

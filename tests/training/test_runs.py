@@ -37,8 +37,8 @@ from transduce.tokens.tokenizer import Tokenizer
 from transduce.training import loop
 from transduce.training.announce import time_lines
 from transduce.training.autobatch import Trial, has_fast_bfloat16
-from transduce.training.card import figures
 from transduce.training.checkpoint import TrainState, moving_average, regular
+from transduce.training.facts import measured_facts
 from transduce.training.run import train
 from transduce.training.start import with_length
 from transduce.training.update import AVERAGE, Outcome
@@ -126,8 +126,8 @@ def test_a_model_folder_holds_what_a_model_needs(model):
 
 
 def test_the_card_tells_how_far_to_trust_the_confidence():
-    rows = figures({"confidence": {"area": 0.704, "calibration_error": 0.0312}})
-    assert rows == [("confidence", "area under the ROC curve 0.70, calibration error 0.031")]
+    [row] = measured_facts({"confidence": {"area": 0.704, "calibration_error": 0.0312}})
+    assert row == ("confidence", "area under the ROC curve 0.70, calibration error 0.031")
 
 
 def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):

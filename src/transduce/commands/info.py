@@ -13,7 +13,7 @@ from transduce.config.schema import flatten
 from transduce.config.settings import DEFAULT
 from transduce.system.console import print_table
 from transduce.system.errors import NotInstalledError
-from transduce.training.card import figures, vocabulary
+from transduce.training.facts import Fact, measured_facts, model_facts
 
 if TYPE_CHECKING:
     from transduce.config.schema import RunConfig
@@ -56,38 +56,24 @@ def info(model: Path, /, *, json: bool = False) -> None:
         print_table(rows)
 
 
-def _uses(folder: Path, config: "RunConfig") -> list[tuple[str, str]]:
-    """The engine that translates with a model by default, and the formats to which it can be exported."""
-    try:
-        uses: Callable[[Path, RunConfig], list[tuple[str, str]]] = option("info")
-    except NotInstalledError:
-        return [("engine", "torch")]
-    return uses(folder, config)
-
-
-def _facts(description: "Description", folder: Path) -> list[tuple[str, str]]:
-    config = description.config
-    metrics = description.metrics
-    facts = [
-        ("languages", config.data.languages),
-        ("model", config.model.shape),
-        ("vocabulary", vocabulary(config)),
-        ("weights", f"{decimal(description.size)} in {description.weights}"),
-    ]
+def _facts(description: "Description", folder: Path) -> list[Fact]:
+    weights = Fact("weights", f"{decimal(description.size)} in {description.weights}")
     if description.finished:
-        facts += _uses(folder, config)
+        state = _uses(folder, description.config)
     else:
-        facts.append(
-            (
+        state = [
+            Fact(
                 "state",
                 "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`",
             )
-        )
-    if "imported" in metrics:
-        facts.append(("imported", f"from {metrics['imported']}"))
-    if "parameters" in metrics:
-        facts.append(("parameters", f"{metrics['parameters']:,}"))
-    if averaged := metrics.get("averaged_steps"):
-        which = "average of steps" if len(averaged) > 1 else "step"
-        facts.append(("checkpoint", f"{which} " + ", ".join(f"{step:,}" for step in averaged)))
-    return facts + figures(metrics)
+        ]
+    return [*model_facts(description.config), weights, *state, *measured_facts(description.metrics)]
+
+
+def _uses(folder: Path, config: "RunConfig") -> list[Fact]:
+    """The engine that translates with a model by default, and the formats to which it can be exported."""
+    try:
+        uses: Callable[[Path, RunConfig], list[Fact]] = option("info")
+    except NotInstalledError:
+        return [Fact("engine", "torch")]
+    return uses(folder, config)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import torch
 
 from transduce.config import size_table
-from transduce.config.schema import DataConfig, RunConfig
+from transduce.config.schema import DataConfig, RunConfig, TrainConfig
 from transduce.config.settings import FROM_SIZES, Settings
 from transduce.model.build import count_parameters
-from transduce.preparation.prepared import Prepared
+from transduce.preparation.prepared import Facts, Prepared
 from transduce.system.console import count
 from transduce.training.autobatch import Trial
-from transduce.training.card import vocabulary
 from transduce.training.distributed import ALONE, Ranks
+from transduce.training.facts import Fact, vocabulary
 from transduce.training.schedule import effort, risk_steps, stage_of
 
 LONG_MINUTES = 120  # of a training run, above which a shorter one is offered
@@ -30,12 +30,7 @@ def announcement(
     from_scratch: bool,
 ) -> list[str]:
     """Lines about the corpus, the vocabulary, the model, the batches and the training time, followed by warnings."""
-    facts = prepared.facts
-    data = config.data
-    model = config.model
-    train = config.train
-    default = DataConfig()
-    row = size_table.sizes_for(facts.pairs)
+    row = size_table.sizes_for(prepared.facts.pairs)
     size = f"up to {row.up_to:,.0f} pairs" if row.up_to < math.inf else "a large corpus"
 
     def why(*names: str) -> str:
@@ -45,39 +40,71 @@ def announcement(
             else ""
         )
 
-    left_out = [f"{count:,} {rule}" for rule, count in facts.left_out.items()]
-    left_out += [f"{facts.dropped:,} overlapping with the validation set"] if facts.dropped else []
-    named = (
-        data.symbols
-        or data.directions
-        or (data.source, data.target) != (default.source, default.target)
-    )
-    languages = "unknown, and can't be named later: servers, documents and exports need data.source and data.target"
-    names = ", ".join(data.directions) or f"{data.source}-{data.target}"
-    cut = f"in {train.accumulate} micro-batches" if train.accumulate > 1 else "in one micro-batch"
-    budget = f", at most {train.minutes:g} minutes" if train.minutes else ""
-    ends = f"cool-down {train.cooldown:,}, " if train.cooldown else ""
-    ends += f"the last {train.risk_steps:,} of minimum-risk training, " if risk_steps(train) else ""
-    return [
-        f"Corpus      {count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
-        f"{facts.held_out:,} more for validation"
-        + (f"; left out: {', '.join(left_out)}" if left_out else ""),
-        *([] if named else [f"Languages   {languages}"]),
-        f"Vocabulary  {vocabulary(config)}" + why("data.vocab_size"),
-        f"Model       {model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
-        + why("model.d_model", "model.num_encoder_layers"),
-        f"Batches     up to {data.max_tokens:,} tokens per update on each side, {cut}, "
-        f"{trial.padding:.1%} padding; {count(trial.updates_per_epoch, 'update')} per epoch"
-        + why("data.max_tokens"),
-        f"Training    {train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs){budget}, warm-up "
-        f"{train.warmup:,}, {ends}{train.precision} on {device_name(config, device, ranks)}"
-        + ("" if train.minutes else why("train.steps")),
-        *time_lines(config, trial),
-        *(
-            f"Warning     {text}"
-            for text in _warnings(prepared, settings, config, trial, from_scratch)
+    model = config.model
+    unknown = "unknown, and can't be named later: servers, documents and exports need data.source and data.target"
+    training = _training(config.train, trial, device_name(config, device, ranks))
+    facts = [
+        Fact("Corpus", _corpus(prepared.facts, config.data)),
+        Fact("Languages", "" if _has_languages(config.data) else unknown),
+        Fact("Vocabulary", vocabulary(config) + why("data.vocab_size")),
+        Fact(
+            "Model",
+            f"{model.shape}, dropout {model.dropout:g}: {count_parameters(model):,} parameters"
+            + why("model.d_model", "model.num_encoder_layers"),
         ),
+        Fact("Batches", _batches(config, trial) + why("data.max_tokens")),
+        Fact("Training", training if config.train.minutes else training + why("train.steps")),
     ]
+    warnings = _warnings(prepared.facts, settings, config, trial, from_scratch)
+    return [
+        *(f"{name:<12}{text}" for name, text in facts if text),
+        *time_lines(config, trial),
+        *(f"Warning     {text}" for text in warnings),
+    ]
+
+
+def _has_languages(data: DataConfig) -> bool:
+    default = DataConfig()
+    return bool(data.symbols or data.directions) or (data.source, data.target) != (
+        default.source,
+        default.target,
+    )
+
+
+def _corpus(facts: Facts, data: DataConfig) -> str:
+    """The size of the corpus, and the number of pairs that were left out for each cause."""
+    names = ", ".join(data.directions) or f"{data.source}-{data.target}"
+    text = (
+        f"{count(facts.pairs, 'pair')} {names}, {facts.target_tokens:,} target tokens; "
+        f"{facts.held_out:,} more for validation"
+    )
+    left_out = [f"{number:,} {rule}" for rule, number in facts.left_out.items()]
+    if facts.dropped:
+        left_out.append(f"{facts.dropped:,} overlapping with the validation set")
+    return f"{text}; left out: {', '.join(left_out)}" if left_out else text
+
+
+def _batches(config: RunConfig, trial: Trial) -> str:
+    """The size of an update and of an epoch."""
+    number = config.train.accumulate
+    cut = f"in {number} micro-batches" if number > 1 else "in one micro-batch"
+    return (
+        f"up to {config.data.max_tokens:,} tokens per update on each side, {cut}, {trial.padding:.1%} padding; "
+        f"{count(trial.updates_per_epoch, 'update')} per epoch"
+    )
+
+
+def _training(train: TrainConfig, trial: Trial, device: str) -> str:
+    """The length, the schedule and the precision of the training."""
+    parts = [
+        f"{train.steps:,} updates ({train.steps / trial.updates_per_epoch:.1f} epochs)",
+        f"at most {train.minutes:g} minutes" if train.minutes else "",
+        f"warm-up {train.warmup:,}",
+        f"cool-down {train.cooldown:,}" if train.cooldown else "",
+        f"the last {train.risk_steps:,} of minimum-risk training" if risk_steps(train) else "",
+        f"{train.precision} on {device}",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -> str:
@@ -85,7 +112,7 @@ def device_name(config: RunConfig, device: torch.device, ranks: Ranks = ALONE) -
     times = f"{ranks.world} × " if ranks.world > 1 else ""
     if device.type == "cpu":
         threads = ranks.threads(config.train.threads) if ranks.world > 1 else config.train.threads
-        return f"{times}{threads} CPU thread{'s' if threads > 1 else ''}"
+        return times + count(threads, "CPU thread")
     return times + torch.cuda.get_device_name(device)
 
 
@@ -122,17 +149,24 @@ def time_lines(config: RunConfig, trial: Trial) -> list[str]:
 
 
 def _warnings(
-    prepared: Prepared, settings: Settings, config: RunConfig, trial: Trial, from_scratch: bool
+    facts: Facts, settings: Settings, config: RunConfig, trial: Trial, from_scratch: bool
 ) -> Iterator[str]:
     """Yield a warning for a small corpus, a long warm-up or cool-down, and options without effect."""
-    if from_scratch and prepared.facts.pairs < size_table.FEW_PAIRS:
+    if from_scratch and facts.pairs < size_table.FEW_PAIRS:
         yield (
-            f"A corpus of {count(prepared.facts.pairs, 'pair')} is too small to learn a language from: the model will "
+            f"A corpus of {count(facts.pairs, 'pair')} is too small to learn a language from: the model will "
             f"know little more than its sentences. Use about {size_table.USEFUL_PAIRS:,} pairs, or fine-tune a "
             "trained model."
         )
-    train = config.train
-    updates = updates_in_budget(config, trial)
+    yield from _schedule_warnings(config.train, updates_in_budget(config, trial))
+    yield from _risk_warnings(config.train, trial)
+    for name in () if facts.held_out else ("train.patience", "train.select_by"):
+        if settings.is_chosen(name) and settings[name]:
+            yield f"There is no validation set, so {name} ({settings[name]}) has no effect."
+
+
+def _schedule_warnings(train: TrainConfig, updates: float) -> Iterator[str]:
+    """Yield a warning if the warm-up or the cool-down does not fit into the updates that the time is enough for."""
     limit = (
         f"{train.minutes:g} minutes are enough for" if updates < train.steps else "There will be"
     )
@@ -147,6 +181,10 @@ def _warnings(
             f"{limit} about {updates:,.0f} updates, but the learning rate falls over the last {train.cooldown:,} of "
             f"{train.steps:,}: set train.steps to about {updates:.0f}, and train.cooldown to less."
         )
+
+
+def _risk_warnings(train: TrainConfig, trial: Trial) -> Iterator[str]:
+    """Yield a warning if the training can end before its stage of minimum-risk training, or has no such stage."""
     seconds = effort(0, train) * trial.seconds_per_update
     is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
     known = {"allow more minutes": is_short, "set train.patience=0": train.patience}
@@ -155,11 +193,3 @@ def _warnings(
         yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."
-    inert = (
-        {}
-        if prepared.facts.held_out
-        else {"train.patience": "validation set", "train.select_by": "validation set"}
-    )
-    for name, missing in inert.items():
-        if settings.is_chosen(name) and settings[name]:
-            yield f"There is no {missing}, so {name} ({settings[name]}) has no effect."

@@ -13,6 +13,7 @@ from transduce.system.console import log
 from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers
 from transduce.system.machine import cores
+from transduce.training.facts import Fact
 from transduce.wings.ct2.engine import CHECK_FILE, WORSE, CTranslate2Engine, read_compute_type
 from transduce.wings.formats import formats, refuse_config
 
@@ -55,10 +56,10 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
     return refusal
 
 
-def facts(folder: Path, config: RunConfig) -> list[tuple[str, str]]:
+def facts(folder: Path, config: RunConfig) -> list[Fact]:
     """What `transduce info` says about the uses of a finished model: its engine, and the formats of its exports."""
-    engine = [] if config.data.symbols else [("engine", choice(folder, config))]
-    return [*engine, ("exports to", ", ".join(formats(folder, config)) or "nothing")]
+    engine = [] if config.data.symbols else [Fact("engine", choice(folder, config))]
+    return [*engine, Fact("exports to", ", ".join(formats(folder, config)) or "nothing")]
 
 
 def choice(folder: Path, config: RunConfig) -> str:

@@ -182,7 +182,7 @@ def _without_formatting(raw: str) -> str:
         if text[-1:].isspace() and part[:1].isspace():
             part = part[1:]
         elif BLANK_BEHIND.match(text[-1:]) and BLANK_BEFORE.match(part):
-            text += " " * any(BLOCK_TAG.match(raw, *each) for each in between)
+            text += " " if any(BLOCK_TAG.match(raw, *each) for each in between) else ""
         text += part
         between = between if not part else []
     return text
