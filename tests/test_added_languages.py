@@ -495,7 +495,7 @@ def test_corpora_of_other_languages_and_weights_of_prepared_corpora_are_refused(
     transduce.cli.main(
         ["prepare", "--train", *files, "--out", str(place / "ready"), "data.vocab_size=300"]
     )
-    with pytest.raises(UserError, match="leave out the weight of this corpus"):
+    with pytest.raises(UserError, match="Leave out the weight of this corpus"):
         fit(
             {"data.corpora": [{"files": [str(place / "ready")], "weight": 3.0}]}, place / "weighted"
         )
@@ -605,7 +605,7 @@ def test_a_prepared_corpus_without_tags_is_refused(place, added, capsys):
     assert (
         status == 2
         and "The model reads language tags" in said
-        and "name text files instead" in said
+        and "Name text files instead" in said
     )
 
 

@@ -181,15 +181,17 @@ def test_the_package_and_help_load_nothing_slow() -> None:
     ],
 )
 @pytest.mark.usefixtures("imitate")
-def test_a_mistyped_command_line_is_one_sentence_and_status_2(
+def test_mistyped_command_lines_get_a_message_and_a_hint(
     arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, output, errors = run(capsys, *arguments)
-    assert (status, output) == (2, "")
-    cause, hint = errors.splitlines()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    cause, hint = printed.err.splitlines()
     assert cause.startswith("transduce: ") and hint.startswith("hint: ")
     for word in [*words, "--help'."]:
-        assert word in errors
+        assert word in printed.err
 
 
 @pytest.mark.parametrize(

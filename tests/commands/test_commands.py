@@ -250,7 +250,7 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     (first / "preparation.json").write_text("{")
     status, _, said = run(capsys, *corpus, "--out", tmp_path / "fourth", "--vocabulary", first)
     assert status == 2
-    assert f"{first / 'preparation.json'} is damaged; prepare the corpus again." in said
+    assert f"{first / 'preparation.json'} is damaged. Prepare the corpus again." in said
 
 
 def test_prepare_reports_pairs_left_out_for_held_out_sentences(tmp_path, capsys):
@@ -587,14 +587,14 @@ def test_a_write_protected_output_is_not_replaced(place, tmp_path, capsys):
     (tmp_path / "kept").touch(0o400)
     call = "translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "kept"
     status, _, said = run(capsys, *call)
-    assert status == 2 and "kept is write-protected; name another file (--output)." in said
+    assert status == 2 and "kept is write-protected. Name another file (--output)." in said
 
 
 def test_an_output_that_links_to_itself_is_refused(place, tmp_path, capsys):
     (tmp_path / "loop").symlink_to("loop")
     call = "translate", place / "one", "--input", place / "test.src", "--output", tmp_path / "loop"
     status, _, said = run(capsys, *call)
-    assert status == 2 and "loop is a symbolic link to itself; remove it (--output)." in said
+    assert status == 2 and "loop is a symbolic link to itself. Remove it (--output)." in said
 
 
 def test_json_has_every_field_of_a_translation(place, capsys):
@@ -1218,7 +1218,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "demo --out x train.step=9": "Unknown option 'train.step'; did you mean 'train.steps'?",
     "train": "train needs --out",
     "train --out": "--out needs a value",
-    "train --out x": "There is nothing to train on: name two text files",
+    "train --out x": "There is nothing to train on. Name two text files",
     "train multi30k-en-d --out x": "There is no recipe multi30k-en-d; did you mean 'multi30k-en-de'?",
     "train zzz --out x": "There is no recipe zzz; transduce comes with craft-parsing, ",
     "train train.tsv --out x": "train.tsv is not a recipe (NAME.toml). Name corpus files after --train.",
@@ -1231,13 +1231,13 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "train --train train.tsv --out x --init none": "There is no model folder none",
     "train --train train.tsv --out x --init one data.joint=false": "one has data.joint = True, which can't",
     "train --train train.tsv --out x --init one data.tokenizer=unigram": "one has data.tokenizer = bpe, which",
-    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already: ",
+    "train --train train.tsv --out x --init one data.vocab_size=270": "one has a vocabulary of 300 tokens already. ",
     "train --train train.tsv --out train.tsv": "train.tsv exists and is not a training run of transduce",
-    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256; leave data.",
-    "train --train data --out x data.joint=false": "data was prepared with data.joint = True; leave data.joint out",
+    "train --train data --out x data.max_length=9": "data was prepared with data.max_length = 256. Leave data.",
+    "train --train data --out x data.joint=false": "data was prepared with data.joint = True. Leave data.joint out",
     "train --train train.tsv --out x --test x.mrg": "later; train without the test files (--test).",
-    "train --train data --out x --from en": "data was prepared with data.source = ka; leave data.source out",
-    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already: leave",
+    "train --train data --out x --from en": "data was prepared with data.source = ka. Leave data.source out",
+    "train --train data --out x data.vocab_size=270": "data has a vocabulary of 300 tokens already. Leave",
     "train --train train.csv --out x": "train.csv does not exist. Did you mean train.tsv?",
     "train --train other --out x": "other is a folder. Name a file in it.",
     "prepare --train train.tsv --out data": "data exists already and is never overwritten",
@@ -1250,12 +1250,12 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "translate one test.src --input test.src": "Give either texts or --input, not both.",
     "translate one --inptu test.src": "Unknown option: --inptu. Did you mean --input?",
     "translate one --input test.scr": "test.scr does not exist. Did you mean test.src?",
-    "translate one --input test.src --output test.src": "test.src is also the input; name another file (--output).",
+    "translate one --input test.src --output test.src": "test.src is also the input. Name another file (--output).",
     "translate one --input test.src --output ./test.src": "is also the input",
     "translate one --input test.src --glossary train.tsv --output train.tsv": "train.tsv is also the input",
-    "translate one --input test.src --output no/x": "no/x can't be written: there is no folder no; make it",
-    "translate one --input test.src --output x.gz": "leave .gz out of its name (--output).",
-    "translate one --input test.src --output data": "data is a folder; name a file in it (--output).",
+    "translate one --input test.src --output no/x": "no/x can't be written: there is no folder no. Make it",
+    "translate one --input test.src --output x.gz": "Leave .gz out of its name (--output).",
+    "translate one --input test.src --output data": "data is a folder. Name a file in it (--output).",
     "translate one --input test.src --output old.txt --n-best 5": "n_best must be from 1 to decode.beam_size (4)",
     "translate one --input test.src --beam-size 0": "decode.beam_size must be at least 1, not 0",
     "translate one --input test.src --beam-size two": 'Invalid value for --beam-size: unable to convert "two" into int',
@@ -1269,9 +1269,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "parse one --input x.mrg": "`transduce evaluate one x.mrg` parses its words and scores the parses.",
     "evaluate one test.src test.tgt --against test.tgt": "test.tgt is a file. To compare files, use --hypothesis FILE",
     "evaluate one test.src test.tgt --against data": "data is not a model folder: data/config.toml is missing",
-    "evaluate one test.src test.tgt --against other --output x": "compares two translations: leave out --output.",
+    "evaluate one test.src test.tgt --against other --output x": "compares two translations. Leave out --output.",
     "evaluate one test.src test.tgt --slices": "--slices and --training are for the comparison of two translations",
-    "evaluate --hypothesis test.tgt test.tgt --training test.tgt": "of two translations: add --against.",
+    "evaluate --hypothesis test.tgt test.tgt --training test.tgt": "of two translations. Add --against.",
     "evaluate --hypothesis test.tgt --against train.tgt test.tgt --slices": "300 hypotheses of the second",
     "evaluate --hypothesis test.tgt --against test.tgt test.tgt --training test.tg": "Did you mean test.tgt?",
     "evaluate one test.src test.tgt --against two --training test.tg": "test.tg does not exist. Did you mean test.tgt?",
@@ -1283,9 +1283,9 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "evaluate one test.src test.tgt train.steps=3": "train.steps can't be set for a trained model",
     "evaluate --hypothesis test.tgt": "With --hypothesis, give exactly one argument (REFERENCE), not 0.",
     "evaluate --hypothesis test.tgt train.tgt": "There are 12 hypotheses but 300 references",
-    "evaluate --hypothesis test.tgt test.tgt --output x": "leave out --output",
-    "evaluate --hypothesis test.tgt test.tgt --routes": "leave out --routes",
-    "prepare --train data --out x": "data is prepared already: give it to `transduce train`, as the only corpus.",
+    "evaluate --hypothesis test.tgt test.tgt --output x": "Leave out --output",
+    "evaluate --hypothesis test.tgt test.tgt --routes": "Leave out --routes",
+    "prepare --train data --out x": "data is prepared already. Give it to `transduce train`, as the only corpus.",
     "average one --last 2": "average needs --out",
     "average one --out two --last 2": "two exists already and is never overwritten. Choose another name, or remove it.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",

@@ -226,12 +226,12 @@ def test_unlike_option_names_point_to_the_list_of_options() -> None:
         (
             "data.test",
             ["caf\udce9.tsv"],
-            r"data.test: the file name 'caf\udce9.tsv' is not UTF-8; rename the file.",
+            r"data.test: the file name 'caf\udce9.tsv' is not UTF-8. Rename the file.",
         ),
         (
             "data.corpora",
             [{"files": ["\udce9"]}],
-            r"data.corpora.files: the file name '\udce9' is not UTF-8; rename the file.",
+            r"data.corpora.files: the file name '\udce9' is not UTF-8. Rename the file.",
         ),
         ("data.valid", "a.en", "data.valid must be a list, not 'a.en'."),
         ("model.norm", "both", "model.norm must be one of post, pre, not 'both'."),
@@ -265,7 +265,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ({"data.tokenizer": "char", "train.sample_target": 0.1}, "Characters can't be sampled"),
         (
             {"model.cell": "gru"},
-            "model.cell is for models of the kind recurrent, not transformer; leave",
+            "model.cell is for models of the kind recurrent, not transformer. Leave",
         ),
         ({"model.experts": 2, "train.shard": True}, "train.shard does not support experts"),
         (
@@ -355,7 +355,7 @@ def test_models_without_heads_may_have_any_width() -> None:
         ("[model]\nd_model = '4'", r"recipe.toml: model.d_model must be a whole number, not '4'"),
         (
             "format = 9",
-            r"recipe.toml has format 9, but this version reads format 1; install a newer transduce",
+            r"recipe.toml has format 9, but this version reads format 1. Install a newer transduce",
         ),
         ("a = " + "[" * 2000, r"recipe.toml: not valid TOML"),
         ("[train]\nsteps = 0x" + "1" * 5000, r"recipe.toml: not valid TOML"),

@@ -129,7 +129,7 @@ def test_damaged_weights_are_not_an_empty_translation():
 
 def test_a_loss_that_would_need_heads_is_refused():
     with pytest.raises(
-        UserError, match=r"model\.block_size does not support train\.risk_steps; leave it out"
+        UserError, match=r"model\.block_size does not support train\.risk_steps. Leave it out"
     ):
         configure({"model.block_size": 2, "train.risk_steps": 5})
 

@@ -33,8 +33,8 @@ def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
 
 
 def test_strings_of_a_module_exclude_its_docstrings() -> None:
-    text = 'def f(x):\n    """See --out."""\n    raise E(f"{x} exists; name another by --out")\nHINT = "see above"\n'
+    text = 'def f(x):\n    """See --out."""\n    raise E(f"{x} exists. Name another by --out")\nHINT = "see above"\n'
     assert [*strings_of(ast.parse(text))] == [
-        (3, "  exists; name another by --out"),
+        (3, "  exists. Name another by --out"),
         (4, "see above"),
     ]

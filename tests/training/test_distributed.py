@@ -90,7 +90,7 @@ def test_only_train_runs_as_several_processes(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     status, _, said = run(capsys, "demo", "--out", tmp_path / "out")
     assert (status, "torchrun is for `transduce train`" in said) == (2, True), said
-    with pytest.raises(UserError, match=r"only; start transduce reproduce without torchrun"):
+    with pytest.raises(UserError, match=r"only. Start transduce reproduce without torchrun"):
         carry_out([], tmp_path, 1.0)
 
 
@@ -149,7 +149,7 @@ def test_missing_rank_is_named_after_a_timeout(tmp_path):
         assert (
             status == 1 and "has not heard from rank 2: was it killed, or never started?" in said
         ), said
-        assert "has not heard from rank 2 for 2 seconds; start all ranks together" in said, said
+        assert "has not heard from rank 2 for 2 seconds. Start all ranks together" in said, said
 
 
 def test_two_processes_with_one_number_are_refused():

@@ -153,7 +153,7 @@ def test_signals_save_a_checkpoint_and_the_same_command_resumes(corpus, tmp_path
         assert "Traceback" not in said
         assert (f"Resuming at step {steps}" in said) == bool(steps)
         steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
-        assert f"Saved; run the same command to resume (step {steps:,})." in said
+        assert f"Saved. Run the same command to resume (step {steps:,})." in said
         assert not (out / "manifest.json").exists()
     steps += 7
     status, said = run(capsys, arguments(corpus, out, train__steps=steps))
@@ -165,7 +165,7 @@ def test_signals_save_a_checkpoint_and_the_same_command_resumes(corpus, tmp_path
 
 def test_another_process_does_not_train_in_the_same_folder(corpus, tmp_path, capsys):
     out = tmp_path / "out"
-    busy = f"transduce: Another process trains in {out}; wait until it ends, or choose another folder.\n"
+    busy = f"transduce: Another process trains in {out}. Wait until it ends, or choose another folder.\n"
     process = begin(arguments(corpus, out, train__steps=50_000))
     try:
         for moment in ((out / ".lock").exists, lambda: any(out.glob("checkpoints/step-*3"))):
@@ -384,11 +384,11 @@ def test_changes_are_named_with_what_they_mean(corpus, tmp_path, capsys):
         assert status == 2
         assert said == (
             f"transduce: {out} was started with {name.replace('__', '.')} = {was}, which can't change to "
-            f"{value}; leave {name.replace('__', '.')} out, or train into a new folder.\n"
+            f"{value}. Leave {name.replace('__', '.')} out, or train into a new folder.\n"
         )
     status, said = run(capsys, arguments(corpus, out, train__steps=12, data__vocab_size=270))
     assert (
-        status == 2 and "has a vocabulary of 300 tokens already: leave data.vocab_size out." in said
+        status == 2 and "has a vocabulary of 300 tokens already. Leave data.vocab_size out." in said
     )
     changes = {
         "train__steps": 9,

@@ -906,7 +906,7 @@ BAD = {
         ["{}/a.doc"],
         r"a\.doc: the suffix does not name a bilingual format",
     ),
-    "nothing": ({}, [], "There is nothing to train on: name two text files"),
+    "nothing": ({}, [], "There is nothing to train on. Name two text files"),
 }
 
 
@@ -1011,7 +1011,7 @@ def test_models_of_a_newer_format_are_refused(model, tmp_path, capsys):
         check_sentence(
             status,
             said,
-            r"config\.toml has format 99, but this version reads format 1; install a newer",
+            r"config\.toml has format 99, but this version reads format 1. Install a newer",
         )
     with pytest.raises(UserError, match="format 99"):
         read_recipe((out / "config.toml").read_text(), "config.toml")
@@ -1044,13 +1044,13 @@ def test_sentences_beyond_learned_positions_are_refused(place, tmp_path, capsys)
     check_sentence(
         status,
         said,
-        r"train\.src:\d+ has \d+ tokens; raise model\.max_positions \(6\), or lower data\.max_length to 5",
+        r"train\.src:\d+ has \d+ tokens. Raise model\.max_positions \(6\), or lower data\.max_length to 5",
     )
     status, _, said = run(capsys, *command, *valid, "model.max_positions=6", "data.max_length=5")
     check_sentence(
         status,
         said,
-        r"A pair of the validation set has \d+ tokens: '.+'; raise model\.max_positions \(6\)",
+        r"A pair of the validation set has \d+ tokens: '.+'. Raise model\.max_positions \(6\)",
     )
     assert run(capsys, *command, *valid, "model.max_positions=40")[0] == 0
     (tmp_path / "long.txt").write_text("ka lo\n" + "ka " * 50 + "\n")

@@ -223,7 +223,8 @@ def _read_keys(path: Path) -> dict[str, Any]:
     for key, value in table.items():
         if key in REMOVED_KEYS:
             raise UserError(
-                f"{path}: '{key}' is no longer a key of a table; {REMOVED_KEYS[key]} instead."
+                f"{path}: '{key}' is no longer a key of a table.",
+                Hint(f"{REMOVED_KEYS[key].capitalize()} instead."),
             )
         if key not in KEYS:
             raise UserError(
@@ -276,9 +277,8 @@ def _grid(path: Path, table: Any) -> dict[str, list[Any]]:
 
 def checked(definition: Definition, own: Mapping[str, Any], file: str) -> Definition:
     """The same definition; raises UserError if it contradicts itself or the options `own` of the command line."""
-    fault = next(_faults(definition), "")
-    if fault:
-        raise UserError(f"{file}: {fault}")
+    for fault, remedy in _faults(definition):
+        raise UserError(f"{file}: {fault}", Hint(remedy) if remedy else None)
     for name in [*_differing(definition), *definition.grid]:
         if name in own:
             raise UserError(
@@ -295,50 +295,56 @@ def _differing(definition: Definition) -> set[str]:
     return {name for row in definition.rows for name in row.options}
 
 
-def _faults(definition: Definition) -> Iterator[str]:
-    """Yield a sentence for each contradiction. Later checks rely on earlier ones."""
+def _faults(definition: Definition) -> Iterator[tuple[str, str]]:
+    """Yield each contradiction, and its remedy or "". Later checks rely on earlier ones."""
     names = [row.name for row in definition.rows]
     if (definition.base and definition.base not in names) or definition.base_row.ensemble:
-        yield f"the base '{definition.base}' must be a row that is trained."
+        yield f"the base '{definition.base}' must be a row that is trained.", ""
     if definition.options.get("data.test") and definition.judge not in definition.measures:
-        yield f"judge must be one of {', '.join(definition.measures)}."
+        yield f"judge must be one of {', '.join(definition.measures)}.", ""
     if definition.seeds < 1:
-        yield "seeds must be a whole number from 1."
+        yield "seeds must be a whole number from 1.", ""
     if "train.seed" in {*_differing(definition), *definition.grid, *definition.options}:
-        yield "leave out train.seed; `seeds` is the number of seeds of each row."
+        yield "`seeds` is the number of seeds of each row.", "Leave out train.seed."
     for name in definition.grid:
         if name.startswith("data.") and name not in SAME_VOCABULARY:
-            yield f"the grid can't have {name}, since perplexity does not compare vocabularies."
+            yield f"the grid can't have {name}, since perplexity does not compare vocabularies.", ""
     for row in definition.rows:
         yield from _faults_of_row(definition, row)
     yield from _faults_between_rows(definition)
 
 
-def _faults_of_row(definition: Definition, row: RowDefinition) -> Iterator[str]:
+def _faults_of_row(definition: Definition, row: RowDefinition) -> Iterator[tuple[str, str]]:
     """Yield the contradictions in a row's name, its options and the rows that it names."""
     if len(row.folder.encode()) > MAX_NAME_BYTES or RESERVED_NAMES.fullmatch(row.folder):
-        yield f"a row can't be named '{row.name[:100]}', because its folder could not. Rename it."
+        yield (
+            f"a row can't be named '{row.name[:100]}', because its folder could not.",
+            "Rename it.",
+        )
     rows_above = definition.rows[: definition.rows.index(row)]
     if row.init and row.init not in [each.name for each in rows_above if not each.ensemble]:
-        yield f"the row '{row.name}' continues '{row.init}', which is no trained row above it."
+        yield f"the row '{row.name}' continues '{row.init}', which is no trained row above it.", ""
     if len({*row.ensemble}) < len(row.ensemble):
-        yield f"the ensemble '{row.name}' names a row twice. Name each row once."
+        yield f"the ensemble '{row.name}' names a row twice.", "Name each row once."
     for member in row.ensemble:
         if member not in [each.name for each in definition.trained]:
-            yield f"the ensemble '{row.name}' names '{member}', which is not a row with options."
+            yield (
+                f"the ensemble '{row.name}' names '{member}', which is not a row with options.",
+                "",
+            )
     if not row.init:
         for name in row.options.keys() & definition.grid.keys():
-            yield f"the row '{row.name}' sets {name}, which the grid tries for every row."
+            yield f"the row '{row.name}' sets {name}, which the grid tries for every row.", ""
 
 
-def _faults_between_rows(definition: Definition) -> Iterator[str]:
+def _faults_between_rows(definition: Definition) -> Iterator[tuple[str, str]]:
     """Yield the contradictions between rows: equal rows, equal folders, ensembles of different vocabularies."""
     seen = dict[str, str]()
     folders = [row.folder for row in definition.rows]
     for row in definition.rows:
         vocabularies = [definition.vocabulary(definition.row(name)) for name in row.ensemble]
         if any(each != vocabularies[0] for each in vocabularies):
-            yield f"the models of the ensemble '{row.name}' have different vocabularies."
+            yield f"the models of the ensemble '{row.name}' have different vocabularies.", ""
         changes = {
             name: value
             for name, value in row.options.items()
@@ -346,6 +352,9 @@ def _faults_between_rows(definition: Definition) -> Iterator[str]:
         }
         other = seen.setdefault(repr((sorted(changes.items()), row.ensemble, row.init)), row.name)
         if other != row.name:
-            yield f"the rows '{other}' and '{row.name}' are equal. Leave out one of them."
+            yield f"the rows '{other}' and '{row.name}' are equal.", "Leave out one of them."
         if folders.count(row.folder) > 1:
-            yield f"two rows have names that differ only in punctuation: '{row.name}'. Rename one."
+            yield (
+                f"two rows have names that differ only in punctuation: '{row.name}'.",
+                "Rename one.",
+            )

@@ -191,19 +191,19 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
         ("colour = 1\n" + ROWS, "there is no key 'colour'"),
         (
             "updates = 5\n" + ROWS,
-            "'updates' is no longer a key of a table; set steps in [options.train] instead.",
+            "'updates' is no longer a key of a table. Set steps in [options.train] instead.",
         ),
         (
             "minutes = 1\n" + ROWS,
-            "'minutes' is no longer a key of a table; set minutes in [options.train] instead.",
+            "'minutes' is no longer a key of a table. Set minutes in [options.train] instead.",
         ),
         (
             "operations = 1e12\n" + ROWS,
-            "'operations' is no longer a key of a table; set train.steps in each row",
+            "'operations' is no longer a key of a table. Set train.steps in each row",
         ),
         (
             "max_seeds = 5\n" + ROWS,
-            "'max_seeds' is no longer a key of a table; set seeds to the number of runs",
+            "'max_seeds' is no longer a key of a table. Set seeds to the number of runs",
         ),
         (ROWS + "other = 'model.dropuot=0'\n", "model.dropuot"),
         (ROWS + "other = 'train.learning_rate=0.001'\n", "the rows 'slow' and 'other' are equal"),
@@ -278,7 +278,9 @@ def test_rows_of_equal_cost_have_their_number_of_updates(name, total):
 def test_missing_arguments_are_named(files, tmp_path, capsys):
     (tmp_path / "table.toml").write_text(ROWS)
     asked = ["compare", tmp_path / "table.toml", "--out", tmp_path / "out"]
-    assert "training, validation and test files (--train)" in run(capsys, *asked)[2]
+    assert (
+        "training, validation and test files. Name these files (--train)" in run(capsys, *asked)[2]
+    )
     assert (
         "table.toml cannot be read"
         in run(capsys, "compare", tmp_path / "no/table.toml", "--out", tmp_path)[2]

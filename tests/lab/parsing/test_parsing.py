@@ -261,9 +261,9 @@ def test_mistakes_in_what_is_evaluated_are_named(place, capsys, tmp_path, monkey
     assert status == 0 and json.loads(printed)["all"]["sentences"] == 2, said
     assert run(capsys, "evaluate", "--hypothesis", "two", "wsj")[0] == 0
     for command, sentence in {
-        "evaluate --hypothesis one wsj": "one has 1 line, but wsj has 2 trees: write one parse per line.",
-        "evaluate --hypothesis three wsj/a.mrg": "three has 3 lines, but wsj/a.mrg has 2 trees: write one parse per",
-        "evaluate MODEL wsj --training one": "Parse trees are scored by brackets: leave out --training.",
+        "evaluate --hypothesis one wsj": "one has 1 line, but wsj has 2 trees. Write one parse per line.",
+        "evaluate --hypothesis three wsj/a.mrg": "three has 3 lines, but wsj/a.mrg has 2 trees. Write one parse per",
+        "evaluate MODEL wsj --training one": "Parse trees are scored by brackets. Leave out --training.",
         "evaluate MODEL wsj/a.mrg --slices --training one": "leave out --slices and --training.",
         "parse MODEL --input wsj": "wsj is a folder. Name a file in it.",
     }.items():
@@ -305,7 +305,7 @@ def test_other_models_do_not_parse_and_parsers_need_room(place, capsys, tmp_path
     status, _, said = run(
         capsys, "evaluate", place / "model", place / "trees.mrg", "--against", place / "model"
     )
-    assert status == 2 and "Parse trees are scored by brackets: leave out --against." in said
+    assert status == 2 and "Parse trees are scored by brackets. Leave out --against." in said
     (tmp_path / "one").write_text("a b c\n")
     status, _, said = run(capsys, "parse", tmp_path / "other", "--input", tmp_path / "one")
     assert status == 2 and "was not trained on trees" in said
@@ -368,11 +368,11 @@ def others(place, tmp_path) -> Path:
         ),
         (
             "--train trees.mrg data.symbols=false",
-            "trees.mrg holds trees: train with a recipe for parsers",
+            "trees.mrg holds trees. Train with a recipe for parsers",
         ),
         (
             "--train trees.mrg data.augment=default",
-            "data.symbols does not support data.augment; leave",
+            "data.symbols does not support data.augment. Leave",
         ),
         (
             "--init MODEL --train new.mrg",

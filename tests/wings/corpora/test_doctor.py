@@ -359,7 +359,7 @@ def test_a_rule_reports_the_same_pairs_whatever_other_rules_are_asked_for(senten
 def test_missing_inputs_of_rules_are_named():
     for rules, said in (
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
-        (Rules(0, True, (IN_TEST_SET,)), "name its files as data.test"),
+        (Rules(0, True, (IN_TEST_SET,)), "Name its files as data.test"),
         (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
         (Rules(0, True, (EMPTY,)), "no rule empty to choose"),
     ):
@@ -1111,7 +1111,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
             ["corpus.tsv", "--only", "source-language", "--from", "qqq"],
             "can't identify the language 'qqq'",
         ),
-        (["corpus.tsv", "--only", "test"], "name its files with --test"),
+        (["corpus.tsv", "--only", "test"], "Name its files with --test"),
         (
             ["corpus.tsv", "--only", "copied", "--without", "copied"],
             "every rule that is to be checked",

@@ -886,7 +886,7 @@ def test_existing_corpus_is_not_fetched_again(
     assert status == 0 and "already holds toy" in errors
     assert output.splitlines()[-2:] == first.splitlines()[-2:]
     assert len(site.asked) == 1 and {path: path.stat().st_mtime_ns for path in before} == before
-    assert "holds toy; name another" in refused(capsys, "fetch", "toy:de-en", *arguments[2:])
+    assert "holds toy. Name another" in refused(capsys, "fetch", "toy:de-en", *arguments[2:])
     (tmp_path / "toy/train.de").write_bytes(b"")
     assert "train.de is damaged" in refused(capsys, *arguments)
     (tmp_path / "mine").mkdir()

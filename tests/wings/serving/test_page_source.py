@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.decoding import types
-from transduce.inline import plan
+from transduce.decoding import plan, types
 
 PAGE = Path(__file__).parents[3] / "src/transduce/wings/serving/page"
 SCRIPTS = sorted(PAGE.glob("*.js"))
