@@ -130,6 +130,16 @@ def test_the_card_tells_how_far_to_trust_the_confidence():
     assert row == ("confidence", "area under the ROC curve 0.70, calibration error 0.031")
 
 
+def test_the_card_and_info_show_the_same_facts(model, capsys):
+    status, said, _ = run(capsys, "info", model)
+    card = (model / "README.md").read_text()
+    facts = dict(measured_facts(model_folder.read_metrics(model)))
+    assert status == 0 and {"parameters", "checkpoint", "pairs", "training"} <= facts.keys()
+    for name, text in facts.items():
+        assert f"| {name} | {text} |" in card.replace("\\|", "|")
+        assert re.search(f"^{re.escape(name)} +{re.escape(text)}$", said, re.MULTILINE)
+
+
 def test_a_model_knows_where_each_value_came_from(place, tmp_path, capsys):
     recipe, out = tmp_path / "mine.toml", tmp_path / "out"
     recipe.write_text("[train]\nsteps = 4\nwarmup = 2\n[model]\nd_ff = 32\n")

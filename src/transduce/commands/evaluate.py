@@ -10,6 +10,7 @@ from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.commands.test_sets import read_routes, read_test_set, read_translations
 from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
+from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
@@ -194,7 +195,6 @@ def _evaluate_model(call: Evaluation) -> None:
     )
     from transduce.evaluation.evaluate import as_json
     from transduce.evaluation.evaluate import evaluate as measure
-    from transduce.text.identify import share_in_other_languages
 
     if call.output:
         check_output(call.output, call.files)
@@ -215,12 +215,10 @@ def _evaluate_model(call: Evaluation) -> None:
                 Hint("Choose it with --from and --to."),
             )
         results = {}
-        codes = {code for name in data.directions for code in name.split("-")}
         for name, its in directions.items():
             found = measure(models, its, config, tokenize=tokenize)
-            target = target_of(name)
             texts = [each.text for each in found.translations], [pair.target for pair in its]
-            shares = [share_in_other_languages(each, target, codes) for each in texts]
+            shares = [_share_in_other_languages(each, name, data) for each in texts]
             results[name] = as_json(found) | dict(zip(OTHER_LANGUAGE_KEYS, shares, strict=True))
         _print_directions(results, call.json)
         return
@@ -246,26 +244,33 @@ def _evaluate_model(call: Evaluation) -> None:
         print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
+def _share_in_other_languages(
+    texts: Sequence[str], direction: str, data: DataConfig
+) -> float | None:
+    """The share of translations into the target of a direction that look like another language of the model."""
+    from transduce.text.identify import share_in_other_languages  # too slow for --help
+
+    codes = {code for name in data.directions for code in name.split("-")}
+    return share_in_other_languages(texts, target_of(direction), codes)
+
+
 def _evaluate_routes(call: Evaluation) -> None:
     """Print the scores of all routes of each direction."""
     from transduce.decoding.loading import decode_config, load_models
     from transduce.evaluation.routes import compare_routes
     from transduce.evaluation.scores import score
-    from transduce.text.identify import share_in_other_languages
 
     models = load_models([call.model, *call.ensemble])
     data = models[0].config.data
     config = decode_config(models[0].config, parse_assignments(call.assignments))
     if not data.directions:
         raise UserError(f"{call.model} has one direction, so there are no routes to compare.")
-    codes = {code for name in data.directions for code in name.split("-")}
     tokenize = call.tokenize or data.bleu_tokenize
     facts: list[dict[str, Any]] = []
     for name, pairs in by_direction(read_routes(call.files, data, call.languages)).items():
         references = [pair.target for pair in pairs]
         target = target_of(name)
         for route, texts, comparisons in compare_routes(models, pairs, config, tokenize):
-            share = share_in_other_languages(texts, target, codes)
             facts.append(
                 {
                     "direction": name,
@@ -276,10 +281,14 @@ def _evaluate_routes(call: Evaluation) -> None:
                         for each in score(texts, references, tokenize=tokenize, language=target)
                     ],
                     "p_values": {each.name: each.p_value for each in comparisons},
-                    OTHER_LANGUAGE_KEYS[0]: share,
+                    OTHER_LANGUAGE_KEYS[0]: _share_in_other_languages(texts, name, data),
                 }
             )
-    if call.json:
+    _print_routes(facts, call.json)
+
+
+def _print_routes(facts: Sequence[dict[str, Any]], json: bool) -> None:
+    if json:
         print(to_json(facts), end="")
         return
     rows = [

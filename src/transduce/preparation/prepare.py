@@ -70,18 +70,11 @@ def prepare(
     """
     began = time.monotonic()
     replay = Replay.open(data) if data.replay else None
-    languages = {code for each in data.corpora for code in languages_in(data, each).as_codes}
-    if replay and languages <= replay.languages:
-        cause = "data.replay is for a corpus with a new language, and this corpus has none."
-        raise UserError(f"{cause}", Hint.about("Leave data.replay out.", "data.replay"))
+    if replay:
+        _check_replay(replay, data, tokenizer)
     data = checked(data, tokenizer, replay.prepared.facts.directions if replay else ())
     if not replay:
         check_tags(data, tokenizer)
-    elif not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
-        raise UserError(
-            f"{data.replay} has another vocabulary than the model to continue from.",
-            Hint.about("Name the prepared corpus of this model.", "data.replay"),
-        )
     data = with_placeholders(data, tokenizer)
     with write_folder(folder) as aside:
         corpora = []
@@ -118,6 +111,21 @@ def prepare(
             aside, data, decisions, time.monotonic() - began, replay.extend if replay else None
         )
     return open_prepared(folder, hashes=False)
+
+
+def _check_replay(replay: Replay, data: DataConfig, tokenizer: Tokenizer | None) -> None:
+    """Raise UserError if no language is new, or if the vocabularies of the old corpus and the model differ."""
+    languages = {code for each in data.corpora for code in languages_in(data, each).as_codes}
+    if languages <= replay.languages:
+        raise UserError(
+            "data.replay is for a corpus with a new language, and this corpus has none.",
+            Hint.about("Leave data.replay out.", "data.replay"),
+        )
+    if not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
+        raise UserError(
+            f"{data.replay} has another vocabulary than the model to continue from.",
+            Hint.about("Name the prepared corpus of this model.", "data.replay"),
+        )
 
 
 def _rewrite(

@@ -65,10 +65,8 @@ def announcement(
 
 def _has_languages(data: DataConfig) -> bool:
     default = DataConfig()
-    return bool(data.symbols or data.directions) or (data.source, data.target) != (
-        default.source,
-        default.target,
-    )
+    is_named = (data.source, data.target) != (default.source, default.target)
+    return bool(data.symbols or data.directions or is_named)
 
 
 def _corpus(facts: Facts, data: DataConfig) -> str:

@@ -73,30 +73,20 @@ def try_batches(
     )
     longest = data.longest()[1] + 1
     sharded = config.train.shard and ranks.world > 1
-    least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if sharded or device.type == "cpu" else 1
-    accumulate = config.train.accumulate or -(-least // ranks.world) * ranks.world
-    while (
-        accumulate > 1
-        and not config.train.accumulate
-        and longest > -(-config.data.max_tokens // accumulate)
-    ):
-        accumulate -= 1  # some ranks have no work then
-    first = accumulate
+    accumulate = config.train.accumulate
+    if not accumulate:
+        accumulate = _least_accumulate(
+            config, longest, ranks, is_small=sharded or device.type == "cpu"
+        )
+    if longest > _budget(config, accumulate):
+        raise UserError(
+            f"A sentence of {longest} tokens does not fit into a micro-batch of {_budget(config, accumulate)} tokens.",
+            Hint("Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."),
+        )
     while True:
-        budget = -(-config.data.max_tokens // accumulate)
-        if longest > budget and accumulate > first:
-            raise UserError(
-                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free.",
-                Hint("Lower data.max_length, or choose a smaller model."),
-            )
-        if longest > budget:
-            raise UserError(
-                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
-                Hint(
-                    "Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."
-                ),
-            )
-        plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
+        plan = data.plan(
+            0, 0, budget=_budget(config, accumulate), accumulate=accumulate, seed=config.train.seed
+        )
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
@@ -110,9 +100,28 @@ def try_batches(
         ):
             break
         accumulate *= 2
+        if longest > _budget(config, accumulate):
+            raise UserError(
+                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free.",
+                Hint("Lower data.max_length, or choose a smaller model."),
+            )
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
     return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
+
+
+def _budget(config: RunConfig, accumulate: int) -> int:
+    """The tokens on each side of a micro-batch."""
+    return -(-config.data.max_tokens // accumulate)
+
+
+def _least_accumulate(config: RunConfig, longest: int, ranks: Ranks, *, is_small: bool) -> int:
+    """The first number of micro-batches to try. If `is_small` is true, they have at most MAX_CPU_TOKENS tokens."""
+    least = -(-config.data.max_tokens // MAX_CPU_TOKENS) if is_small else 1
+    accumulate = -(-least // ranks.world) * ranks.world
+    while accumulate > 1 and longest > _budget(config, accumulate):
+        accumulate -= 1  # some ranks have no work then
+    return accumulate
 
 
 @cache

@@ -24,7 +24,7 @@ from transduce.training import checkpoint
 from transduce.training.announce import device_name
 from transduce.training.card import model_card
 from transduce.training.loop import Reason, Training
-from transduce.training.run_card import read_run_card
+from transduce.training.run_card import RunCard, read_run_card
 
 UNTRAINED_PERPLEXITY = 100  # a model with a higher perplexity can hardly translate
 METRICS_EXAMPLES = 8  # translations kept in metrics.json
@@ -44,64 +44,31 @@ def finish(
     """
     config = training.config
     model = training.model.to(training.device)
-    state = training.state
-    weights, steps, result, is_moving = choose(training)
-    model.load_state_dict(weights)
+    chosen = choose(training)
+    model.load_state_dict(chosen.weights)
     model.eval()
-    which = (
-        f"the average of {len(steps)} checkpoints, steps {steps[0]:,} to"
-        if len(steps) > 1
-        else "checkpoint"
-    )
-    which = "the moving average at step" if is_moving else which
-    log(f"The model is {which} {steps[-1]:,}{f': {result}' if result else ''}.")
-    if result and result.perplexity > UNTRAINED_PERPLEXITY:
-        names = (
-            "train.minutes and train.steps"
-            if config.train.minutes and reason != "patience"
-            else f"train.{reason}"
-        )
-        remedy = f"Allow more ({names}), or train on much more text."
-        if has_diverged(result.perplexity, config.model.vocab_size):
-            remedy = "The training diverged: train again with a lower train.learning_rate."
-        log(
-            f"After {state.step:,} updates the model can hardly translate text like the validation set. {remedy}"
-        )
+    log(f"The model is {chosen}.")
+    result = chosen.validation
+    run_card = read_run_card(out)
     not_told = "options", "files", "weights", "dropped"
     metrics: dict[str, Any] = {
-        "training": {
-            "reason": reason,
-            "steps": state.step,
-            "epochs": state.epoch,
-            "target_tokens": state.tokens_seen,
-            "seconds": round(state.seconds, 1),
-            "device": device_name(config, training.device, training.ranks),
-            "torch": torch.__version__,
-        },
+        "training": _course(training, reason, run_card),
         "corpus": {
             name: value for name, value in vars(prepared.facts).items() if name not in not_told
         },
-        "averaged_steps": steps,
+        "averaged_steps": chosen.steps,
         "parameters": count_parameters(config.model),
     }
-    if run_card := read_run_card(out):
-        metrics["training"]["revision"] = " and ".join(
-            dict.fromkeys(each.revision for each in run_card.sessions)
-        )
     if result:
+        if result.perplexity > UNTRAINED_PERPLEXITY:
+            _warn_of_high_perplexity(training, result, reason)
         bleu = {} if result.bleu is None else {"bleu_greedy": result.bleu}
         metrics["validation"] = {"perplexity": result.perplexity, **bleu}
     if valid := prepared.valid():
         metrics[ALIGNMENT_LAYER] = choose_layer(model, prepared.tokenizer, valid)
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
-        found = validations(prepared.tokenizer, valid, config, is_final=True)(model)
-        metrics["directions"] = {
-            name: {"validation": each._asdict()} for name, each in found.items()
-        }
-        chrf = {name: each.chrf or 0.0 for name, each in found.items()}
-        if routes := measure_routes(bundle, [*valid, *untrained], chrf):
-            metrics["routes"] = routes
+        metrics |= _directions(bundle, valid, untrained)
         if config.data.replay and run_card and (init := run_card.inputs.get("init")):
             _compare(metrics["directions"], Path(*init))
     confidence = (
@@ -115,16 +82,69 @@ def finish(
     metrics |= _tests(bundle, pairs, metrics.get("directions", {}))
     made = {model_folder.CONFIDENCE: confidence, model_folder.RUN: run_card}
     more = {name: content.to_json() for name, content in made.items() if content}
-    with publish(out, needed=sum(weight.nbytes for weight in weights.values())) as aside:
+    with publish(out, needed=sum(weight.nbytes for weight in chosen.weights.values())) as aside:
         model_folder.fill(
-            aside, config, prepared.tokenizer, weights, metrics, model_card(config, metrics), more
+            aside,
+            config,
+            prepared.tokenizer,
+            chosen.weights,
+            metrics,
+            model_card(config, metrics),
+            more,
         )
     return model_folder.read_metrics(out)
+
+
+def _course(training: Training, reason: Reason, run_card: RunCard | None) -> dict[str, Any]:
+    """The section "training" of the metrics."""
+    state = training.state
+    course = {
+        "reason": reason,
+        "steps": state.step,
+        "epochs": state.epoch,
+        "target_tokens": state.tokens_seen,
+        "seconds": round(state.seconds, 1),
+        "device": device_name(training.config, training.device, training.ranks),
+        "torch": torch.__version__,
+    }
+    if run_card:
+        course["revision"] = " and ".join(
+            dict.fromkeys(each.revision for each in run_card.sessions)
+        )
+    return course
+
+
+def _warn_of_high_perplexity(training: Training, result: Validation, reason: Reason) -> None:
+    config = training.config
+    names = (
+        "train.minutes and train.steps"
+        if config.train.minutes and reason != "patience"
+        else f"train.{reason}"
+    )
+    remedy = f"Allow more ({names}), or train on much more text."
+    if has_diverged(result.perplexity, config.model.vocab_size):
+        remedy = "The training diverged: train again with a lower train.learning_rate."
+    after = f"After {training.state.step:,} updates"
+    log(f"{after} the model can hardly translate text like the validation set. {remedy}")
 
 
 def has_diverged(perplexity: float, vocab_size: int) -> bool:
     """Whether a model is far worse than equal probabilities of all tokens."""
     return perplexity > 10 * vocab_size
+
+
+def _directions(
+    bundle: model_folder.Bundle, valid: Sequence[Pair], untrained: Sequence[Pair]
+) -> dict[str, dict[str, Any]]:
+    """Validate each direction and its routes, and return the sections "directions" and "routes" of the metrics."""
+    found = validations(bundle.tokenizer, valid, bundle.config, is_final=True)(bundle.model)
+    metrics: dict[str, dict[str, Any]] = {
+        "directions": {name: {"validation": each._asdict()} for name, each in found.items()}
+    }
+    chrf = {name: each.chrf or 0.0 for name, each in found.items()}
+    if routes := measure_routes(bundle, [*valid, *untrained], chrf):
+        metrics["routes"] = routes
+    return metrics
 
 
 def _tests(
@@ -172,21 +192,20 @@ class Candidate(NamedTuple):
     validation: Validation | None
     is_moving: bool  # the moving average of train.ema
 
+    def __str__(self) -> str:
+        which = "checkpoint"
+        if self.is_moving:
+            which = "the moving average at step"
+        elif len(self.steps) > 1:
+            which = f"the average of {len(self.steps)} checkpoints, steps {self.steps[0]:,} to"
+        return f"{which} {self.steps[-1]:,}{f': {self.validation}' if self.validation else ''}"
+
 
 def choose(training: Training) -> Candidate:
     """The best of the last and the best checkpoint, an average of several, and two moving averages, by train.select_by.
 
     The moving averages are those at the last and at the best checkpoint.
     """
-
-    def measured(paths: Sequence[Path], *, moving: bool = False) -> Candidate:
-        weights = checkpoint.moving_average(paths[0]) if moving else model_folder.average(paths)
-        steps = [*map(model_folder.step_of, paths)]
-        if len(steps) == 1 and moving == bool(config.ema) and steps[0] in training.validations:
-            return Candidate(weights, steps, training.validations[steps[0]], moving)
-        training.model.load_state_dict(weights)
-        return Candidate(weights, steps, training.validate(training.model.eval()), moving)
-
     config = training.config.train
     state = training.state
     regular = [
@@ -200,13 +219,32 @@ def choose(training: Training) -> Candidate:
         best = last
     before = islice(filter(_is_intact, reversed(regular[:-1])), config.average - 1)
     last_few = () if config.average == 1 else ((*reversed([*before]), last),)
-    candidates = [*map(measured, dict.fromkeys((*last_few, (best,), (last,))))]
+    candidates = []
     if config.ema:
-        candidates[:0] = [measured([path], moving=True) for path in dict.fromkeys((best, last))]
+        candidates += [
+            _measured(training, [path], moving=True) for path in dict.fromkeys((best, last))
+        ]
+    candidates += [
+        _measured(training, paths) for paths in dict.fromkeys((*last_few, (best,), (last,)))
+    ]
     return min(
         candidates,
         key=lambda each: each.validation.cost(config.select_by) if each.validation else 0.0,
     )
+
+
+def _measured(training: Training, paths: Sequence[Path], *, moving: bool = False) -> Candidate:
+    """Validate the average of these checkpoints or, if `moving` is true, the moving average in the only one."""
+    weights = checkpoint.moving_average(paths[0]) if moving else model_folder.average(paths)
+    steps = [*map(model_folder.step_of, paths)]
+    if (
+        len(steps) == 1
+        and moving == bool(training.config.train.ema)
+        and steps[0] in training.validations
+    ):
+        return Candidate(weights, steps, training.validations[steps[0]], moving)
+    training.model.load_state_dict(weights)
+    return Candidate(weights, steps, training.validate(training.model.eval()), moving)
 
 
 def _is_intact(path: Path) -> bool:

@@ -138,23 +138,6 @@ def resume(
         (out / MANIFEST).unlink(missing_ok=True)
         model_folder.write_config(out, config)
     journal.truncate(state.journal_size)
-    if config.train.accumulate < ranks.world:
-        log(
-            f"Warning: an update has {config.train.accumulate} micro-batches (train.accumulate), so some of "
-            f"{ranks.world} processes have no work. Resume with fewer processes, or start a new training."
-        )
-    if state.step:
-        log(f"Resuming at step {state.step:,} of {config.train.steps:,}, epoch {state.epoch + 1}.")
-    journal.write(
-        "start",
-        step=state.step,
-        steps=config.train.steps,
-        pairs=prepared.facts.pairs,
-        parameters=count_parameters(config.model),
-        device=device_name(config, device, ranks),
-        torch=torch.__version__,
-        python=platform.python_version(),
-    )
     validate = validations(prepared.tokenizer, valid, config)
     training = Training(
         config=config,
@@ -170,7 +153,32 @@ def resume(
         device=device,
         ranks=ranks,
     )
+    _log_start(training, prepared)
     return training, prepared
+
+
+def _log_start(training: Training, prepared: Prepared) -> None:
+    """Print where the training goes on, and write it to the journal."""
+    train = training.config.train
+    state = training.state
+    processes = training.ranks.world
+    if train.accumulate < processes:
+        log(
+            f"Warning: an update has {train.accumulate} micro-batches (train.accumulate), so some of "
+            f"{processes} processes have no work. Resume with fewer processes, or start a new training."
+        )
+    if state.step:
+        log(f"Resuming at step {state.step:,} of {train.steps:,}, epoch {state.epoch + 1}.")
+    training.journal.write(
+        "start",
+        step=state.step,
+        steps=train.steps,
+        pairs=prepared.facts.pairs,
+        parameters=count_parameters(training.config.model),
+        device=device_name(training.config, training.device, training.ranks),
+        torch=torch.__version__,
+        python=platform.python_version(),
+    )
 
 
 def _log_changes(going: Continued) -> None:

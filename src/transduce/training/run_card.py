@@ -78,9 +78,9 @@ def warn_of_changed_text(out: Path) -> None:
     """Print which files of the corpus and the validation set are different from those of the first start."""
     inputs = card.inputs if (card := read_run_card(out)) else {}
     files = inputs.get("data.corpora", {}) | inputs.get("data.valid", {})
-    if changed := [file for file, known in files.items() if _has_changed(file, known)]:
+    if changed := _changed(files):
         log(
-            f"Warning: {' and '.join(changed)} changed after this training began. The training uses the earlier text. "
+            f"Warning: {changed} changed after this training began. The training uses the earlier text. "
             "To learn from the new text, train in another folder; you can continue from this model there."
         )
 
@@ -88,10 +88,13 @@ def warn_of_changed_text(out: Path) -> None:
 def warn_of_changed_test(out: Path) -> None:
     """Print which files of the test set are different from those of the first start."""
     files = card.inputs.get("data.test", {}) if (card := read_run_card(out)) else {}
-    if changed := [file for file, known in files.items() if _has_changed(file, known)]:
-        log(
-            f"Warning: {' and '.join(changed)} changed. The model will be tested on the present text."
-        )
+    if changed := _changed(files):
+        log(f"Warning: {changed} changed. The model will be tested on the present text.")
+
+
+def _changed(files: Mapping[str, str | None]) -> str:
+    """The names of the files whose SHA-256 is no longer the given one."""
+    return " and ".join(file for file, known in files.items() if _has_changed(file, known))
 
 
 def _has_changed(file: str, known: str | None) -> bool:
@@ -123,7 +126,7 @@ def add_session(out: Path, session: Session, data: DataConfig) -> None:
     if card := read_run_card(out):
         before = card.to_json()
         known = card.inputs.get("data.test", {})
-        if "data.test" in session.changes or any(_has_changed(*each) for each in known.items()):
+        if "data.test" in session.changes or _changed(known):
             card.inputs["data.test"] = _fingerprints(data.test)
         if session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]:
             card.sessions.append(session)
