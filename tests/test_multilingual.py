@@ -224,7 +224,7 @@ def test_a_corpus_without_languages_gets_no_direction_by_chance():
     settings = gather(None, train=["a.tsv"], valid=[], test=[], languages=("", ""))
     with pytest.raises(UserError, match=r"has the directions en-de, de-en.* Name them") as error:
         with_direction(settings, ["a.tsv"], ["en-de", "de-en"])
-    assert error.value.option == "data.source data.target"
+    assert error.value.hint.options == ("data.source", "data.target")
     assert with_direction(settings, ["a.tsv"], ["en-de"])["data.directions"] == ("en-de",)
     tables = [{"files": [f"{code}.tsv"], "source": code, "target": "de"} for code in ("en", "fr")]
     labelled = Settings.of({"data.corpora": tables})

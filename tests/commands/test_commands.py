@@ -243,7 +243,7 @@ def test_a_vocabulary_serves_another_corpus(place, tmp_path, capsys):
     third = "--out", tmp_path / "third", "--vocabulary", first
     for mistake in ("data.vocab_size=260", "data.joint=false"):
         status, _, said = run(capsys, *corpus, *third, mistake)
-        assert status == 2 and f"already: leave {mistake.partition('=')[0]} out" in said.replace(
+        assert status == 2 and f"already. Leave {mistake.partition('=')[0]} out" in said.replace(
             " learned", ""
         )
     output(capsys, *corpus, *third, "data.vocab_size=8000")  # a limit, as in recipes

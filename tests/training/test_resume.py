@@ -79,7 +79,7 @@ def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> tuple[int, st
     try:
         cli.main(command)
     except SystemExit as error:
-        return int(error.code or 0), capsys.readouterr().err
+        return int(error.code or 0), capsys.readouterr().err.replace("\nhint: ", " ")
     return 0, capsys.readouterr().err
 
 
@@ -282,7 +282,8 @@ def test_training_does_not_resume_with_other_text(corpus, tmp_path, capsys, monk
     status, said = run(capsys, [*arguments(corpus, out, train__steps=9), "--init", str(out)])
     assert (
         status == 2
-        and "can't be both the model to continue from and the output folder (--init)" in said
+        and "can't be both the model to continue from and the output folder." in said
+        and "Choose another output folder (--out)" in said in said
     )
     assert digests(out) == before, "nothing of it has changed"
     monkeypatch.chdir(tmp_path)
@@ -311,7 +312,7 @@ def test_finished_model_stays_usable_when_it_can_not_be_extended(gone, corpus, t
     shutil.rmtree(out / gone)
     before = digests(out)
     status, said = run(capsys, arguments(corpus, out, train__steps=9))
-    assert status == 2 and "train a new model that continues from this one (--init)." in said
+    assert status == 2 and "Train a new model that continues from this one (--init)." in said
     assert digests(out) == before and model_folder.describe(out).finished
 
 
@@ -343,7 +344,7 @@ def test_a_prepared_corpus_may_move(corpus, tmp_path, capsys, monkeypatch):
     status, said = run(capsys, arguments([], out, train__steps=9))
     assert (
         status == 2
-        and "If you have moved it, name its new folder as the corpus; otherwise train a new" in said
+        and "If you have moved it, name its new folder as the corpus. If not: Train a new" in said
     )
     status, said = run(capsys, arguments(["--train", "moved"], out, train__steps=9))
     assert status == 0

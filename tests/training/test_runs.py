@@ -970,7 +970,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
         ("data.vocab_size=100", r"data\.vocab_size must be above \d+, not 100"),
         (
             "data.max_tokens=8",
-            r"A sentence of \d+ tokens does not fit into a micro-batch of 8 tokens: raise data\.max_tokens",
+            r"A sentence of \d+ tokens does not fit into a micro-batch of 8 tokens. Raise data\.max_tokens",
         ),
     ],
 )

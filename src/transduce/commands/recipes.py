@@ -1,7 +1,6 @@
 """Reads options from recipes and from the arguments of `train` and `prepare`."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -270,10 +269,4 @@ def read_text(recipe: str) -> tuple[str, str]:
     name = path.name.removesuffix(".toml")
     if name in packaged and recipe in (name, f"{name}.toml", f"recipes/{name}.toml"):
         return packaged[name].read_text(encoding="utf-8"), f"{name}.toml"
-    nearest = difflib.get_close_matches(name, packaged, 1)
-    hint = (
-        f"did you mean '{nearest[0]}'?"
-        if nearest
-        else f"transduce comes with {', '.join(sorted(packaged))}."
-    )
-    raise UserError(f"There is no recipe {recipe}; {hint}")
+    raise UserError(f"There is no recipe {recipe}.", Hint.choose(name, sorted(packaged)))

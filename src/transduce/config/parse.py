@@ -160,19 +160,19 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
         )
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
-    hint = (
-        f"did you mean '{names[matches[0]]}'?"
+    text = (
+        f"Did you mean '{names[matches[0]]}'?"
         if matches
         else "`transduce options` lists all options."
     )
-    raise UserError(f"{unknown} option '{name}'; {_about_lab(name) or hint}")
+    raise UserError(f"{unknown} option '{name}'.", _about_lab(name) or Hint(text))
 
 
-def _about_lab(name: str) -> str:
+def _about_lab(name: str) -> Hint | None:
     """A hint for options of models, and their values, that are unknown where the lab is missing."""
     if plugins("families") or not name.rpartition(" ")[2].startswith("model."):
-        return ""
-    return "other models of the paper need the lab: pip install 'transduce[lab]'."
+        return None
+    return Hint("Other models of the paper need the lab: pip install 'transduce[lab]'.")
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
@@ -198,9 +198,8 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
     if typing.get_origin(kind) is Literal:
         if value in typing.get_args(kind):
             return value
-        known = f"{name} must be one of {', '.join(typing.get_args(kind))}, not '{value}'"
-        lab = _about_lab(name)
-        raise UserError(f"{known}; {lab}" if lab else f"{known}.")
+        known = ", ".join(typing.get_args(kind))
+        raise UserError(f"{name} must be one of {known}, not '{value}'.", _about_lab(name))
     if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
         item_type = typing.get_args(kind)[0]
         if all(type(item) is item_type for item in value):

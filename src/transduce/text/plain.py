@@ -41,7 +41,7 @@ def read_lines(file: str, *, lenient: bool = False) -> Iterator[str]:
     """
     suffix = suffixes(file)[0]
     if advice := UNREADABLE.get(suffix):
-        raise UserError(f"{display_name(file)}: transduce can't read {suffix} files. {advice}")
+        raise UserError(f"{display_name(file)}: transduce can't read {suffix} files.", Hint(advice))
     all_crlf, blocks = _detect_crlf(file, _whole_lines(read_pieces(file)))
     number = 1  # of the block's first line
     for block in blocks:

@@ -3,7 +3,6 @@
 `preparation` finds repeated pairs, and a wing checks the other rules.
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transduce.config.commands import option
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.pair_batch import PairBatch
 
 Flags = NDArray[np.uint32]  # a bit of BITS for each broken rule
@@ -134,9 +133,7 @@ def check_names(names: Iterable[str], known: Sequence[str] = OTHERS) -> None:
     """Raise UserError for a name that is not in `known`."""
     for name in names:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"choose from {', '.join(known)}."
-            raise UserError(f"There is no rule {name} to choose; {hint}")
+            raise UserError(f"There is no rule {name} to choose.", Hint.choose(name, known))
 
 
 def first_rule(flags: int) -> str:

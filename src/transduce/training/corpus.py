@@ -124,10 +124,11 @@ def check_positions(prepared: Prepared, config: RunConfig) -> None:
         return
     limit = config.model.max_positions - 1  # one position is for EOS or BOS
     longest, length = prepared.mixture.longest()
-    remedy = f"raise model.max_positions ({config.model.max_positions})"
+    remedy = f"Raise model.max_positions ({config.model.max_positions})"
     if length > limit:
         raise UserError(
-            f"{prepared.origin(longest)} has {length} tokens; {remedy}, or lower data.max_length to {limit}."
+            f"{prepared.origin(longest)} has {length} tokens.",
+            Hint(f"{remedy}, or lower data.max_length to {limit}."),
         )
     for pair in prepared.valid():
         tokenizer = prepared.tokenizer.into(target_of(pair.direction))
@@ -135,7 +136,8 @@ def check_positions(prepared: Prepared, config: RunConfig) -> None:
         length = max(map(len, rows))
         if length > limit:
             raise UserError(
-                f"A pair of the validation set has {length} tokens: '{pair.source}'; {remedy}, or remove the pair."
+                f"A pair of the validation set has {length} tokens: '{pair.source}'.",
+                Hint(f"{remedy}, or remove the pair."),
             )
 
 

@@ -245,7 +245,7 @@ def test_a_second_stage_continues_each_model_of_a_row(files, tmp_path, capsys):
             ROWS + "[grid]\n'model.expert_layers' = [[1], ['x']]\n",
             "must be a whole number, not 'x'",
         ),
-        (ROWS + "other = 'train.seed=4'\n", "leave out train.seed"),
+        (ROWS + "other = 'train.seed=4'\n", "Leave out train.seed"),
         (ROWS + "[options.model]\nheight = 1\n", "height"),
         (ROWS + "other = 'model.num_heads=5'\n", "num_heads"),
     ],

@@ -394,4 +394,4 @@ def test_uncheckable_models_are_refused(capsys, monkeypatch):
     assert run(capsys, "reproduce", "table1", "--check", folder)[0] == 2
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
-    assert "start transduce reproduce without torchrun" in check(capsys, folder)[2]
+    assert "Start transduce reproduce without torchrun" in check(capsys, folder)[2]

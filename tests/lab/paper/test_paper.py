@@ -580,13 +580,13 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
 
 
 def test_options_that_rows_vary_can_not_be_set():
-    for table, name in (
-        (table2, "model.kind"),
-        (table3, "model.d_model"),
-        (table3, "train.label_smoothing"),
+    for table, name, value in (
+        (table2, "model.kind", "recurrent"),
+        (table3, "model.d_model", 64),
+        (table3, "train.label_smoothing", 0.2),
     ):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
-            table.comparison({name: 1})
+            table.comparison({name: value})
 
 
 def test_a_prepared_corpus_has_languages(given, tmp_path, capsys, monkeypatch):

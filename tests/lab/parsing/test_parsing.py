@@ -264,7 +264,7 @@ def test_mistakes_in_what_is_evaluated_are_named(place, capsys, tmp_path, monkey
         "evaluate --hypothesis one wsj": "one has 1 line, but wsj has 2 trees. Write one parse per line.",
         "evaluate --hypothesis three wsj/a.mrg": "three has 3 lines, but wsj/a.mrg has 2 trees. Write one parse per",
         "evaluate MODEL wsj --training one": "Parse trees are scored by brackets. Leave out --training.",
-        "evaluate MODEL wsj/a.mrg --slices --training one": "leave out --slices and --training.",
+        "evaluate MODEL wsj/a.mrg --slices --training one": "Leave out --slices and --training.",
         "parse MODEL --input wsj": "wsj is a folder. Name a file in it.",
     }.items():
         status, _, said = run(capsys, *command.replace("MODEL", str(place / "model")).split())

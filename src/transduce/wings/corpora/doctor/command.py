@@ -62,9 +62,11 @@ def doctor(
         )
 
         if are_trees(what):
-            advice = "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones"
             raise UserError(
-                f"{' '.join(what)} holds trees, and the doctor checks translations: {advice}."
+                f"{' '.join(what)} holds trees, and the doctor checks translations.",
+                Hint(
+                    "`transduce prepare` with a recipe for parsers names malformed trees and counts repeated ones."
+                ),
             )
         rules = choose_rules((source, target), test, only, without)
         suspicions = {*SUSPICIONS} - {*only}

@@ -252,16 +252,17 @@ def _check(wanted: Download, path: Path) -> None:
         content = file.read(MAX_PROLOG_BYTES)
     if WEB_PAGE.match(content):
         reason = "it is a web page"
-        hint = "does a proxy ask for a login?"
+        remedy = "Does a proxy ask for a login?"
     elif expected or not content:
         reason = f"its {algorithm} is {actual} instead of {expected}" if expected else "it is empty"
-        hint = "fetch it again, or correct the table."
+        remedy = "Fetch it again, or correct the table."
     else:
         return
     size = path.stat().st_size
     path.unlink()
     raise UserError(
-        f"{wanted.url} is not the file that the table describes: {reason} ({size:,} bytes, removed); {hint}"
+        f"{wanted.url} is not the file that the table describes: {reason} ({size:,} bytes, removed).",
+        Hint(remedy),
     )
 
 

@@ -6,7 +6,6 @@
 A request has the form NAME or NAME:en-de, or for a collection NAME:CORPUS:en-de or NAME:CORPUS/VERSION:en-de.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -136,11 +135,9 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
     """Parse a request such as "multi30k:en-fr", and find its entry. Raises UserError if the request is invalid."""
     name, *rest = text.split(":")
     if name not in entries:
-        nearest = difflib.get_close_matches(name, entries, 1)
-        hint = (
-            f"did you mean '{nearest[0]}'?" if nearest else f"the table has {', '.join(entries)}."
+        raise UserError(
+            f"There is no corpus '{name}' in the table.", Hint.choose(name, list(entries))
         )
-        raise UserError(f"There is no corpus '{name}' in the table; {hint}")
     entry = entries[name]
     corpus, _, version = (rest.pop(0) if entry.catalogue and rest else "").partition("/")
     if not rest and entry.pairs:
@@ -287,9 +284,7 @@ def _check_values(
             raise UserError(f"{where}: {key} is missing.")
     for key, value in fields.items():
         if key not in keys:
-            nearest = difflib.get_close_matches(key, keys, 1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the keys are {', '.join(keys)}."
-            raise UserError(f"{where}: there is no key {key}; {hint}")
+            raise UserError(f"{where}: there is no key {key}.", Hint.choose(key, keys))
         by_language = key in ("bytes", "checksum") and isinstance(value, dict)
         for each in value.values() if by_language else [value]:
             if wanted := _wanted(key, each, known):
