@@ -147,7 +147,7 @@ def test_only_decode_options_can_be_changed_on_loading(result):
     ):
         transduce.load(result.folder, {"model.d_model": 16})
     with pytest.raises(
-        transduce.UserError, match=r"Unknown option 'beam_size'; did you mean 'decode\.beam_size'"
+        transduce.UserError, match=r"Unknown option 'beam_size'. Did you mean 'decode\.beam_size'"
     ):
         transduce.load(result.folder, {"beam_size": 2})
 
@@ -191,7 +191,7 @@ def test_train_function_takes_the_options_of_the_command(tmp_path):
         tmp_path / "one", recipe="multi30k-en-de", train=[english, german], options=options
     )
     assert model_folder.read_config(one.folder).train.cooldown == 3500
-    with pytest.raises(transduce.UserError, match=r"did you mean 'train\.steps'"):
+    with pytest.raises(transduce.UserError, match=r"Did you mean 'train\.steps'"):
         transduce.train(tmp_path / "none", train=[english, german], options={"train.step": 2})
 
 

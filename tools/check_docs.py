@@ -295,7 +295,7 @@ def check_messages() -> Iterator[Fault]:
                 yield Fault(
                     path,
                     line,
-                    f"a message names the flag {flag}; pass the option's name to UserError",
+                    f"a message names the flag {flag}; name the option by Hint.about",
                 )
 
 

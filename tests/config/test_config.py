@@ -202,14 +202,14 @@ def test_a_recipe_has_a_table_per_section() -> None:
     ],
 )
 def test_an_unknown_option_names_the_nearest(name: str, nearest: str) -> None:
-    with pytest.raises(UserError, match=rf"'{name}'; did you mean '{nearest}'\?"):
+    with pytest.raises(UserError, match=rf"'{name}'. Did you mean '{nearest}'\?"):
         configure({name: 1})
-    with pytest.raises(UserError, match=rf"'{name}'; did you mean '{nearest}'\?"):
+    with pytest.raises(UserError, match=rf"'{name}'. Did you mean '{nearest}'\?"):
         parse_assignments([f"{name}=1"])
 
 
 def test_unlike_option_names_point_to_the_list_of_options() -> None:
-    with pytest.raises(UserError, match=r"'zzz'; `transduce options` lists all options\."):
+    with pytest.raises(UserError, match=r"'zzz'. `transduce options` lists all options\."):
         parse_assignments(["zzz=1"])
 
 
@@ -350,7 +350,7 @@ def test_models_without_heads_may_have_any_width() -> None:
         ("d_model = 4", r"recipe.toml: 'd_model' stands outside a section such as \[model\]"),
         (
             "[model]\nd_modle = 4",
-            r"recipe.toml: unknown option 'model.d_modle'; did you mean 'model.d_model'\?",
+            r"recipe.toml: unknown option 'model.d_modle'. Did you mean 'model.d_model'\?",
         ),
         ("[model]\nd_model = '4'", r"recipe.toml: model.d_model must be a whole number, not '4'"),
         (

@@ -153,7 +153,7 @@ def test_signals_save_a_checkpoint_and_the_same_command_resumes(corpus, tmp_path
         assert "Traceback" not in said
         assert (f"Resuming at step {steps}" in said) == bool(steps)
         steps = max(int(path.name[-8:]) for path in out.glob("checkpoints/step-*"))
-        assert f"Saved. Run the same command to resume (step {steps:,})." in said
+        assert f"Saved; run the same command to resume (step {steps:,})." in said
         assert not (out / "manifest.json").exists()
     steps += 7
     status, said = run(capsys, arguments(corpus, out, train__steps=steps))

@@ -955,7 +955,7 @@ def test_bad_corpora_are_named_and_can_be_mended(kind, place, tmp_path, capsys):
     [
         (
             "train.learing_rate=1",
-            r"Unknown option 'train\.learing_rate'; did you mean 'train\.learning_rate'\?",
+            r"Unknown option 'train\.learing_rate'. Did you mean 'train\.learning_rate'\?",
         ),
         ("train.steps=many", r"train\.steps must be a whole number, not 'many'"),
         (

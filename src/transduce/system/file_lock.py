@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 LOCK = ".lock"
 
 
 @contextmanager
-def file_lock(path: Path, busy: str) -> Iterator[bool]:
+def file_lock(path: Path, busy: str, remedy: str = "Wait until it ends.") -> Iterator[bool]:
     """Lock the file `path` during the block, and remove the file afterwards.
 
     Creates missing parent folders, and removes them afterwards if they are empty. Yields False if the folder is
-    read-only or the file system has no locks, otherwise True. Raises UserError(busy) if another process holds the lock.
+    read-only or the file system has no locks, otherwise True. Raises UserError with `busy` and `remedy` if another
+    process holds the lock.
     """
     from filelock import FileLock, Timeout  # takes 10 ms, too slow for --help
 
@@ -25,7 +26,7 @@ def file_lock(path: Path, busy: str) -> Iterator[bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
-        raise UserError(busy) from None
+        raise UserError(busy, Hint(remedy)) from None
     except OSError:  # no lock is possible
         pass
     try:

@@ -287,7 +287,9 @@ def _aside(parent: Path, name: str) -> Path:
 def _lock(aside: Path, path: Path) -> AbstractContextManager[bool]:
     """Lock a temporary version of `path`, so that `remove_leftovers` knows that a process is writing it."""
     return file_lock(
-        aside.with_name(aside.name + LOCK), f"Another process is writing {path}; try again later."
+        aside.with_name(aside.name + LOCK),
+        f"Another process is writing {path}.",
+        "Try again later.",
     )
 
 

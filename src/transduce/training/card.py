@@ -25,10 +25,14 @@ def code(lines: Sequence[str]) -> str:
 def translate_command(config: RunConfig) -> str:
     """The command that translates a file with the model in the current folder."""
     data = config.data
-    files = f"--input text.{data.source} --output text.{data.target}"
+    source = f"text.{data.source}"
+    target = f"text.{data.target}"
     if data.directions:
-        return f"transduce translate . --from {data.source} --to {data.target} {files}"
-    return f"transduce translate . {files}  # in this folder"
+        return (
+            f"transduce translate . --from {data.source} --to {data.target} "
+            f"--input {source} --output {target}"
+        )
+    return f"transduce translate . --input {source} --output {target}  # in this folder"
 
 
 def model_card(config: RunConfig, metrics: Mapping[str, Any]) -> str:

@@ -86,7 +86,8 @@ def train(
             return follow(settings, out, device, ranks, stop)
         with file_lock(
             out / LOCK,
-            f"Another process trains in {out}; wait until it ends, or choose another folder.",
+            f"Another process trains in {out}.",
+            "Wait until it ends, or choose another folder.",
         ):
             return lead(settings, out, init, keep_optimizer, device, ranks, tensorboard, stop, fit)
 

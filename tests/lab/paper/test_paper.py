@@ -583,7 +583,7 @@ def test_options_that_rows_vary_can_not_be_set():
     for table, name, value in (
         (table2, "model.kind", "recurrent"),
         (table3, "model.d_model", 64),
-        (table3, "train.label_smoothing", 0.2),
+        (table3, "train.label_smoothing", 0.15),
     ):
         with pytest.raises(UserError, match=f"The rows of the table differ in {name}"):
             table.comparison({name: value})

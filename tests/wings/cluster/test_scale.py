@@ -594,7 +594,7 @@ MISTAKES = {
     "translate MODEL --input TEXT --output x --profile --on ray": "--profile measures one process",
     "translate MODEL --input TEXT --output x --shard 1/2 --n-best 9": "n_best must be from 1 to decode.beam_size",
     "translate MODEL --input TEXT --output x --shard 1/2 --to xx": "The model",
-    "prepare --train a.po --out x --shard 1/2 data.rules=copid": "no rule copid to choose; did you mean copied?",
+    "prepare --train a.po --out x --shard 1/2 data.rules=copid": "no rule copid to choose. Did you mean copied?",
     "prepare --train - --out x --shard 1/2": "Standard input can't be split into shards",
     "prepare --train /dev/null /dev/null --out x --shard 1/2": "/dev/null can't be split into shards",
     "prepare --train TEXT TEXT --out x --shard 1/2 data.replay=y": "data.replay can't be used with shards",

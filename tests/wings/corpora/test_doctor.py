@@ -360,7 +360,7 @@ def test_missing_inputs_of_rules_are_named():
     for rules, said in (
         (Rules(0, True, (SOURCE_LANGUAGE,), ("src", "de")), "can't identify the language 'src'"),
         (Rules(0, True, (IN_TEST_SET,)), "Name its files as data.test"),
-        (Rules(0, True, ("mojibak",)), "did you mean mojibake"),
+        (Rules(0, True, ("mojibak",)), "Did you mean mojibake"),
         (Rules(0, True, (EMPTY,)), "no rule empty to choose"),
     ):
         with pytest.raises(UserError, match=said):
@@ -952,7 +952,7 @@ def test_trees_are_no_corpus_of_translations(tmp_path, capsys, named):
     status, out, said = run(capsys, "doctor", tmp_path / named, "--fix", tmp_path / "mended.jsonl")
     assert (
         status == 2
-        and "holds trees, and the doctor checks translations: `transduce prepare` with" in said
+        and "holds trees, and the doctor checks translations. `transduce prepare` with" in said
     )
     assert not out and [path.name for path in tmp_path.iterdir()] == ["c.mrg"]
 
@@ -1106,7 +1106,7 @@ def test_a_vocabulary_says_which_characters_it_lacks(tmp_path, capsys):
     [
         (["--only", "mojibake"], "--only needs a corpus"),
         (["--from", "en"], "--from needs a corpus"),
-        (["corpus.tsv", "--only", "mojibak"], "did you mean mojibake"),
+        (["corpus.tsv", "--only", "mojibak"], "Did you mean mojibake"),
         (
             ["corpus.tsv", "--only", "source-language", "--from", "qqq"],
             "can't identify the language 'qqq'",

@@ -1052,7 +1052,7 @@ def test_tables_that_use_a_text_twice_are_refused(
     ("change", "reason"),
     [
         ({"licence": None}, "licence is missing"),
-        ({"licens": "x"}, "did you mean licence?"),
+        ({"licens": "x"}, "Did you mean licence?"),
         ({"languages": ["en"]}, 'must be "any", or a list of pairs'),
         ({"languages": ["en-../de"]}, 'must be "any", or a list of pairs'),
         ({"languages": []}, 'must be "any", or a list of pairs'),
@@ -1089,7 +1089,7 @@ def test_a_table_with_a_mistake(
 
 
 def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean 'multi30k'?" in refused(capsys, "fetch", "multi30")
+    assert "Did you mean multi30k?" in refused(capsys, "fetch", "multi30")
     assert "has no en-it; it has en-de" in refused(capsys, "fetch", "multi30k:en-it")
     assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")

@@ -82,7 +82,7 @@ def test_json_form_and_query_requests_get_the_same_answer(
     form = urlencode(fields).encode()
     raw = "q=ka lo é %2B%26&source=ka&target=zu".encode()  # as `curl -d` sends it
     parts = "".join(
-        f'--XX\r\nContent-Disposition: form-data. Name="{name}"\r\n\r\n{fields[name]}\r\n'
+        f'--XX\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n'
         for name in fields
     )
     multipart = f"{parts}--XX--\r\n".encode()
@@ -200,8 +200,8 @@ def test_concurrent_requests_get_their_own_answers(server: Server) -> None:
 
 def test_a_document_comes_back(server: Server) -> None:
     body = (
-        b'--XX\r\nContent-Disposition: form-data. Name="source"\r\n\r\nka\r\n'
-        b'--XX\r\nContent-Disposition: form-data. Name="target"\r\n\r\nzu\r\n--XX\r\nContent-Disposition: form-data; '
+        b'--XX\r\nContent-Disposition: form-data; name="source"\r\n\r\nka\r\n'
+        b'--XX\r\nContent-Disposition: form-data; name="target"\r\n\r\nzu\r\n--XX\r\nContent-Disposition: form-data; '
         b'name="file"; filename="..\\../\xc3\xa9 a.TXT"\r\n\r\nka lo\n\nmi nu\n\r\n--XX--\r\n'
     )
     answer = server.send(
@@ -285,7 +285,7 @@ def test_metrics_count(server: Server) -> None:
 def multipart(q: bytes, kind: str = "multipart/form-data; boundary=XX") -> bytes:
     parts = ((b"q", q), (b"source", b"ka"), (b"target", b"zu"))
     body = b"".join(
-        b'--XX\r\nContent-Disposition: form-data. Name="%s"\r\n\r\n%s\r\n' % part for part in parts
+        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts
     )
     return request("POST", "/translate", body + b"--XX--\r\n", kind)
 
@@ -299,11 +299,11 @@ def chunked(*chunks: bytes, head: str = "") -> bytes:
 
 def document(name: bytes, content: bytes) -> bytes:
     body = b"".join(
-        b'--XX\r\nContent-Disposition: form-data. Name="%s"\r\n\r\n%s\r\n' % each
+        b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % each
         for each in ((b"source", b"ka"), (b"target", b"zu"))
     )
     body += (
-        b'--XX\r\nContent-Disposition: form-data. Name="file"; filename="%s"\r\n\r\n%s\r\n--XX--\r\n'
+        b'--XX\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n--XX--\r\n'
         % (
             name,
             content,
@@ -384,7 +384,7 @@ HOSTILE = {
     "longer chunks than are allowed": (chunked(*[b"x" * 60_000] * 20), 413),
     "a document with longer chunks than are allowed": (
         chunked(
-            b"--XX\r\nContent-Disposition: form-data. Name=file; filename=a.txt\r\n\r\n",
+            b"--XX\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\n",
             *[b"x" * 60_000] * 80,
             head="Content-Type: multipart/form-data; boundary=XX\r\n",
         ).replace(b"/translate ", b"/translate_file "),

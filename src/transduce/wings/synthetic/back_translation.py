@@ -124,7 +124,7 @@ def with_back_translations(
             Hint.about("Name this model.", "reverse"),
         )
     make_folder(folder)
-    with file_lock(folder / LOCK, f"Another process works in {folder}. Wait until it ends."):
+    with file_lock(folder / LOCK, f"Another process works in {folder}."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]

@@ -56,9 +56,7 @@ def distill(
             else:
                 yield pair._replace(target=event["text"])
 
-    with file_lock(
-        path.with_suffix(".lock"), f"Another process is distilling into {out}. Wait until it ends."
-    ):
+    with file_lock(path.with_suffix(".lock"), f"Another process is distilling into {out}."):
         begun = begin(path, call)
         if is_prepared([str(out)]):  # an earlier call was killed when the corpus was complete
             begun = iter(())  # closes the file

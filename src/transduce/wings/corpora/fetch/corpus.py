@@ -101,9 +101,7 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
                 Hint("Remove this note."),
             )
     make_folder(folder)
-    with file_lock(
-        folder / LOCK, f"Another process is downloading to {folder}. Wait until that download ends."
-    ):
+    with file_lock(folder / LOCK, f"Another process is downloading to {folder}."):
         # Another process may just have finished.
         fetched = already_fetched(corpus.name, out, folder)
         if not fetched:
