@@ -10,6 +10,7 @@ import pytest
 
 import transduce
 from corpora import TINY, spelt, write_texts
+from models import make_model
 
 OTHER_RINGS = ("wings", "transduce_lab")
 START = """
@@ -115,3 +116,11 @@ def test_what_is_missing_says_which_extra_brings_it(
         *(str(model) if each == "MODEL" else each for each in arguments), text="ka\n", status=2
     )
     assert f"pip install '{extra}'" in said
+
+
+def test_models_of_the_lab_are_refused_with_a_hint(core: Core) -> None:
+    folder = make_model(core.folder / "recurrent", {"model.kind": "recurrent"})
+    for command in ("info", "translate"):
+        said = core.run(command, folder, text="ka\n", status=2)
+        assert "must be one of transformer, not 'recurrent'" in said
+        assert "pip install 'transduce[lab]'" in said
