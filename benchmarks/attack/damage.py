@@ -270,7 +270,7 @@ def outcome(case: Case, expected: Undamaged, draw: random.Random) -> tuple[str, 
             with contextlib.redirect_stderr(said):
                 result = case.run(folder)
         except SystemExit as end:
-            last = said.getvalue().strip().splitlines()[-1:]
+            last = said.getvalue().strip().replace("\nhint: ", " ").splitlines()[-1:]
             if not end.code:
                 return "traceback", f"{what}: exit status 0"
             named = (
