@@ -124,3 +124,18 @@ def test_models_of_the_lab_are_refused_with_a_hint(core: Core) -> None:
         said = core.run(command, folder, text="ka\n", status=2)
         assert "must be one of transformer, not 'recurrent'" in said
         assert "pip install 'transduce[lab]'" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "names_lab"),
+    [
+        ("model.kind=recurrent", True),
+        ("model.attention=additive", True),
+        ("model.experts=2", True),
+        ("model.norm=both", False),
+        ("train.step=2", False),
+    ],
+)
+def test_an_option_of_the_lab_names_the_lab(core: Core, option: str, names_lab: bool) -> None:
+    said = core.run("train", "--train", "a.src", "a.tgt", "--out", "none", option, status=2)
+    assert ("pip install 'transduce[lab]'" in said) == names_lab

@@ -262,14 +262,19 @@ def test_ordinary_corpora_are_not_multilingual():
         (
             ["x.en", "x.de", "x.fr"],
             ("en", "it"),
-            "No corpus has the language 'it'. The corpora have en, de, fr.",
+            "No corpus has the language 'it'. Choose one of en, de, fr.\n",
         ),
         (["en,en=x.tsv"], ("", ""), "names a language twice"),
         (["x.en", "x.de", "x.fr"], ("en", "en"), "No corpus has a pair from en to en"),
         (
             ["x.tsv"],
             ("en,de", "de,en"),
-            "The language of x.tsv is unknown. The name of a text file",
+            "The language of x.tsv is unknown. Write its language codes first, such as en,de=",
+        ),
+        (
+            ["x", "x.de"],
+            ("en,de", "de,en"),
+            "The language of x is unknown. The name of a text file must have",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def read_config(folder: Path) -> RunConfig:
     if not is_finished and seal != _seal(text):
         raise UserError(
             f"{path} is damaged, or was edited.",
-            Hint("Set options on the command line, or train in a new folder."),
+            Hint("Restore it, and set options on the command line, or train in a new folder."),
         )
     try:
         if is_finished:
@@ -180,16 +180,20 @@ def step_of(checkpoint: Path) -> int:
 
 def newest_intact(run: Path) -> Path:
     """The newest checkpoint in which every file has the right size. Raises UserError if there is none."""
-    reasons = []
+    errors = []
     for path in reversed(checkpoints(run)):
         try:
             verify(path)
         except UserError as error:
-            reasons.append(str(error))
+            errors.append(error)
         else:
             return path
-    reason = reasons[0] if reasons else f"{run} holds neither {MANIFEST} nor a checkpoint."
-    raise UserError(f"There is no intact model in {run}: {reason}")
+    if errors:
+        newest = errors[0]
+        raise UserError(f"There is no intact model in {run}: {newest.cause}", newest.hint)
+    raise UserError(
+        f"There is no intact model in {run}: {run} holds neither {MANIFEST} nor a checkpoint."
+    )
 
 
 def load(folder: Path | str, device: "torch.device | str" = "cpu", threads: int = 1) -> Bundle:

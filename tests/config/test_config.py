@@ -255,7 +255,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, value: Any, sentence: s
         ),
         (
             {"data.symbols": True},
-            "data.symbols needs separate vocabularies for source and target: also set data.joint=false",
+            "data.symbols needs separate vocabularies for source and target. Also set data.joint=false",
         ),
         (
             {"data.symbols": True, "data.joint": False, "train.sample_target": 0.1},
@@ -373,6 +373,6 @@ def test_a_mistake_in_a_recipe_names_the_file(text: str, words: str) -> None:
 
 def test_an_argument_without_equals_is_no_option() -> None:
     with pytest.raises(
-        UserError, match=r"'model\.d_model' is not an option; options are written section.key=value"
+        UserError, match=r"'model\.d_model' is not an option\. Write options as section.key=value"
     ):
         parse_assignments(["model.d_model"])

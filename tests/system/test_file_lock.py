@@ -25,8 +25,8 @@ def test_a_killed_process_frees_its_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, lock], text=True, **pipes) as process:
         assert process.stdout is not None and process.stdout.readline() == "held\n"
         with (
-            pytest.raises(UserError, match="another one writes"),
-            file_lock(lock, "another one writes"),
+            pytest.raises(UserError, match=r"^Another one writes\. Wait\.$"),
+            file_lock(lock, "Another one writes.", "Wait."),
         ):
             pass
         process.kill()

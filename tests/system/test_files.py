@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forked import Forked
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import (
     publish,
     read_manifest,
@@ -474,9 +474,10 @@ def test_a_used_up_quota_is_a_full_disk(tmp_path):
     full = write_error(tmp_path / "new", 10, OSError(errno.EDQUOT, "Disk quota exceeded"))
     assert (
         is_full(OSError(errno.EDQUOT, ""))
-        and "your disk quota is used up" in str(full)
-        and "free" not in str(full)
+        and "your disk quota is used up" in full.cause
+        and "free" not in full.cause
     )
+    assert full.hint == Hint("Delete files, or ask for a larger quota.")
 
 
 def test_a_file_size_limit_is_a_full_disk(tmp_path):

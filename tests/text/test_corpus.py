@@ -313,7 +313,8 @@ def test_unequal_files_are_refused_with_both_counts(folder):
         ("Äh\n".encode("utf-16"), "looks like UTF-16"),
         ("A dog runs after a cat.\nÄh\n".encode("utf-16-le"), "looks like UTF-16LE. Convert"),
         ("A dog runs after a cat.\nA cat.\n".encode("utf-16-be"), "looks like UTF-16BE. Convert"),
-        (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Add \.gz to the name of the file"),
+        (gzip.compress(b"a", mtime=0), r"looks like gzip data\. Decompress it, or add \.gz to the"),
+        (b"%PDF-1.7 \xe2\xe3\n", r"looks like a PDF file\. Save the text as \.txt or \.html\.$"),
     ],
 )
 def test_invalid_utf8_is_named(folder, data, message):
@@ -351,7 +352,7 @@ def test_damaged_compression_is_refused(folder, suffix):
 
 def test_zstandard_is_an_extra(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(UserError, match="pip install zstandard"):
+    with pytest.raises(UserError, match=r"needs the package zstandard\. Install it: pip install"):
         list(read_lines(write(folder, "a.zst", zstandard.compress(b"a\n"))))
 
 
@@ -391,7 +392,11 @@ def test_file_without_permission_is_named(tmp_path):
     [
         ("one.tsv", "a\tb\nc\n", r"one\.tsv:2: expected 2 columns, found 1"),
         ("comment.tsv", "# a glossary\na\tb\n", r"comment\.tsv:1: expected 2 columns, found 1"),
-        ("ids.tsv", "1276\tLet's try.\t373330\tVersuchen wir es.\n", r"`cut -f 2,4 .*ids\.tsv`"),
+        (
+            "ids.tsv",
+            "1276\tLet's try.\t373330\tVersuchen wir es.\n",
+            r"sentence numbers\. Keep .* `cut -f 2,4`",
+        ),
         (
             "bad.jsonl",
             '{"source": "a", "target": "b"}\n{"source"\n',

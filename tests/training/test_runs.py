@@ -580,8 +580,9 @@ def test_the_newest_whole_checkpoint_is_the_model_of_an_unfinished_training(mode
         (checkpoint / "model.safetensors").write_bytes(b"cut short")
     with pytest.raises(
         UserError, match=r"no intact model in .*step-00000200/model\.safetensors is damaged"
-    ):
+    ) as refused:
         model_folder.load(out)
+    assert refused.value.hint and "another copy" in refused.value.hint.text
 
 
 def test_without_held_out_pairs_a_training_ends(place, tmp_path):
@@ -1093,11 +1094,11 @@ for path in sorted((out / "checkpoints").iterdir()):
 
 
 def check_full(result: subprocess.CompletedProcess[str], out: Path, reason: str) -> list[str]:
-    """The sentence, and that what was saved before is whole; returns the names of these checkpoints."""
+    """The message, and that what was saved before is whole; returns the names of these checkpoints."""
     assert result.returncode == 0, result.stderr
     status, *names = result.stdout.splitlines()
     assert status == "status 2"
-    last = result.stderr.splitlines()[-1]
+    last = "\n".join(result.stderr.splitlines()[-2:])
     found = re.fullmatch(
         rf"transduce: There is no room for {out}/checkpoints/(step-\d+): it needs at least ([\d,]+) bytes, "
         rf"{reason}\.",
@@ -1142,7 +1143,7 @@ def test_a_full_disk_keeps_older_checkpoints(place, tmp_path):
         capture_output=True,
         text=True,
     )
-    room = r"[\d,]+ bytes are free \(.*(os error 28|No space left).*\)\. Free more space"
+    room = r"[\d,]+ bytes are free \(.*(os error 28|No space left).*\)\.\nhint: Free more space"
     names = check_full(result, disk / "out", room)
     assert len(names) >= 3
 
@@ -1154,5 +1155,6 @@ def test_a_file_size_limit_is_a_full_disk_too(place, tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", FULL, *arguments], capture_output=True, text=True
     )
-    room = r"the size of a file is limited \(.*(os error 27|File too large).*\)\. Raise the limit \(`ulimit -f`\)"
+    limited = r"the size of a file is limited \(.*(os error 27|File too large).*\)\."
+    room = rf"{limited}\nhint: Raise the limit \(`ulimit -f`\)"
     assert check_full(result, tmp_path / "out", room) == ["step-00000000"]

@@ -43,6 +43,8 @@ DIRECTION_FORM = re.compile(
     r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
 )
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
+ABOUT_LAB = "Other models of the paper need the lab: pip install 'transduce[lab]'."
+VALUES_IN_LAB = ("model.kind", "model.attention")  # options to which the lab adds values
 FORMER = {  # options of earlier versions, which the folders of their models have -> why they were removed
     "train.consistency": "it gained nothing",
     "train.consistency_weight": "it gained nothing",
@@ -83,7 +85,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = argument.partition("=")
         if not equals:
             raise UserError(
-                f"'{argument}' is not an option; options are written section.key=value."
+                f"'{argument}' is not an option.", Hint("Write options as section.key=value.")
             )
         values[name] = _parse(name, text, _kind(name))
     return values
@@ -165,14 +167,9 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
         if matches
         else "`transduce options` lists all options."
     )
-    raise UserError(f"{unknown} option '{name}'.", _about_lab(name) or Hint(text))
-
-
-def _about_lab(name: str) -> Hint | None:
-    """A hint for options of models, and their values, that are unknown where the lab is missing."""
-    if plugins("families") or not name.rpartition(" ")[2].startswith("model."):
-        return None
-    return Hint("Other models of the paper need the lab: pip install 'transduce[lab]'.")
+    if name.startswith("model.") and not plugins("families"):
+        text += f" {ABOUT_LAB}"
+    raise UserError(f"{unknown} option '{name}'.", Hint(text))
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
@@ -199,7 +196,11 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
         if value in typing.get_args(kind):
             return value
         known = ", ".join(typing.get_args(kind))
-        raise UserError(f"{name} must be one of {known}, not '{value}'.", _about_lab(name))
+        is_lab_missing = name.endswith(VALUES_IN_LAB) and not plugins("families")
+        raise UserError(
+            f"{name} must be one of {known}, not '{value}'.",
+            Hint(ABOUT_LAB) if is_lab_missing else None,
+        )
     if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
         item_type = typing.get_args(kind)[0]
         if all(type(item) is item_type for item in value):
@@ -254,7 +255,8 @@ def check(config: RunConfig) -> None:
         each.of(config.model).check(config)
     if config.data.symbols and config.data.joint:
         raise UserError(
-            "data.symbols needs separate vocabularies for source and target: also set data.joint=false."
+            "data.symbols needs separate vocabularies for source and target.",
+            Hint("Also set data.joint=false."),
         )
     if config.data.symbols and config.train.sample_target:
         raise UserError(

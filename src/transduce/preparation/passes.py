@@ -288,14 +288,18 @@ def encode_part(
     known = symbols if are_of_trees(symbols) else set()  # empty: the targets are no trees
     for block in staged.blocks():
         for row, target in enumerate(block.targets if known else ()):
-            if new := [
+            new = [
                 symbol
                 for symbol in target.split(" ")
                 if symbol not in known and not symbol.startswith(CLOSE)
-            ]:
-                why = f"the label '{new[0].removeprefix(OPEN)}' is not in the parser's vocabulary. Train a new parser"
+            ]
+            if new:
+                label = new[0].removeprefix(OPEN)
                 place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"
-                raise UserError(f"{place}: {why}, or rename the label.")
+                raise UserError(
+                    f"{place}: the label '{label}' is not in the parser's vocabulary.",
+                    Hint("Train a new parser, or rename the label."),
+                )
         sources = tokenizer.source.encode(block.sources)
         targets = tokenizer.target.encode(block.targets)
         is_long = np.maximum(sources.lengths, targets.lengths) > max_length

@@ -20,7 +20,7 @@ def cache_folder() -> Path:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
     except RuntimeError as error:
         raise UserError(
-            f"there is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME")
+            f"There is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME.")
         ) from None
 
 

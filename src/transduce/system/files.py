@@ -194,16 +194,17 @@ def verify(
     A file whose `remembered` SHA-256 is right is not read. The files named in `but` are not checked. If `only` is not
     empty, no other file is checked. Raises DamagedError for the first missing or damaged file.
     """
+    restore = Hint(f"Create {folder} again, or use another copy of this folder.")
     for name, entry in read_manifest(folder).items():
         if name in but or (only and name != only):
             continue
         path = Path(folder) / name
-        remedy = f"Create {folder} again, or use another copy of this folder."
         if not path.is_file():
-            raise DamagedError(f"{path} is missing. {remedy}")
-        if path.stat().st_size != entry.size:
+            raise DamagedError(f"{path} is missing.", restore)
+        size = path.stat().st_size
+        if size != entry.size:
             raise DamagedError(
-                f"{path} is damaged: it has {path.stat().st_size} bytes instead of {entry.size}. {remedy}"
+                f"{path} is damaged: it has {size} bytes instead of {entry.size}.", restore
             )
         if (
             hashes
@@ -211,7 +212,7 @@ def verify(
             and digest(path) != entry.sha256
         ):
             raise DamagedError(
-                f"{path} is damaged: its SHA-256 differs from the manifest. {remedy}"
+                f"{path} is damaged: its SHA-256 differs from the manifest.", restore
             )
 
 

@@ -68,8 +68,7 @@ class Journal:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise UserError(
-                "The package tensorboard is not installed.",
-                Hint("Install it: pip install tensorboard."),
+                "The package tensorboard is not installed.", Hint.install("tensorboard")
             ) from None
         self._writer = SummaryWriter(str(folder))
         self._file.seek(0)

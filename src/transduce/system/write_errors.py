@@ -25,17 +25,17 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     size = f"it needs at least {needed:,} bytes, " if needed else ""
     if _error_number(error) == errno.EDQUOT:
         room = "your disk quota is used up"
-        remedy = "Delete files, or ask for a larger quota"
+        remedy = "Delete files, or ask for a larger quota."
     elif _error_number(error) == errno.EFBIG:
         room = "the size of a file is limited"
-        remedy = "Raise the limit (`ulimit -f`)"
+        remedy = "Raise the limit (`ulimit -f`)."
     else:
         free = shutil.disk_usage(
             next(folder for folder in path.absolute().parents if folder.exists())
         ).free
         room = f"{free:,} bytes are free"
-        remedy = "Free more space"
-    return UserError(f"There is no room for {path}: {size}{room} ({error}). {remedy}.")
+        remedy = "Free more space."
+    return UserError(f"There is no room for {path}: {size}{room} ({error}).", Hint(remedy))
 
 
 def is_full(error: BaseException) -> bool:

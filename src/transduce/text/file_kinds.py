@@ -23,28 +23,28 @@ PROGRAM_FILES = (
     ".tbx",
 )
 QT_LINGUIST = re.compile(r"\ufeff?<(?:\?xml|!DOCTYPE TS)")  # the beginning of a .ts file
-LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text
-    b"\x1f\x8b": "gzip data. Add .gz to the name of the file",
-    b"\xfd7zXZ": "xz data. Add .xz to the name of the file",
-    b"BZh": "bzip2 data. Add .bz2 to the name of the file",
-    b"\x28\xb5\x2f\xfd": "Zstandard data. Add .zst to the name of the file",
-    b"PK\x03\x04": "a ZIP archive, such as a .docx or .odt file. Save the text as .txt or .html",
-    b"%PDF": "a PDF file. Save the text as .txt or .html",
-    b"\xff\xfe": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
-    b"\xfe\xff": "UTF-16. Convert the file with `iconv -f UTF-16 -t UTF-8`",
+
+LOOKS_LIKE = {  # the first bytes of files that are often mistaken for UTF-8 text -> what they are, what to do
+    b"\x1f\x8b": ("gzip data", "Decompress it, or add .gz to the name of its file."),
+    b"\xfd7zXZ": ("xz data", "Decompress it, or add .xz to the name of its file."),
+    b"BZh": ("bzip2 data", "Decompress it, or add .bz2 to the name of its file."),
+    b"\x28\xb5\x2f\xfd": ("Zstandard data", "Decompress it, or add .zst to the name of its file."),
+    b"PK\x03\x04": (
+        "a ZIP archive, such as a .docx or .odt file",
+        "Save the text as .txt or .html.",
+    ),
+    b"%PDF": ("a PDF file", "Save the text as .txt or .html."),
+    b"\xff\xfe": ("UTF-16", "Convert the file with `iconv -f UTF-16 -t UTF-8`."),
+    b"\xfe\xff": ("UTF-16", "Convert the file with `iconv -f UTF-16 -t UTF-8`."),
 }
 
 
-def kind_of(block: bytes) -> str:
-    """What a file that is not UTF-8 looks like by its first bytes, and what to do; "" if it is unknown."""
-    return next(
-        (
-            description
-            for beginning, description in LOOKS_LIKE.items()
-            if block.startswith(beginning)
-        ),
-        "",
-    )
+def kind_of(block: bytes) -> tuple[str, str] | None:
+    """What a file that is not UTF-8 looks like by its first bytes, and what to do."""
+    for beginning, kind in LOOKS_LIKE.items():
+        if block.startswith(beginning):
+            return kind
+    return None
 
 
 def utf_16(block: bytes) -> str:

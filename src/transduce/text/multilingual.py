@@ -40,11 +40,7 @@ def bilingual_corpora(files: Sequence[str]) -> list[BilingualCorpus]:
             continue
         name, code = _split_name(file)
         if not code:
-            raise UserError(
-                f"The language of {file} is unknown. The name of a text file must have a "
-                "language code, such as train.en or train.pt_BR.",
-                Hint("For a bilingual file, write both codes first, such as en,de=train.tsv."),
-            )
+            raise UserError(f"The language of {file} is unknown.", _how_to_name_languages(file))
         if code in aligned.setdefault(name, {}):
             raise UserError(
                 f"{aligned[name][code]} and {file} are files of the same text and language.",
@@ -90,7 +86,7 @@ def directions_in(
     for code in (*wanted[0], *wanted[1]):
         if code not in languages:
             raise UserError(
-                f"No corpus has the language '{code}'. The corpora have {', '.join(languages)}."
+                f"No corpus has the language '{code}'.", Hint.choose(code, [*languages])
             )
     chosen = [
         direction
@@ -102,6 +98,15 @@ def directions_in(
             f"No corpus has a pair from {', '.join(wanted[0])} to {', '.join(wanted[1])}."
         )
     return list(dict.fromkeys(chosen))
+
+
+def _how_to_name_languages(file: str) -> Hint:
+    """Where the language codes of a file belong."""
+    if Path(file).is_dir() or format_of(file).is_bilingual:
+        return Hint("Write its language codes first, such as en,de=train.tsv.")
+    return Hint(
+        "The name of a text file must have a language code, such as train.en or train.pt_BR."
+    )
 
 
 def _code(text: str) -> str:

@@ -79,7 +79,9 @@ def _zstandard() -> Any:
     try:
         import zstandard
     except ImportError:
-        raise UserError("Reading .zst files needs a package: pip install zstandard.") from None
+        raise UserError(
+            "Reading .zst files needs the package zstandard.", Hint.install("zstd")
+        ) from None
     return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()  # as of --long=31
 
 
@@ -126,7 +128,8 @@ def _decompress(file: str, pieces: Iterator[bytes], start: Callable[[], Any]) ->
                 yield stream.decompress(piece)
             except Exception as error:  # the four libraries have no exception class in common
                 raise UserError(
-                    f"{file} is damaged, or not compressed as its suffix says: {error}."
+                    f"{file} is damaged, or not compressed as its suffix says: {error}.",
+                    Hint("Download or compress it again, or correct its suffix."),
                 ) from error
             piece = stream.unused_data
     if not stream.eof:
@@ -191,7 +194,8 @@ def _decode(file: str, first_line: int, block: bytes, lenient: bool) -> str:
     offset = bad - block.rfind(b"\n", 0, bad) - 1
     reason = f"{display_name(file)}:{line}: byte 0x{block[bad]:02X} at offset {offset} of the line is not UTF-8"
     if line == 1 and (kind := kind_of(block)):
-        raise UserError(f"{reason}; the file looks like {kind}.")
+        looks_like, advice = kind
+        raise UserError(f"{reason}; the file looks like {looks_like}.", Hint(advice))
     if lenient:
         return block.decode("utf-8", "surrogateescape")
     raise UserError(
@@ -208,7 +212,7 @@ def _refuse(file: str, error: OSError) -> NoReturn:
     """Raise UserError for a file that can't be opened or read."""
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            raise UserError(f"{file} does not exist{_suggestion(Path(file))}") from None
+            raise _missing(Path(file)) from None
         case IsADirectoryError():
             raise UserError(f"{file} is a folder.", Hint("Name a file in it.")) from None
         case PermissionError():
@@ -219,19 +223,23 @@ def _refuse(file: str, error: OSError) -> NoReturn:
             raise UserError(f"{file} cannot be read: {error.strerror or error}.") from error
 
 
-def _suggestion(missing: Path) -> str:
-    """The end of the error message about a missing file, with a similar file name if there is one."""
-    if missing.is_symlink():
-        return f": it is a broken symbolic link to {missing.readlink()}."
-    if not missing.parent.is_dir():
-        return f", nor does the folder {missing.parent}."
-    folder = missing.parent
+def _missing(file: Path) -> UserError:
+    """The error for a missing file, with a similar file name if there is one."""
+    if file.is_symlink():
+        return UserError(
+            f"{file} does not exist: it is a broken symbolic link to {file.readlink()}."
+        )
+    folder = file.parent
+    if not folder.is_dir():
+        return UserError(f"{file} does not exist, nor does the folder {folder}.")
     with contextlib.suppress(OSError):
         names = [path.name for path in folder.iterdir()]
-        for name in difflib.get_close_matches(missing.name, names, n=1, cutoff=0.5):
-            return f". Did you mean {missing.with_name(name)}?"
+        for name in difflib.get_close_matches(file.name, names, n=1, cutoff=0.5):
+            return UserError(
+                f"{file} does not exist.", Hint(f"Did you mean {file.with_name(name)}?")
+            )
         folder = folder.resolve()
-    return f"; no file in {folder} has a similar name."
+    return UserError(f"{file} does not exist; no file in {folder} has a similar name.")
 
 
 def check_output(output: Path, inputs: Iterable[str], option: str = "output") -> None:

@@ -32,7 +32,7 @@ def read_tsv(file: CorpusFile) -> Iterator[TextPair]:
         if number == 1 and _is_numbered(line):
             raise UserError(
                 f"{name}:1: columns 1 and 3 are sentence numbers.",
-                Hint(f"Keep the two texts: `cut -f 2,4 {name}`."),
+                Hint("Keep the two texts, for instance with `cut -f 2,4`."),
             )
         yield source, rest.partition("\t")[0], number
 

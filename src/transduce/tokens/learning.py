@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.vocabulary import SPACE
 
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
@@ -44,7 +44,7 @@ def learn_model(
         _sample(sides), (vocab_size - special + 1) // 2, without=placeholder_tokens
     )
     if not alphabet:
-        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+        raise _no_text()
     others = re.compile(f"[^ {re.escape(alphabet)}]")
     sentences = (others.sub(" ", part) for part in _sample(sides))
     # hard_vocab_limit=False: a small corpus may not contain enough different pieces.
@@ -89,11 +89,17 @@ def learn_symbols(texts: Collection[str]) -> bytes:
     """Return a serialised SentencePiece model with one piece for each distinct word of the texts."""
     symbols = sorted({symbol for text in texts for symbol in text.split(" ") if symbol})
     if not symbols:
-        raise UserError("There is no text to learn a vocabulary from; is the corpus empty?")
+        raise _no_text()
     pieces = [SPACE + symbol for symbol in symbols]
     size = UNK + 1 + len(pieces) + BYTES
     return _train(
         iter([" ".join(symbols)]), "bpe", size, hard_vocab_limit=False, user_defined_symbols=pieces
+    )
+
+
+def _no_text() -> UserError:
+    return UserError(
+        "There is no text to learn a vocabulary from.", Hint("Check that the corpus is not empty.")
     )
 
 

@@ -189,6 +189,7 @@ class _OriginWriter:
 def _read_header(folder: Path) -> dict[str, str]:
     """The integer types of ids and lengths. Raises UserError if the header is missing, damaged or of another format."""
     path = folder / HEADER
+    prepare_again = Hint("Prepare the corpus again.")
     try:
         header = json.loads(path.read_bytes())
         version = header["format"]
@@ -196,18 +197,14 @@ def _read_header(folder: Path) -> dict[str, str]:
             types = {name: header[name] for name in NUMBER_TYPES}
             is_known = set(types.values()) <= {"<u2", "<u4", ">u2", ">u4"}
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        raise UserError(
-            f"{path} is missing or damaged.", Hint(f"Prepare {folder} again.")
-        ) from None
+        raise UserError(f"{path} is missing or damaged.", prepare_again) from None
     if version != STORE_FORMAT:
         raise UserError(
             f"{path} has format {version}, but this version reads format {STORE_FORMAT}.",
             Hint(
-                f"Prepare {folder} again with this version, or install the version that wrote it."
+                "Prepare the corpus again with this version, or install the version that wrote it."
             ),
         )
     if not is_known:
-        raise UserError(
-            f"{path} is damaged: it names unknown number types.", Hint(f"Prepare {folder} again.")
-        )
+        raise UserError(f"{path} is damaged: it names unknown number types.", prepare_again)
     return types

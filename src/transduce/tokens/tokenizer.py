@@ -203,6 +203,6 @@ def _read_pieces(file: Path) -> list[list[str]] | list[None]:
     ):
         raise UserError(
             f"{file} is damaged: it must hold one or two lists of pieces.",
-            Hint("Restore it from another copy."),
+            Hint("Restore it from another copy of this folder."),
         )
     return lists
