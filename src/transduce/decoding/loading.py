@@ -67,13 +67,17 @@ def load(
         raise UserError(f"threads must be at least 0, not {threads}.")
     if engine not in ("auto", *engines()):
         raise UserError(
-            f"There is no engine '{engine}'.", Hint(f"Choose one of auto, {', '.join(engines())}.")
+            f"There is no engine '{engine}'.", Hint.choose(engine, ["auto", *engines()])
         )
     export = next(filter(None, map(export_engine, paths)), None)
-    if export and (len(paths) > 1 or engine != "auto"):
+    if export and len(paths) > 1:
         raise UserError(
-            "An export has its own engine and can't be part of an ensemble.",
-            Hint("Give one export and no engine, or give model folders."),
+            "An export can't be part of an ensemble.",
+            Hint("Give one export, or give only model folders."),
+        )
+    if export and engine != "auto":
+        raise UserError(
+            "An export has its own engine.", Hint.about("Give no engine for an export.", "engine")
         )
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
     model = describe_models(paths, options)
@@ -83,7 +87,7 @@ def load(
         if not isinstance(opened, Refusal):
             break
     if isinstance(opened, Refusal):
-        raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.")
+        raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.", opened.hint)
     data = model.config.data
     decode = model.config.decode
     is_converted = not export and name == "ctranslate2"
@@ -122,7 +126,7 @@ def _open_fallback(model: ModelToOpen, manifest: str) -> Engine:
     try:
         engine = open_engine(ENGINES["torch"], model._replace(device="cpu"))
     except UserError as error:
-        raise UnusableModelError(str(error)) from None
+        raise UnusableModelError(error.cause, error.hint) from None
     assert not isinstance(engine, Refusal), "the engine torch runs every model"
     return engine
 
@@ -198,8 +202,8 @@ def check_directions(models: Sequence[DataConfig], folders: Sequence[Path | str]
         first, first_folder = named[0]
         if {*directions_of(data)} != {*directions_of(first)}:
             raise UserError(
-                f"{folder} translates {data.languages}, and {first_folder} translates {first.languages}. Models of an "
-                "ensemble must have the same directions."
+                f"{folder} translates {data.languages}, and {first_folder} translates {first.languages}.",
+                Hint("Models of an ensemble must have the same directions."),
             )
 
 
@@ -209,8 +213,8 @@ def shared_tokenizer(tokenizers: Sequence[Tokenizer], folders: Sequence[Path]) -
     for tokenizer, folder in zip(tokenizers, folders, strict=True):
         if not tokenizer.same_pieces(first):
             raise UserError(
-                f"{folder} has another vocabulary than {folders[0]}. Models of an ensemble must be trained on the same "
-                "prepared data."
+                f"{folder} has another vocabulary than {folders[0]}.",
+                Hint("Models of an ensemble must be trained on the same prepared data."),
             )
     return first
 

@@ -44,5 +44,5 @@ def open_engine(function: str, model: ModelToOpen) -> Engine | Refusal:
     try:
         opener: OpenEngine = load(function)
     except NotInstalledError as error:
-        return Refusal(str(error).rstrip("."))
+        return Refusal(error.cause.rstrip("."), error.hint)
     return opener(model)

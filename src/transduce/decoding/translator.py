@@ -307,7 +307,11 @@ class Translator(Searcher):
         if self.hops and self.direction not in self.directions:
             raise UserError(
                 f"The model does not translate {self.direction} directly, so it can't score translations.",
-                Hint(f"Choose one of its directions: {', '.join(map(str, self.directions))}."),
+                Hint.about(
+                    f"Choose one of its directions: {', '.join(map(str, self.directions))}.",
+                    "data.source",
+                    "data.target",
+                ),
             )
         sources = as_list(sources, count(1))
         targets = (given := as_list(targets, count(1)))

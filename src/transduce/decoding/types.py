@@ -238,6 +238,7 @@ class Refusal(NamedTuple):
     """The reason why an engine or an export format does not support a model."""
 
     reason: str  # follows "The engine NAME can't run MODEL: "; without a full stop
+    hint: Hint | None = None
 
 
 class ModelToOpen(NamedTuple):

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from unicodedata import category, combining
 
 from transduce.inline.placeholders import Masked
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.plain import BYTE_ORDER_MARK
 from transduce.tokens.spans import Span
 
@@ -120,7 +120,7 @@ def _ends(text: str, language: str) -> list[int]:
         from sentencex import segment
     except ImportError:
         raise UserError(
-            "Splitting texts into sentences needs sentencex: pip install 'transduce[documents]'."
+            "Splitting texts into sentences needs the package sentencex.", Hint.install("documents")
         ) from None
     ends = list[int]()
     done = 0

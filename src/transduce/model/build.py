@@ -114,8 +114,12 @@ def load_weights(model: nn.Module, file: Path) -> None:
     check_utf8(file.parent)
     try:
         weights = load_file(file)
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
+    except OSError as error:
+        raise UserError(
+            f"{file} can't be read: {error}.", Hint("Check its name and permissions.")
+        ) from None
     own = model.state_dict()
     for name in sorted(own.keys() | weights.keys()):
         if name not in own or name not in weights or own[name].shape != weights[name].shape:
