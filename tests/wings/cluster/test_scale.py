@@ -108,11 +108,18 @@ def test_a_shard_is_read_as_it_is_written_and_names_are_in_order(count, data):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "3", "0/4", "5/4", "-1/4", "a/b", "1/0", "1/100000", "1/2/3", "²/4"]
+    ("text", "remedy"),
+    [
+        *((text, "number of shards, such as 3/16") for text in ("", "3", "-1/4", "a/b", "²/4")),
+        *((text, "give 1/4 to 4/4") for text in ("0/4", "5/4")),
+        *((text, "at most 99,999 shards") for text in ("1/0", "1/100000", "1234567890/4")),
+        ("1/2/3", "such as 3/16"),
+    ],
 )
-def test_invalid_shard_names_are_refused(text):
-    with pytest.raises(UserError, match="is not a shard"):
+def test_invalid_shard_names_are_refused(text, remedy):
+    with pytest.raises(UserError, match="is not a shard") as error:
         read_shard(text)
+    assert remedy in error.value.hint.text
 
 
 @given(st.integers(0, 10**8), st.integers(1, 200))
@@ -577,7 +584,8 @@ def test_the_commands_say_what_comes_next(tmp_path, capsys):
 
 
 MISTAKES = {
-    "translate MODEL --input TEXT --shard 1/2": "Name the output with --output",
+    "translate MODEL --input TEXT --shard 1/2": "to standard output. Name a folder with --output",
+    "translate MODEL --input TEXT --on ray": "to standard output. Name a file with --output",
     "translate MODEL --input TEXT --output TEXT --on ray": "is also the input",
     "translate MODEL --input TEXT --output x --on slurm": "slurm is not a Ray cluster. Give ray or",
     "translate MODEL --input TEXT --output x --on ray --shard 1/2": "Leave out --shard",
@@ -625,7 +633,7 @@ def test_without_ray_the_extra_is_named(model, text, tmp_path, capsys, monkeypat
         capsys, "translate", model, "--input", text, "--output", tmp_path / "out", "--on", "ray"
     )
     assert status == 2 and said.strip().endswith(
-        "Ray is not installed: pip install 'transduce[scale]'"
+        "Ray is not installed. Install it: pip install 'transduce[scale]'."
     )
     assert list(tmp_path.iterdir()) == []
 

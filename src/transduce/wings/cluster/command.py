@@ -46,8 +46,10 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
         )
         return
     if output == STANDARD_OUTPUT:
+        kind = "file" if plan.kind == TRANSLATION_PLAN else "folder"
         raise UserError(
-            f"Use --output to name the file or folder for the merged shards of {shards}."
+            f"The merged shards of {shards} can't be written to standard output.",
+            Hint(f"Name a {kind} with --output."),
         )
     if plan.kind != TRANSLATION_PLAN:
         print_prepared(merge_prepared(shards, plan, output))
@@ -78,7 +80,9 @@ def prepare_in_shards(
     from transduce.wings.cluster.shards import read_shard
 
     if data.replay:
-        raise UserError("data.replay can't be used with shards.")
+        raise UserError(
+            "data.replay can't be used with shards.", Hint("Prepare without --shard and --on.")
+        )
     if on:
         address = read_address(on)
         print_prepared(
@@ -117,15 +121,18 @@ def translate_in_shards(call: "Call") -> None:
     from transduce.wings.cluster.ray_cluster import read_address
     from transduce.wings.cluster.shards import read_shard
 
+    flag, kind = ("--on", "file") if call.on else ("--shard", "folder")
     if call.output == STANDARD_OUTPUT:
         raise UserError(
-            "Name the output with --output.",
-            Hint("With --shard, name a folder; with --on, name a file."),
+            f"{flag} can't write to standard output.", Hint(f"Name a {kind} with --output.")
         )
     if call.shard and call.on:
         raise UserError("--on runs all shards.", Hint("Leave out --shard."))
     if call.profile:
-        raise UserError("--profile measures one process.", Hint("Leave out --shard and --on."))
+        raise UserError(
+            "--profile measures one process.",
+            Hint(f"Leave out {flag}."),
+        )
     models = tuple(map(str, call.models))
     glossary = str(call.glossary or "")
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)

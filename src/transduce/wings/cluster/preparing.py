@@ -217,7 +217,7 @@ def is_whole(path: Path, plan: Plan) -> bool:
     verify(path, hashes=True, only=DONE)
     if _read_json(path / DONE)["plan"] != plan.key:
         raise UserError(
-            f"{path} does not belong to the plan in {path.parent}.", Hint("Remove this shard.")
+            f"{path} does not belong to the plan in {path.parent}.", Hint("Remove this folder.")
         )
     return True
 

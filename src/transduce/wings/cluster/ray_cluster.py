@@ -63,7 +63,7 @@ def ray_pool(address: str, workers: int | None, *, gpus: bool = True) -> Iterato
     try:
         import ray
     except ImportError:
-        raise UserError("Ray is not installed: pip install 'transduce[scale]'") from None
+        raise UserError("Ray is not installed.", Hint.install("scale")) from None
     folder = "" if address else tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
     local = {
         "num_cpus": workers or cores(),
@@ -112,7 +112,7 @@ def run_tasks(
         task = running.pop(done)
         shard = task[0]
         try:
-            complaint = ray.get(done)
+            error: UserError | None = ray.get(done)
         except ray.exceptions.RayTaskError:
             raise
         except ray.exceptions.RayError:  # the worker died
@@ -121,26 +121,29 @@ def run_tasks(
             else:
                 given_up.append(shard)
             continue
-        if complaint:
-            raise UserError(complaint)
+        if error:
+            raise error
         yield shard
     if given_up:
         named = "; ".join(f"{shard} ({plan.part(shard, things)})" for shard in given_up)
         raise UserError(
             f"The worker died in all {SHARD_ATTEMPTS} attempts at shard {named}. Possible causes: the input crashes "
-            "the worker, or the memory is too small. Fix the cause and repeat the command; complete shards are kept."
+            "the worker, or the memory is too small.",
+            Hint("Fix the cause and repeat the command; complete shards are kept."),
         )
 
 
-def _run(do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any) -> str:
-    """Call `do` in a worker, in the folder `home`. Returns the message of a UserError, or "" on success."""
+def _run(
+    do: Callable[..., object], plan: Plan, home: Path, shard: Shard, *arguments: Any
+) -> UserError | None:
+    """Call `do` in a worker, in the folder `home`. Returns a UserError that it raised, or None on success."""
     try:
         check_version(plan)
         _enter(home)
         do(shard, *arguments)
     except UserError as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 def _enter(folder: Path) -> None:
@@ -148,7 +151,8 @@ def _enter(folder: Path) -> None:
         os.chdir(folder)
     except OSError as error:
         raise UserError(
-            f"A worker can't enter {folder}: {error.strerror}. All machines need the same files under the same paths."
+            f"A worker can't enter {folder}: {error.strerror}.",
+            Hint("All machines need the same files under the same paths."),
         ) from None
 
 
@@ -175,7 +179,8 @@ def _start(address: str, options: dict[str, Any]) -> None:
             raise
         why = str(error).strip().partition("\n")[0] or type(error).__name__
         raise UserError(
-            f"The Ray cluster {address} can't be reached: {why.rstrip('.')}. Is it running?"
+            f"The Ray cluster {address} can't be reached: {why.rstrip('.')}.",
+            Hint("Check whether it is running."),
         ) from None
 
 

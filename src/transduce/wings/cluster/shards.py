@@ -58,9 +58,15 @@ def read_shard(text: str) -> Shard:
             f"{text} is not a shard.",
             Hint("Give its number and the number of shards, such as 3/16."),
         )
-    if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(number) <= int(count) < 10**SHARD_DIGITS:
+    if len(text) > 2 * SHARD_DIGITS + 1 or not 1 <= int(count) < 10**SHARD_DIGITS:
         raise UserError(
-            f"{text} is not a shard. Shards are numbered from 1, so give 1/{count} to {count}/{count}."
+            f"{text} is not a shard.",
+            Hint(f"Give a number and at most {10**SHARD_DIGITS - 1:,} shards, such as 3/16."),
+        )
+    if not 1 <= int(number) <= int(count):
+        raise UserError(
+            f"{text} is not a shard.",
+            Hint(f"Shards are numbered from 1, so give 1/{count} to {count}/{count}."),
         )
     return Shard(int(number), int(count))
 
