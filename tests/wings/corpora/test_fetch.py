@@ -518,14 +518,18 @@ def test_permanent_errors_are_reported(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = offer(site, tmp_path)
-    site.faults = [status(404)]
-    assert "answers 404 Not Found" in refused(capsys, *arguments)
-    assert len(site.asked) == 1
+    for code, sentences in (
+        (404, "answers 404 Not Found. Check whether the table of corpora is out of date."),
+        (401, "answers 401 Unauthorized. Check whether the server or a proxy asks for a login."),
+    ):
+        site.faults = [status(code)]
+        assert sentences in refused(capsys, *arguments)
+    assert len(site.asked) == 2, "each is asked for once"
     site.faults = [status(500)] * 6
     assert "answers 500 Internal Server Error (6 tries). Repeat the command later" in refused(
         capsys, *arguments
     )
-    assert len(site.asked) == 7
+    assert len(site.asked) == 8
     site.faults = [cut(1000), *[cut(0)] * 6]
     assert "received 0 bytes" in refused(capsys, *arguments)
     with monkeypatch.context() as impatient:
@@ -654,7 +658,7 @@ def test_redirects(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert [asked.range for asked in other.asked] == ["", "bytes=1000-"]
     for location in ("file:///etc/passwd", "/a.tgz"):
         site.faults = [status(302, Location=location)] * 50
-        assert "is the address right?" in refused(
+        assert "Check whether the address is right." in refused(
             capsys, *arguments[:3], tmp_path / "no", *arguments[4:]
         )
     assert not (tmp_path / "no").exists()
@@ -857,7 +861,7 @@ def test_a_licence_never_replaces_or_joins_a_file_of_the_corpus(
 
 def test_invalid_addresses_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = table(tmp_path, train=[{"url": "http://a:x/{language}"}])
-    assert "is the address right?" in refused(
+    assert "Check whether the address is right." in refused(
         capsys, "fetch", "toy", "--out", tmp_path / "no", "--table", file
     )
 
@@ -1053,9 +1057,9 @@ def test_tables_that_use_a_text_twice_are_refused(
     [
         ({"licence": None}, "licence is missing"),
         ({"licens": "x"}, "Did you mean licence?"),
-        ({"languages": ["en"]}, 'must be "any", or a list of pairs'),
-        ({"languages": ["en-../de"]}, 'must be "any", or a list of pairs'),
-        ({"languages": []}, 'must be "any", or a list of pairs'),
+        ({"languages": ["en"]}, 'Write "any", or a list of pairs'),
+        ({"languages": ["en-../de"]}, 'Write "any", or a list of pairs'),
+        ({"languages": []}, 'Write "any", or a list of pairs'),
         ({"train": None}, "a table of files is missing"),
         ({"train": [{"member": "x"}]}, "url is missing"),
         ({"train": [{"url": "file:///etc/passwd"}]}, "begins with https"),
@@ -1065,7 +1069,7 @@ def test_tables_that_use_a_text_twice_are_refused(
         ({"catalogue": "x"}, "begins with https"),
         ({"catalogue": "https://a/{language}"}, "{language}"),
         ({"train": [{"url": "https://a/b", "checksum": "123"}]}, "checksum = '123'"),
-        ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "must be one of text, sgm, ted"),
+        ({"train": [{"url": "https://a/b", "format": "pdf"}]}, "Write one of text, sgm, ted"),
         *(
             ({"train": [{"url": "https://a/b", "notes": [note]}]}, "a list of file names")
             for note in ("..", "a/..", "a/", "", ".0", "a\\b", "a\nb", "a:b")
@@ -1090,7 +1094,7 @@ def test_a_table_with_a_mistake(
 
 def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean multi30k?" in refused(capsys, "fetch", "multi30")
-    assert "has no en-it; it has en-de" in refused(capsys, "fetch", "multi30k:en-it")
+    assert "has no en-it. Choose one of en-de" in refused(capsys, "fetch", "multi30k:en-it")
     assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
     assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
     part = {"url": "https://a.b/{language}", "checksum": dict.fromkeys(("en", "de"), "")}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.clean import CHUNK, Cleaning
 from transduce.text.encoding_errors import readable
 from transduce.text.hashes import SeenHashes
@@ -115,7 +115,7 @@ class Audit:
     words: Ints = field(
         default_factory=lambda: np.zeros((2, MAX_LENGTH_COUNTED + 1), dtype=np.int64)
     )
-    stopped: str = ""  # why reading stopped before the end of the corpus; "": it did not
+    stopped: UserError | None = None  # why reading stopped before the end of the corpus
     chunk_verdicts: list[NDArray[Any]] = field(default_factory=list)  # arrays of VERDICT
 
     @property
@@ -154,13 +154,12 @@ def audit(
     If reading fails, the pairs read so far are audited, and `Audit.stopped` holds the reason. Raises UserError if no
     pair can be read, if the test set can't be read, or if a package is missing.
     """
-    stopped: list[str] = []
+    stopped: list[UserError] = []
     chunks = _chunks(pairs, stopped)
     first = next(chunks, None)
     if first is None:
-        raise UserError(
-            stopped[0] if stopped else "The corpus is empty. Name a corpus with at least one pair."
-        )
+        empty = UserError("The corpus is empty.", Hint("Name a corpus with at least one pair."))
+        raise stopped[0] if stopped else empty
     texts = [readable(pair.source) for pair in first], [readable(pair.target) for pair in first]
     rules = rules._replace(languages=_languages(rules, texts))
     result = Audit(rules, suspicions)
@@ -177,11 +176,11 @@ def audit(
         _add(result, *before, seen)
         before = each
     _add(result, *before, seen)
-    result.stopped = stopped[0] if stopped else ""
+    result.stopped = stopped[0] if stopped else None
     return result
 
 
-def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
+def _chunks(pairs: Iterable[Pair], stopped: list[UserError]) -> Iterator[list[Pair]]:
     """Split the pairs into chunks. If reading fails, append the reason to `stopped`."""
     chunk: list[Pair] = []
     try:
@@ -191,7 +190,7 @@ def _chunks(pairs: Iterable[Pair], stopped: list[str]) -> Iterator[list[Pair]]:
                 yield chunk[:CHUNK]
                 chunk = chunk[CHUNK:]
     except UserError as error:
-        stopped.append(str(error))
+        stopped.append(error)
     if chunk:
         yield chunk
 

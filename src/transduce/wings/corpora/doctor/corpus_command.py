@@ -228,7 +228,7 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
         "mendable": audit.repaired,
         "seconds": round(seconds, 3),
         "languages": audit.rules.languages,
-        "stopped": audit.stopped,
+        "stopped": str(audit.stopped or ""),
         "rules": {
             finding.rule: {
                 "meaning": finding.meaning,
@@ -258,7 +258,8 @@ def _fix(
     """Write the repaired corpus and the `lists` of the removed pairs and of the repaired pairs."""
     if audit.stopped:
         raise UserError(
-            f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped}"
+            f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped.cause}",
+            audit.stopped.hint,
         )
     corpus = RepairedCorpus(files, languages, audit)
     if len(outputs) == 2:

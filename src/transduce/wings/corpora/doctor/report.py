@@ -30,7 +30,7 @@ def report_page(name: str, audit: Audit, uncovered: Sequence[tuple[str, int]]) -
     summary += f" {count(audit.repaired, 'faulty pair')} can be repaired." if audit.repaired else ""
     sections = [
         f"<header><h1>{shown(name)}</h1><p>{shown(summary)}</p></header>",
-        f'<p class="stopped">Reading stopped early: {shown(audit.stopped)}</p>'
+        f'<p class="stopped">Reading stopped early: {shown(str(audit.stopped))}</p>'
         if audit.stopped
         else "",
         section("Faults", _rules(faults, audit.pairs) or "<p>No faults.</p>"),

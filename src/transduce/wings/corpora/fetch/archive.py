@@ -78,7 +78,8 @@ def members(path: Path, wanted: Collection[str]) -> Iterator[tuple[str, IO[bytes
         yield name, member
     if missing:
         raise UserError(
-            f"{path} doesn't hold {', '.join(sorted(missing))}; is the table of corpora out of date?"
+            f"{path} doesn't hold {', '.join(sorted(missing))}.",
+            Hint("Check whether the table of corpora is out of date."),
         )
 
 

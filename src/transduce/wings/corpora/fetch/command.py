@@ -49,7 +49,7 @@ def fetch(
         )
     except ModuleNotFoundError as error:
         raise UserError(
-            f"Downloads need the package {error.name}: pip install 'transduce[fetch]'."
+            f"Downloads need the package {error.name}.", Hint.install("fetch")
         ) from None
 
     if out and (fetched := fetching.already_fetched(name, out, downloads)):

@@ -164,8 +164,10 @@ def _check_aligned(
     files = [paths[side.download] for side in part.sides]
     if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
-            f"{files[0]} and {files[1]} are byte-identical. Does a proxy ask for a login?",
-            Hint("Remove both to fetch them again, or correct the table."),
+            f"{files[0]} and {files[1]} are byte-identical.",
+            Hint(
+                "Check whether a proxy asks for a login. Remove both to fetch them again, or correct the table."
+            ),
         )
     if source.lines != target.lines:
         raise UserError(
@@ -179,7 +181,7 @@ def _check_aligned(
             f"{names[0]} and {names[1]} don't have the same segments in the same order."
         )
     if not source.lines:
-        raise UserError(f"{names[0]} has no text. Is its format in the table right?")
+        raise UserError(f"{names[0]} has no text.", Hint("Check its format in the table."))
 
 
 def _append(whole: Path, part: Path) -> None:

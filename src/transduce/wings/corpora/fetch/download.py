@@ -29,6 +29,7 @@ MAX_FAILURES = 6  # consecutive attempts without progress
 FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS = 1.0, 60.0  # between attempts, doubled each time
 QUIET_SECONDS = 1.0  # of a download, before progress is shown
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+LOGIN_STATUSES = {401, 407, 511}
 PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 206, 416
 MAX_NAME_LENGTH = 200  # without the suffix; most file systems allow 255 with it
 UNKNOWN_VERSION = ".unknown.part"  # of a partial file that can't be resumed
@@ -100,14 +101,18 @@ def _retry(attempt: Callable[[], Result], url: str, progress: Callable[[], int])
             answer = error.response
             reason = _one_line(f"the server answers {answer.status_code} {answer.reason_phrase}")
             if answer.status_code not in TRANSIENT_STATUSES:
-                raise UserError(
-                    f"{url} can't be fetched: {reason}; is the table of corpora out of date?"
-                ) from None
+                remedy = (
+                    "Check whether the server or a proxy asks for a login."
+                    if answer.status_code in LOGIN_STATUSES
+                    else "Check whether the table of corpora is out of date."
+                )
+                raise UserError(f"{url} can't be fetched: {reason}.", Hint(remedy)) from None
             seconds = answer.headers.get("Retry-After", "")
             wait = float(seconds) if seconds.isdecimal() else 0.0
         except PERMANENT_ERRORS as error:  # of this address, or of one that it redirects to
             raise UserError(
-                f"{url} can't be fetched: {_one_line(str(error))}; is the address right?"
+                f"{url} can't be fetched: {_one_line(str(error)).rstrip('.')}.",
+                Hint("Check whether the address is right."),
             ) from None
         except httpx2.TimeoutException:
             reason = f"no data arrived for {TIMEOUT_SECONDS:.0f} s"
@@ -252,7 +257,7 @@ def _check(wanted: Download, path: Path) -> None:
         content = file.read(MAX_PROLOG_BYTES)
     if WEB_PAGE.match(content):
         reason = "it is a web page"
-        remedy = "Does a proxy ask for a login?"
+        remedy = "Check whether a proxy asks for a login."
     elif expected or not content:
         reason = f"its {algorithm} is {actual} instead of {expected}" if expected else "it is empty"
         remedy = "Fetch it again, or correct the table."

@@ -17,9 +17,9 @@ def look_up(entry: Entry, request: Request) -> Request:
     try:
         answer = read_address(url)
     except UserError as error:
-        raise UserError(
-            f"{error} If you know the version, write {named}, which needs no catalogue."
-        ) from None
+        remedies = [error.hint.text] if error.hint else []
+        remedies.append(f"If you know the version, write {named}, which needs no catalogue.")
+        raise UserError(error.cause, Hint(" ".join(remedies))) from None
     try:
         for row in json.loads(answer)["corpora"]:
             first = str(row["source"])
@@ -36,5 +36,6 @@ def look_up(entry: Entry, request: Request) -> Request:
             Hint(f"If you know the version, write {named}."),
         ) from None
     raise UserError(
-        f"{entry.name} has no {request.corpus} for {source}-{target} ({url}). Names are case-sensitive, as in zh_CN."
+        f"{entry.name} has no {request.corpus} for {source}-{target} ({url}).",
+        Hint("Names are case-sensitive, as in zh_CN."),
     )

@@ -151,7 +151,9 @@ def find(entries: Mapping[str, Entry], text: str) -> tuple[Entry, Request]:
         languages = _pair(rest[0], text)
     if entry.pairs and not {languages, languages[::-1]} & set(entry.pairs):
         known = ", ".join("-".join(pair) for pair in entry.pairs)
-        raise UserError(f"{name} has no {rest[0]}; it has {known}, in both directions.")
+        raise UserError(
+            f"{name} has no {rest[0]}.", Hint(f"Choose one of {known}, in either direction.")
+        )
     if (entry.catalogue and not corpus) or any(
         part and not CORPUS_NAME.fullmatch(part) for part in (corpus, version)
     ):
@@ -242,9 +244,12 @@ def _pair(text: str, where: str) -> tuple[str, str]:
 
 def _entry(name: str, content: Any, file: str) -> Entry:
     where = f"{file}, [{name}]"
-    if not isinstance(content, dict) or not CORPUS_NAME.fullmatch(name):
+    if not isinstance(content, dict):
+        raise UserError(f"{where}: a corpus must be a table.")
+    if not CORPUS_NAME.fullmatch(name):
         raise UserError(
-            f"{where}: a corpus must be a table. Its name may have letters, digits, dots, - and _."
+            f"{where}: '{name}' can't be the name of a corpus.",
+            Hint("Use letters, digits, dots, - and _, and begin with neither a dot nor -."),
         )
     splits = {
         key: value
@@ -288,7 +293,7 @@ def _check_values(
         by_language = key in ("bytes", "checksum") and isinstance(value, dict)
         for each in value.values() if by_language else [value]:
             if wanted := _wanted(key, each, known):
-                raise UserError(f"{where}: {key} = {each!r} is wrong. It must be {wanted}.")
+                raise UserError(f"{where}: {key} = {each!r} is wrong.", Hint(f"Write {wanted}."))
 
 
 def _wanted(key: str, value: Any, known: Sequence[str]) -> str:

@@ -89,7 +89,8 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         rest = block[end:]
         if len(rest) > MAX_SENTENCE_BYTES:
             raise UserError(
-                f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes. Is the table correct?"
+                f"A line of the text has more than {MAX_SENTENCE_BYTES:,} bytes.",
+                Hint("Check its format in the table."),
             )
     if rest:
         yield (rest.removesuffix(b"\n") + b"\n").replace(b"\r\n", b"\n")
