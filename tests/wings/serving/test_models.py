@@ -180,7 +180,10 @@ def test_the_first_model_of_a_direction_is_the_default():
     assert found == {"en-de": ["a"], "de-en": ["b"], "de-fr": ["b"], "en-fr": ["a", "b"]}
     named = Catalogues([first, second]).choose("b")
     assert [hop.model.name for hop in named.route("en", "fr")] == ["b", "b"]
-    with pytest.raises(UserError, match=r"with the name a translates 'de' to 'en'; it has en-de"):
+    with pytest.raises(
+        UserError,
+        match=r"a translates 'de' to 'en'\. Choose one of its directions: en-de",
+    ):
         Catalogues([first, second]).choose("a").route("de", "en")
 
 
@@ -209,9 +212,16 @@ def test_folders_may_have_names(tmp_path, monkeypatch):
         ("a=b", Path("a=b")),
         (tmp_path.name, Path()),
     ]
-    for wrong in ("=x", "n w=x", "é=x", "new=", f"{'a' * 65}=x"):
-        with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER"):
+    for wrong, remedy in (
+        ("=x", "Use a name"),
+        ("n w=x", "Use a name"),
+        ("é=x", "Use a name"),
+        (f"{'a' * 65}=x", "Use a name of at most 64"),
+        ("new=", "Write a folder"),
+    ):
+        with pytest.raises(UserError, match="neither a folder nor NAME=FOLDER") as error:
             named_folders([wrong])
+        assert error.value.hint and remedy in error.value.hint.text
 
 
 # -- memory

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
 from transduce.decoding.types import Translation, TranslationOptions, as_terms
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.text.formats import document_suffixes
 from transduce.text.languages import language_name
 from transduce.wings.serving import payload
@@ -219,11 +219,13 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
             name = form.get("model", "")
             if not isinstance(file, UploadFile):
                 raise UserError(
-                    "Send a document as multipart/form-data, in the field file with a filename."
+                    "The request has no document.",
+                    Hint("Send one as multipart/form-data, in the field file with a filename."),
                 )
             if not isinstance(source, str) or not isinstance(target, str):
                 raise UserError(
-                    "Send the language codes of the document as text, in the fields source and target."
+                    "The language codes of the document are missing, or are not text.",
+                    Hint("Send them as text, in the fields source and target."),
                 )
             document = payload.file_name(file.filename or "")
             content = await file.read()

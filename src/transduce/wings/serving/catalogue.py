@@ -108,9 +108,10 @@ class Catalogue:
     def _error(self, what: str, listed: str) -> UserError:
         if self._name:
             return UserError(
-                f"No model with the name {self._name} {what}; it has {', '.join(map(str, self._models))}."
+                f"No model with the name {self._name} {what}.",
+                Hint(f"Choose one of its directions: {', '.join(map(str, self._models))}."),
             )
-        return UserError(f"No model {what}; GET /languages lists the {listed}.")
+        return UserError(f"No model {what}.", Hint(f"GET /languages lists the {listed}."))
 
 
 def _pivot(model: Model, direction: Direction) -> str | None:
@@ -170,7 +171,11 @@ def named_folders(arguments: Iterable[str]) -> list[tuple[str, Path]]:
             name = Path(argument).absolute().name[:MAX_NAME_CHARACTERS]
             folder = argument
         elif not NAME.fullmatch(name) or not folder:
-            cause = f"'{argument}' is neither a folder nor NAME=FOLDER."
-            raise UserError(f"{cause} A name has letters from a to z, digits, and . _ -")
+            remedy = (
+                "Write a folder after the equals sign."
+                if NAME.fullmatch(name)
+                else f"Use a name of at most {MAX_NAME_CHARACTERS} letters from a to z, digits, dots, _ and -."
+            )
+            raise UserError(f"'{argument}' is neither a folder nor NAME=FOLDER.", Hint(remedy))
         found.append((name, Path(folder)))
     return found

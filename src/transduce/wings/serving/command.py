@@ -62,9 +62,7 @@ def serve(
         from transduce.wings.serving.keys import Keys, add_key
         from transduce.wings.serving.limits import limits_from, memory_from, rows
     except ImportError as error:
-        raise UserError(
-            f"Serving needs the package {error.name}: pip install 'transduce[serve]'."
-        ) from None
+        raise UserError(f"Serving needs the package {error.name}.", Hint.install("serve")) from None
 
     limits = limits_from(limit)
     if show_limits:
@@ -79,13 +77,17 @@ def serve(
         print(add_key(keys, new_key))
         return
     if not models:
-        raise UserError("Name at least one model folder: transduce serve MODEL.")
+        raise UserError(
+            "There is no model to serve.",
+            Hint("Name at least one model folder: transduce serve MODEL."),
+        )
     for address in proxy:
         try:
             ipaddress.ip_network(address)
         except ValueError:
             raise UserError(
-                f"'{address}' is not an IP address or network. Examples: 10.0.0.1, 10.0.0.0/24."
+                f"'{address}' is not an IP address or network.",
+                Hint.about("Write, for example, 10.0.0.1 or 10.0.0.0/24.", "proxy"),
             ) from None
     local = is_local(host)
     origins = _origins(cors)

@@ -71,7 +71,7 @@ def _read(path: Path) -> list[tuple[str, bytes]]:
         if match is None:
             raise UserError(
                 f"{path}:{number}: expected a name, a TAB and a hash.",
-                Hint(f"Add a key with `{_command(path)}`."),
+                Hint(f"Remove this line, and add a key with `{_command(path)}`."),
             )
         if match[1] in digests:
             raise UserError(
@@ -86,7 +86,7 @@ def add_key(path: Path, name: str) -> str:
     if not KEY_NAME.fullmatch(name):
         raise UserError(
             f"'{name}' can't be a key's name.",
-            Hint("Use at most 64 characters: letters, digits and . _ @ -"),
+            Hint("Use at most 64 characters: letters, digits, dots, _, @ and -."),
         )
     key = secrets.token_urlsafe(32)
     try:

@@ -85,10 +85,13 @@ def limits_from(arguments: Iterable[str]) -> Limits:
     values = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
-        if name not in known or not equals:
+        if name not in known:
             raise UserError(
-                f"'{argument}' is not a limit. `transduce serve --show-limits` lists all limits."
+                f"'{argument}' is not a limit.",
+                Hint("`transduce serve --show-limits` lists all limits."),
             )
+        if not equals:
+            raise UserError(f"'{argument}' has no value.", Hint(f"Write {name}=NUMBER."))
         number = text.replace("_", "")
         if not re.fullmatch("(?=.*[1-9])[0-9]{1,9}", number):  # more overflow in system calls
             raise UserError(

@@ -81,7 +81,7 @@ class Version:
             try:
                 self._network = model_folder.load(self.state.path)
             except UserError as error:
-                raise UnusableModelError(str(error)) from None
+                raise UnusableModelError(error.cause, error.hint) from None
         model = self._network.model
         translator = self.translator(direction, self.loaded.config.beam_size)
         return picture_of(

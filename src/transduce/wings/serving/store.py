@@ -53,7 +53,7 @@ class ModelStore:
             raise UserError(
                 f"The weights of {largest.folder} need {largest.weight_bytes:,} bytes, "
                 f"which is more than the memory limit of {limit:,} bytes.",
-                Hint("Raise the limit."),
+                Hint.about("Raise the limit.", "memory_limit"),
             )
         # Their engines have it, too.
         self._threads = ThreadPoolExecutor(1, "loading", initializer=_lower_priority)
