@@ -260,6 +260,7 @@ def _flag_border(one: ChunkAudit, two: ChunkAudit) -> None:
 def _add(
     result: Audit, chunk: list[Pair], chunk_audit: ChunkAudit, seen: tuple[SeenHashes, SeenHashes]
 ) -> None:
+    """Add the audit of a chunk to that of the corpus."""
     faults = ~sum((BITS[rule] for rule in result.suspicions), start=np.uint32(0))
     _flag_repetitions(chunk_audit, seen, faults)
     broken = chunk_audit.broken
@@ -272,28 +273,34 @@ def _add(
             examples.append(Pair(readable(pair.source), readable(pair.target), pair.origin))
     for side in range(2):
         result.characters[side, : len(chunk_audit.characters[side])] += chunk_audit.characters[side]
-        for counts, values in (
-            (result.lengths, chunk_audit.lengths),
-            (result.words, chunk_audit.words),
-        ):
-            counts[side] += np.bincount(values[side], minlength=MAX_LENGTH_COUNTED + 1)
-    for first, last, offset in chunk_audit.shifts:
-        for file, origins in groupby(
-            (pair.origin for pair in chunk[first : last + 1]), key=attrgetter("file")
-        ):
-            lines = [origin.line for origin in origins]
-            begin = lines[0]
-            previous = result.stretches[-1] if result.stretches else None
-            # A stretch that crosses a chunk boundary arrives in two parts.
-            if previous and previous == (file, previous.first, begin - 1, offset):
-                begin = result.stretches.pop().first
-            result.stretches.append(Misaligned(file, begin, lines[-1], offset))
+        result.lengths[side] += _histogram(chunk_audit.lengths[side])
+        result.words[side] += _histogram(chunk_audit.words[side])
+    _add_stretches(result.stretches, chunk, chunk_audit)
     verdicts = _verdicts(chunk_audit, faults)
     result.chunk_verdicts.append(verdicts)
     result.faulty += int(np.count_nonzero(broken & faults))
     result.suspicious += int(np.count_nonzero((broken > 0) & (broken & faults == 0)))
     result.repaired += int(np.count_nonzero(verdicts["repaired"]))
     result.faults.read += len(chunk)
+
+
+def _histogram(lengths: Ints) -> Ints:
+    return np.bincount(lengths, minlength=MAX_LENGTH_COUNTED + 1)
+
+
+def _add_stretches(
+    stretches: list[Misaligned], chunk: Sequence[Pair], chunk_audit: ChunkAudit
+) -> None:
+    """Add the misaligned stretches of a chunk. One that begins in the chunk before becomes longer."""
+    for first, last, offset in chunk_audit.shifts:
+        origins = [pair.origin for pair in chunk[first : last + 1]]
+        for file, its in groupby(origins, key=attrgetter("file")):
+            lines = [origin.line for origin in its]
+            begin = lines[0]
+            previous = stretches[-1] if stretches else None
+            if previous and previous == (file, previous.first, begin - 1, offset):
+                begin = stretches.pop().first
+            stretches.append(Misaligned(file, begin, lines[-1], offset))
 
 
 def _verdicts(chunk_audit: ChunkAudit, faults: np.uint32) -> NDArray[Any]:

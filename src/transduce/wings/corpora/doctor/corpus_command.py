@@ -29,7 +29,7 @@ from transduce.text.rules import (
 )
 from transduce.tokens.learning import CHARACTER_COVERAGE
 from transduce.tokens.tokenizer import Tokenizer
-from transduce.wings.corpora.doctor.audit import Audit, audit
+from transduce.wings.corpora.doctor.audit import Audit, Finding, audit
 from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
 from transduce.wings.corpora.doctor.report import length_rows, line_numbers, report_page, verdict
 
@@ -55,33 +55,10 @@ def check_corpus(
     """
     if threads < 0:
         raise UserError(f"--threads must be at least 0, not {threads}.")
-    if stream := next(
-        (name for name in fix if name == "-" or name.startswith(("/dev/std", "/dev/fd/"))), ""
-    ):
-        raise UserError(f"--fix needs names of files, not {stream}.")
     lists = [Path(fix[0] + suffix) for suffix in DOCTORS_LISTS] if fix else []
-    outputs = [*([out] if out else []), *map(Path, fix), *lists]
-    for output in outputs:
-        check_output(output, (*files, *rules.test), "out" if output == out else "fix")
-    if len({output.resolve() for output in outputs}) < len(outputs):
-        raise UserError(
-            "Two of the files that --fix and --out write are the same.",
-            Hint("Give each output its own file."),
-        )
-    if fix and set(files) & set(STANDARD_INPUT):
-        raise UserError(
-            "--fix reads the corpus twice, which standard input does not allow.",
-            Hint("Name a file."),
-        )
+    _check_outputs([*map(Path, fix), *lists], out, (*files, *rules.test))
     if fix:
-        for folder in (file for file in files if Path(file).is_dir()):
-            if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
-                raise UserError(
-                    f"{fix[0]} would belong to the corpus {folder}.",
-                    Hint.about("Name another folder.", "fix"),
-                )
-        check_form(files, fix)
-        check_file_names(fix, languages_of(files) or rules.languages)
+        _check_fix(files, fix, rules)
     languages = rules.languages[0] or "source", rules.languages[1] or "target"
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     began = time.monotonic()
@@ -101,6 +78,44 @@ def check_corpus(
         _fix(files, languages, fix, lists, result)
     if result.stopped:
         raise SystemExit(1)
+
+
+def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str]) -> None:
+    """Raise UserError unless each file that --fix and --out write can be written, and none is an input."""
+    stream = next((path for path in map(str, fixed) if _is_stream(path)), "")
+    if stream:
+        raise UserError(f"--fix needs names of files, not {stream}.")
+    if out:
+        check_output(out, inputs, "out")
+    for path in fixed:
+        check_output(path, inputs, "fix")
+    outputs = [*([out] if out else []), *fixed]
+    if len({output.resolve() for output in outputs}) < len(outputs):
+        raise UserError(
+            "Two of the files that --fix and --out write are the same.",
+            Hint("Give each output its own file."),
+        )
+
+
+def _is_stream(name: str) -> bool:
+    return name == "-" or name.startswith(("/dev/std", "/dev/fd/"))
+
+
+def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
+    """Raise UserError unless the corpus can be repaired, and the repaired corpus is none of its files."""
+    if set(files) & set(STANDARD_INPUT):
+        raise UserError(
+            "--fix reads the corpus twice, which standard input does not allow.",
+            Hint("Name a file."),
+        )
+    for folder in (file for file in files if Path(file).is_dir()):
+        if any(Path(output).resolve().is_relative_to(Path(folder).resolve()) for output in fix):
+            raise UserError(
+                f"{fix[0]} would belong to the corpus {folder}.",
+                Hint.about("Name another folder.", "fix"),
+            )
+    check_form(files, fix)
+    check_file_names(fix, languages_of(files) or rules.languages)
 
 
 def choose_rules(
@@ -170,35 +185,12 @@ def _print(
     print(verdict(audit) + repairable)
     if audit.stopped:
         print(f"Reading stopped early: {audit.stopped}")
-    for title, is_suspicion in (("faults", False), ("suspicions", True)):
-        rows = [
-            (
-                "",
-                f"{finding.number:,}",
-                f"{finding.number / pairs:.2%}",
-                finding.rule,
-                finding.meaning,
-            )
-            for finding in findings
-            if finding.is_suspicion == is_suspicion
-        ]
-        if rows:
-            print()
-            print_table([(title, "pairs", "share", "rule", ""), *rows])
+    _print_table("faults", [each for each in findings if not each.is_suspicion], pairs)
+    _print_table("suspicions", [each for each in findings if each.is_suspicion], pairs)
     for stretch in audit.stretches:
         print(f"\n{stretch}")
     for finding in findings:
-        print(f"\n{finding.rule}:")
-        for pair in finding.examples[:EXAMPLES_PRINTED]:
-            print(
-                f"  {pair.origin.file}, line {pair.origin.line}\n    {_cut(pair.source)}\n    {_cut(pair.target)}"
-            )
-        if finding.number > EXAMPLES_PRINTED:
-            print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
-        if finding.rule == ENCODING:
-            print(
-                "  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
-            )
+        _print_examples(finding)
     print()
     headings, *rest = length_rows(audit)
     print_table([("lengths", *headings[1:]), *rest])
@@ -210,6 +202,31 @@ def _print(
             f" and {len(uncovered) - RARE_PRINTED:,} more" if len(uncovered) > RARE_PRINTED else ""
         )
         print(f"\n{count(len(uncovered), 'character')} without a vocabulary piece: {named}{more}")
+
+
+def _print_table(title: str, findings: Sequence[Finding], pairs: int) -> None:
+    """Print how many of the pairs break each rule."""
+    rows = [
+        ("", f"{each.number:,}", f"{each.number / pairs:.2%}", each.rule, each.meaning)
+        for each in findings
+    ]
+    if rows:
+        print()
+        print_table([(title, "pairs", "share", "rule", ""), *rows])
+
+
+def _print_examples(finding: Finding) -> None:
+    print(f"\n{finding.rule}:")
+    for pair in finding.examples[:EXAMPLES_PRINTED]:
+        print(f"  {pair.origin.file}, line {pair.origin.line}")
+        print(f"    {_cut(pair.source)}")
+        print(f"    {_cut(pair.target)}")
+    if finding.number > EXAMPLES_PRINTED:
+        print(f"  also in {line_numbers(finding, EXAMPLES_PRINTED, 8)}")
+    if finding.rule == ENCODING:
+        print(
+            "  If a whole file is not UTF-8, convert it first, for example with iconv -f WINDOWS-1252 -t UTF-8"
+        )
 
 
 def _cut(text: str) -> str:
