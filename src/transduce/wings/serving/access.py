@@ -190,10 +190,7 @@ class AccessControl:
             raise HTTPException(
                 421, "This server accepts only requests to localhost. Use localhost in the URL."
             )
-        foreign = headers.get("sec-fetch-site") == "cross-site" or (
-            not forwarded and _has_foreign_origin(headers)
-        )
-        if self._local and post and foreign and not {"*", headers.get("origin")} & {*self._origins}:
+        if self._local and post and self._is_foreign(headers, forwarded):
             advice = (
                 "If a proxy forwards the requests, start the server with the address of the proxy."
             )
@@ -216,6 +213,13 @@ class AccessControl:
         if path in QUEUED_PATHS and post:
             self._service.batcher.check_place()
         return receive
+
+    def _is_foreign(self, headers: Headers, forwarded: bool) -> bool:
+        """Whether a page of another website has sent a request, and its origin may not send requests."""
+        if {"*", headers.get("origin")} & {*self._origins}:
+            return False
+        is_cross_site = headers.get("sec-fetch-site") == "cross-site"
+        return is_cross_site or (not forwarded and _has_foreign_origin(headers))
 
     @contextlib.contextmanager
     def _upload(self) -> Iterator[None]:

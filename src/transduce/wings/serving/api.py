@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from fastapi import FastAPI, Request, Response
@@ -128,46 +129,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
 
     @app.post("/translate", summary="Translate texts", openapi_extra=_body(Texts))
     async def translate(request: Request) -> JSONResponse:
-        asked = validate(Texts, await _fields(request, limits))
-        one = isinstance(asked.q, str)
-        texts = [asked.q] if isinstance(asked.q, str) else asked.q
-        payload.check_limits(asked, texts, limits)
-        catalogue = _catalogue(request, service, asked.model)
-        columns = dict[str, list[Any]]()
-        sources = [asked.source] * len(texts)
-        if asked.source == AUTO:
-            detected = await service.sources(
-                texts, catalogue, asked.target, html=asked.format == "html"
-            )
-            sources = [each.language for each in detected]
-            columns["detectedLanguage"] = list(map(payload.detected, detected))
-        terms = as_terms(asked.glossary)
-        options = TranslationOptions(asked.alternatives + 1, asked.alignment, terms, sentences=True)
-        order = Order(options, asked.beam_size)
-        work = service.translate_html if asked.format == "html" else service.translate
-        routes = {source: catalogue.route(source, asked.target) for source in sources}
-
-        async def all_texts() -> tuple[list[Translation], bool]:
-            found = dict[int, Translation]()
-            async with service.store.open([*routes.values()]) as opened:
-                for source, route in zip(routes, opened, strict=True):
-                    places = [i for i, each in enumerate(sources) if each == source]
-                    found |= zip(
-                        places, await work([texts[i] for i in places], route, order), strict=True
-                    )
-                return [found[i] for i in range(len(texts))], all(
-                    each.can_align for route in opened for each in route
-                )
-
-        found, can_align = await _in_turn(request, service, all_texts)
-        columns |= payload.columns(found, asked, can_align)
-        if any(len(route) > 1 for route in routes.values()):
-            hops = [
-                codes(each.direction for each in routes[source]) or [source] for source in sources
-            ]
-            columns["route"] = [list(map(payload.code, each)) for each in hops]
-        values = {field: values[0] if one else values for field, values in columns.items()}
-        return JSONResponse(values, headers=_model_header(service, *routes.values()))
+        return await _translate(request, service)
 
     @app.post("/detect", summary="Detect the language of a text", openapi_extra=_body(Detection))
     async def detect(request: Request) -> JSONResponse:
@@ -179,25 +141,7 @@ def _add_translations(app: FastAPI, service: Service) -> None:
         "/attention", summary="Show a model's attention for a sentence", openapi_extra=_body(Asked)
     )
     async def attention(request: Request) -> Response:
-        asked = validate(Asked, await _fields(request, limits))
-        source = asked.source
-        catalogue = _catalogue(request, service, asked.model)
-        if source == AUTO:
-            source = (await service.sources([asked.q], catalogue, asked.target))[0].language
-        route = catalogue.route(source, asked.target)
-        if len(route) != 1:
-            raise UserError(
-                f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown."
-            )
-
-        async def drawn() -> str:
-            async with service.store.open([route]) as [[served]]:
-                return await service.attention(asked.q, served)
-
-        picture = await _in_turn(request, service, drawn)
-        return Response(
-            picture, headers=_model_header(service, route), media_type="application/json"
-        )
+        return await _draw_attention(request, service)
 
 
 def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None:
@@ -210,45 +154,7 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         openapi_extra={"requestBody": body},
     )
     async def translate_file(request: Request) -> JSONResponse:
-        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
-            boundary(request.headers["content-type"])
-        async with request.form(max_files=1, max_fields=8) as form:
-            file = form.get("file")
-            source = form.get("source") or AUTO
-            target = form.get("target")
-            name = form.get("model", "")
-            if not isinstance(file, UploadFile):
-                raise UserError(
-                    "The request has no document.",
-                    Hint("Send one as multipart/form-data, in the field file with a filename."),
-                )
-            if not isinstance(source, str) or not isinstance(target, str):
-                raise UserError(
-                    "The language codes of the document are missing, or are not text.",
-                    Hint("Send them as text, in the fields source and target."),
-                )
-            document = payload.file_name(file.filename or "")
-            content = await file.read()
-        catalogue = _catalogue(request, service, name if isinstance(name, str) else "")
-        if source == AUTO:
-            shown = await service.shown(content, target, document)
-            source = (await service.sources([shown], catalogue, target))[0].language
-        route = catalogue.route(source, target)
-
-        async def translated() -> bytes:
-            async with service.store.open([route]) as [opened]:
-                return await service.translate_document(content, document, opened)
-
-        kept = downloads.add(document, target, await _in_turn(request, service, translated))
-        asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
-        prefix = request.headers.get("x-forwarded-prefix", "")
-        url = request.url_for("download_file", kept=kept)
-        url = (
-            url.replace(path=f"{prefix.rstrip('/')}{url.path}")
-            if URL_PREFIX.fullmatch(prefix)
-            else url
-        )
-        return JSONResponse({"translatedFileUrl": str(url)}, headers=_model_header(service, route))
+        return await _translate_file(request, service, downloads)
 
     @app.get(
         "/download_file/{kept}",
@@ -263,6 +169,140 @@ def _add_documents(app: FastAPI, service: Service, downloads: Downloads) -> None
         disposition = f"attachment; filename*=UTF-8''{quote(found.name)}"
         headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
         return Response(found.content, headers=headers, media_type="application/octet-stream")
+
+
+async def _translate(request: Request, service: Service) -> JSONResponse:
+    asked = validate(Texts, await _fields(request, service.limits))
+    texts = [asked.q] if isinstance(asked.q, str) else asked.q
+    payload.check_limits(asked, texts, service.limits)
+    catalogue = _catalogue(request, service, asked.model)
+    columns = dict[str, list[Any]]()
+    sources = [asked.source] * len(texts)
+    if asked.source == AUTO:
+        is_html = asked.format == "html"
+        detected = await service.sources(texts, catalogue, asked.target, html=is_html)
+        sources = [each.language for each in detected]
+        columns["detectedLanguage"] = list(map(payload.detected, detected))
+    routes = {source: catalogue.route(source, asked.target) for source in sources}
+    found, can_align = await _in_turn(
+        request, service, lambda: _translate_along(routes, texts, sources, asked, service)
+    )
+    columns |= payload.columns(found, asked, can_align)
+    if any(len(route) > 1 for route in routes.values()):
+        columns["route"] = [_languages(routes[source], source) for source in sources]
+    is_one = isinstance(asked.q, str)
+    answer = {field: values[0] if is_one else values for field, values in columns.items()}
+    return JSONResponse(answer, headers=_model_header(service, *routes.values()))
+
+
+async def _translate_along(
+    routes: Mapping[str, Route],
+    texts: Sequence[str],
+    sources: Sequence[str],
+    asked: Texts,
+    service: Service,
+) -> tuple[list[Translation], bool]:
+    """Translate each text along the route of its source language, and tell whether all models align words."""
+    terms = as_terms(asked.glossary)
+    options = TranslationOptions(asked.alternatives + 1, asked.alignment, terms, sentences=True)
+    order = Order(options, asked.beam_size)
+    work = service.translate_html if asked.format == "html" else service.translate
+    found = dict[int, Translation]()
+    async with service.store.open([*routes.values()]) as opened:
+        for source, route in zip(routes, opened, strict=True):
+            places = [i for i, each in enumerate(sources) if each == source]
+            translated = await work([texts[i] for i in places], route, order)
+            found |= zip(places, translated, strict=True)
+        can_align = all(served.can_align for served in chain.from_iterable(opened))
+    return [found[i] for i in range(len(texts))], can_align
+
+
+def _languages(route: Route, source: str) -> list[str]:
+    """The languages of a route as in a response. A route without a model has only the source."""
+    return list(map(payload.code, codes(hop.direction for hop in route) or [source]))
+
+
+async def _draw_attention(request: Request, service: Service) -> Response:
+    asked = validate(Asked, await _fields(request, service.limits))
+    source = asked.source
+    catalogue = _catalogue(request, service, asked.model)
+    if source == AUTO:
+        source = (await service.sources([asked.q], catalogue, asked.target))[0].language
+    route = catalogue.route(source, asked.target)
+    if len(route) != 1:
+        raise UserError(
+            f"No single model translates {source!r} to {asked.target!r}, so attention can't be shown."
+        )
+
+    async def drawn() -> str:
+        async with service.store.open([route]) as [[served]]:
+            return await service.attention(asked.q, served)
+
+    picture = await _in_turn(request, service, drawn)
+    return Response(picture, headers=_model_header(service, route), media_type="application/json")
+
+
+class _Upload(NamedTuple):
+    """A document that a client has sent, with the fields of its form."""
+
+    name: str
+    content: bytes
+    source: str
+    target: str
+    model: str
+
+    @classmethod
+    async def receive(cls, request: Request) -> "_Upload":
+        """Read the form of a request. Raises UserError if a field is missing or is not text."""
+        if request.headers.get("content-type", "").lower().startswith(MULTIPART):
+            boundary(request.headers["content-type"])
+        async with request.form(max_files=1, max_fields=8) as form:
+            file = form.get("file")
+            source = form.get("source") or AUTO
+            target = form.get("target")
+            model = form.get("model", "")
+            if not isinstance(file, UploadFile):
+                raise UserError(
+                    "The request has no document.",
+                    Hint("Send one as multipart/form-data, in the field file with a filename."),
+                )
+            if not isinstance(source, str) or not isinstance(target, str):
+                raise UserError(
+                    "The language codes of the document are missing, or are not text.",
+                    Hint("Send them as text, in the fields source and target."),
+                )
+            name = payload.file_name(file.filename or "")
+            content = await file.read()
+        return cls(name, content, source, target, model if isinstance(model, str) else "")
+
+
+async def _translate_file(request: Request, service: Service, downloads: Downloads) -> JSONResponse:
+    upload = await _Upload.receive(request)
+    catalogue = _catalogue(request, service, upload.model)
+    source = upload.source
+    if source == AUTO:
+        shown = await service.shown(upload.content, upload.target, upload.name)
+        source = (await service.sources([shown], catalogue, upload.target))[0].language
+    route = catalogue.route(source, upload.target)
+
+    async def translated() -> bytes:
+        async with service.store.open([route]) as [opened]:
+            return await service.translate_document(upload.content, upload.name, opened)
+
+    content = await _in_turn(request, service, translated)
+    kept = downloads.add(upload.name, upload.target, content)
+    asyncio.get_running_loop().call_later(service.limits.document_seconds + 1, downloads.expire)
+    url = _download_url(request, kept)
+    return JSONResponse({"translatedFileUrl": url}, headers=_model_header(service, route))
+
+
+def _download_url(request: Request, kept: str) -> str:
+    """The address of a translated document, behind the prefix of a proxy if there is one."""
+    url = request.url_for("download_file", kept=kept)
+    prefix = request.headers.get("x-forwarded-prefix", "")
+    if URL_PREFIX.fullmatch(prefix):
+        url = url.replace(path=f"{prefix.rstrip('/')}{url.path}")
+    return str(url)
 
 
 def _add_facts(app: FastAPI, service: Service, keys: Keys, limits: Limits) -> None:

@@ -81,14 +81,7 @@ def serve(
             "There is no model to serve.",
             Hint("Name at least one model folder: transduce serve MODEL."),
         )
-    for address in proxy:
-        try:
-            ipaddress.ip_network(address)
-        except ValueError:
-            raise UserError(
-                f"'{address}' is not an IP address or network.",
-                Hint.about("Write, for example, 10.0.0.1 or 10.0.0.0/24.", "proxy"),
-            ) from None
+    networks = list(map(_network, proxy))
     local = is_local(host)
     origins = _origins(cors)
     if not local and keys is None and not insecure:
@@ -96,11 +89,7 @@ def serve(
             f"Other machines can reach {host}.",
             Hint("Give --keys FILE (--new-key makes a key), or --insecure."),
         )
-    if (
-        local
-        and keys is None
-        and any(ipaddress.ip_network(address).is_loopback for address in proxy)
-    ):
+    if local and keys is None and any(network.is_loopback for network in networks):
         log(
             "Warning: with this --proxy, web pages in a browser on this machine can use the server. Give --keys, too."
         )
@@ -120,6 +109,17 @@ def serve(
     network.run(app, listening, limits, list(proxy))
     sys.stderr.flush()
     os._exit(0)  # an engine's batch and the load of a model can take minutes, and can't be stopped
+
+
+def _network(address: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Parse an address of --proxy. Raises UserError if it is no address."""
+    try:
+        return ipaddress.ip_network(address)
+    except ValueError:
+        raise UserError(
+            f"'{address}' is not an IP address or network.",
+            Hint.about("Write, for example, 10.0.0.1 or 10.0.0.0/24.", "proxy"),
+        ) from None
 
 
 def _origins(names: Sequence[str]) -> list[str]:
