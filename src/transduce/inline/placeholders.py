@@ -168,44 +168,58 @@ def cut(
 
     The spans must be in order and must not cut placeholders.
     """
+    inside, others = _by_span(masked.marks, spans)
+    edges = [_edges(marks, end - begin) for marks, (begin, end) in zip(inside, spans, strict=True)]
     begins = [begin for begin, _ in spans]
     ends = [end for _, end in spans]
-    inside: list[list[Mark]] = [[] for _ in spans]
     outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
-    first = [math.inf] * len(spans)
-    last = [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
-    others: list[Mark] = []
-    for mark in masked.marks:
-        i = bisect_right(begins, mark.begin) - 1
-        is_span = mark.kind != "word" and (mark.begin, mark.end) in spans[i : i + 1]
-        if i < 0 or is_span or not mark.begin < mark.end <= ends[i]:
-            others.append(mark)
-            continue
-        inside[i].append(_moved(mark, -begins[i]))
-        if mark.begin == begins[i]:
-            first[i] = min(first[i], mark.order[0])
-        if mark.end == ends[i]:
-            last[i] = max(last[i], mark.order[1])
-    for mark, (order, patch) in ((other, end) for other in others for end in _ends(other)):
-        # Spans that it touches.
-        for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):
-            if (begins[i] < patch.begin or first[i] < order) and (
-                patch.begin < ends[i] or order < last[i]
-            ):
+    for mark in others:
+        for order, patch in _ends(mark):
+            touched = range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin))
+            within = (i for i in touched if _is_within(order, patch, spans[i], edges[i]))
+            i = next(within, None)
+            if i is None:
+                outside[bisect_right(ends, patch.begin)].append((order, patch))
+            else:
                 inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
-                break
-        else:
-            outside[bisect_right(ends, patch.begin)].append((order, patch))
+    around = zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
     gaps = [
         weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
-        for begin, end, patches in zip(
-            [0, *ends], [*begins, len(masked.text)], outside, strict=True
-        )
+        for begin, end, patches in around
     ]
     return gaps, [
-        Masked(masked.text[b:e], in_order(marks))
-        for b, e, marks in zip(begins, ends, inside, strict=True)
+        Masked(masked.text[begin:end], in_order(marks))
+        for (begin, end), marks in zip(spans, inside, strict=True)
     ]
+
+
+def _by_span(marks: Iterable[Mark], spans: Sequence[Span]) -> tuple[list[list[Mark]], list[Mark]]:
+    """The marks inside each span, with their offsets in it, and the other marks: those that have an end elsewhere."""
+    begins = [begin for begin, _ in spans]
+    inside: list[list[Mark]] = [[] for _ in spans]
+    others: list[Mark] = []
+    for mark in marks:
+        i = bisect_right(begins, mark.begin) - 1
+        is_span = mark.kind != "word" and (mark.begin, mark.end) in spans[i : i + 1]
+        if i < 0 or is_span or not mark.begin < mark.end <= spans[i][1]:
+            others.append(mark)
+        else:
+            inside[i].append(_moved(mark, -begins[i]))
+    return inside, others
+
+
+def _edges(marks: Sequence[Mark], length: int) -> tuple[float, float]:
+    """The numbers of the first event at the beginning of a text, and of the last one at its end."""
+    first = min((mark.order[0] for mark in marks if mark.begin == 0), default=math.inf)
+    last = max((mark.order[1] for mark in marks if mark.end == length), default=-math.inf)
+    return first, last
+
+
+def _is_within(order: int, patch: Patch, span: Span, edges: tuple[float, float]) -> bool:
+    """Whether a tag at a place in or beside a span belongs to the span, by the order of the events at its edges."""
+    begin, end = span
+    first, last = edges
+    return (begin < patch.begin or first < order) and (patch.begin < end or order < last)
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:

@@ -8,7 +8,7 @@ stay properly nested.
 import re
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -175,19 +175,36 @@ class _Placing:
 
     def place(self, marks: Sequence[Mark], within: Span) -> list[_Placed]:
         """Place marks inside a span of the translation. Returns the outermost marks in order."""
-        pairs: list[_Placed] = []
-        free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
         own = [(self._span(mark), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
         whole = [each for each in self._whole if sum(_touch(each, span) for span, *_ in own) < 2]
         wanted = [(_undivided(span, whole), mark, inner) for span, mark, inner in own]
-        for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
+        pairs = self._place_pairs(sorted(wanted, key=lambda pair: pair[0]), within)
+        others = [mark for mark, _ in outermost if mark.kind != "pair"]
+        points = self._place_points(others, pairs, whole, within)
+        return sorted(
+            [*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order)
+        )
+
+    def _place_pairs(
+        self, wanted: Iterable[tuple[Span, Mark, Sequence[Mark]]], within: Span
+    ) -> list[_Placed]:
+        """Place pairs of tags, in the order of their spans and without overlap, and the marks inside them."""
+        pairs: list[_Placed] = []
+        free = within[0]  # the end of the last pair
+        for (begin, end), mark, inner in wanted:
             begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
             free = end
             pairs.append(_Placed(begin, end, mark, self.place(inner, (begin, end))))
+        return pairs
+
+    def _place_points(
+        self, marks: Iterable[Mark], pairs: Sequence[_Placed], whole: Sequence[Span], within: Span
+    ) -> list[_Placed]:
+        """Place marks that are no pairs, outside of the pairs and of the spans in `whole`."""
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may close what another opens
-        for mark in (mark for mark, _ in outermost if mark.kind != "pair"):
+        for mark in marks:
             place = _undivided((self._point(mark),) * 2, whole)[not mark.before]
             place = min(max(place, within[0]), within[1])
             begin, end = _around(place, pairs)
@@ -195,9 +212,7 @@ class _Placing:
             if mark.kind == "half":
                 half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
-        return sorted(
-            [*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order)
-        )
+        return points
 
     def _free(self, wanted: Span, within: Span) -> Span:
         """Return `wanted`, or the first word in `within` if `wanted` is empty."""
@@ -210,16 +225,30 @@ class _Placing:
 
     def _span(self, mark: Mark) -> Span:
         """The span of the translation that best matches the content of a pair of tags."""
-        best = 0.0
-        run = 0.0
-        begin = 0  # weights of the best span and of the current one
         inside = {
             i: link
             for i, link in enumerate(self.links)
             if link[1][0] < mark.end and mark.begin < link[1][1]
         }
-        span = max(inside.values(), key=lambda link: link[2])[0] if inside else None
-        for i in range(min(inside), max(inside) + 1) if inside else ():
+        span = self._heaviest(inside) if inside else None
+        if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
+            self.guessed = True
+            span = self._in_proportion(mark)
+        span = self._within_copies(span, mark, inside.values())
+        last = self.source[mark.end - 1 : mark.end]
+        next_character = self.target[span[1] : span[1] + 1]
+        takes_punctuation = all(
+            character and character in PUNCTUATION for character in (last, next_character)
+        )
+        return span[0], span[1] + takes_punctuation
+
+    def _heaviest(self, inside: Mapping[int, tuple[Span, Span, float]]) -> Span:
+        """The span whose links have the highest sum of weights. Links outside of `inside` count as negative."""
+        span = max(inside.values(), key=lambda link: link[2])[0]
+        best = 0.0
+        run = 0.0  # the weight of the span that begins at `begin`
+        begin = 0
+        for i in range(min(inside), max(inside) + 1):
             word, _, weight = self.links[i]
             if run <= 0:
                 run = 0.0
@@ -228,28 +257,26 @@ class _Placing:
             if run > best:
                 best = run
                 span = (begin, word[1])
-        if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
-            self.guessed = True
-            span = (
-                self._at_same_share(mark.begin, self.begins),
-                self._at_same_share(mark.end, self.ends),
-            )
-            if span[0] >= span[1]:
-                span = span[0], next((end for end in self.ends if end > span[0]), len(self.target))
-        for (first, behind), (begin, end), _ in inside.values():
-            # A copied word: a tag may stay inside it.
+        return span
+
+    def _in_proportion(self, mark: Mark) -> Span:
+        """At least one word, as far into the translation as the mark is into the source."""
+        begin = self._at_same_share(mark.begin, self.begins)
+        end = self._at_same_share(mark.end, self.ends)
+        if begin >= end:
+            end = next((end for end in self.ends if end > begin), len(self.target))
+        return begin, end
+
+    def _within_copies(
+        self, span: Span, mark: Mark, inside: Iterable[tuple[Span, Span, float]]
+    ) -> Span:
+        """Narrow a span at words that were copied: a tag may stay inside such a word."""
+        for (first, behind), (begin, end), _ in inside:
             if self.source[begin:end] == self.target[first:behind]:
                 left = max(0, mark.begin - begin) if first == span[0] else 0
-                span = (
-                    span[0] + left,
-                    span[1] - (max(0, end - mark.end) if behind == span[1] else 0),
-                )
-        last = self.source[mark.end - 1 : mark.end]
-        next_character = self.target[span[1] : span[1] + 1]
-        takes_punctuation = all(
-            character and character in PUNCTUATION for character in (last, next_character)
-        )
-        return span[0], span[1] + takes_punctuation
+                right = max(0, end - mark.end) if behind == span[1] else 0
+                span = span[0] + left, span[1] - right
+        return span
 
     def _point(self, mark: Mark) -> int:
         """The offset of a mark that is not a pair, next to the translation of a neighbouring word."""
