@@ -58,6 +58,34 @@ def load(
     paths = [
         Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)
     ]
+    export = next(filter(None, map(export_engine, paths)), None)
+    _check_call(paths, engine, threads, export)
+    options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
+    model = describe_models(paths, options)
+    model = model._replace(device=device, threads=threads, required=engine != "auto")
+    name, opened = _open(model, engine, export)
+    data = model.config.data
+    is_converted = not export and name == "ctranslate2"
+    translator = Translator(
+        opened,
+        model.tokenizer,
+        model.config.decode,
+        fallback=_fallback(model) if is_converted else None,
+        max_length=data.max_length,
+        confidence=_confidence(paths[0]) if len(paths) == 1 else None,
+        directions=directions_of(data),
+        has_tags=bool(data.directions),
+        scores=scores_of(paths[0]) if data.directions else Scores(),
+    )
+    targets = {each.target for each in translator.directions}
+    has_one_target = bool(data.directions) and len(targets) == 1
+    return translator.toward(source, target) if source or target or has_one_target else translator
+
+
+def _check_call(
+    paths: Sequence[Path], engine: EngineName, threads: int, export: str | None
+) -> None:
+    """Raise UserError if the arguments of `load` are wrong or contradict each other."""
     if not paths:
         raise UserError(
             "There is no model to load.",
@@ -69,7 +97,6 @@ def load(
         raise UserError(
             f"There is no engine '{engine}'.", Hint.choose(engine, ["auto", *engines()])
         )
-    export = next(filter(None, map(export_engine, paths)), None)
     if export and len(paths) > 1:
         raise UserError(
             "An export can't be part of an ensemble.",
@@ -79,33 +106,21 @@ def load(
         raise UserError(
             "An export has its own engine.", Hint.about("Give no engine for an export.", "engine")
         )
-    options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
-    model = describe_models(paths, options)
-    model = model._replace(device=device, threads=threads, required=engine != "auto")
+
+
+def _open(model: ModelToOpen, engine: EngineName, export: str | None) -> tuple[str, Engine]:
+    """Open the engine of an export, or the first engine that can run the model, and return its name.
+
+    Raises UserError if there is none.
+    """
     for name in AUTOMATIC if engine == "auto" else [engine]:
         opened = open_engine(export or engines()[name], model)
         if not isinstance(opened, Refusal):
-            break
-    if isinstance(opened, Refusal):
-        raise UserError(f"The engine {name} can't run {paths[0]}: {opened.reason}.", opened.hint)
-    data = model.config.data
-    decode = model.config.decode
-    is_converted = not export and name == "ctranslate2"
-    translator = Translator(
-        opened,
-        model.tokenizer,
-        decode,
-        fallback=_fallback(model) if is_converted else None,
-        max_length=data.max_length,
-        confidence=_confidence(paths[0]) if len(paths) == 1 else None,
-        directions=directions_of(data),
-        has_tags=bool(data.directions),
-        scores=scores_of(paths[0]) if data.directions else Scores(),
+            return name, opened
+        refusal = opened
+    raise UserError(
+        f"The engine {name} can't run {model.folders[0]}: {refusal.reason}.", refusal.hint
     )
-    has_one_target = (
-        bool(data.directions) and len({each.target for each in translator.directions}) == 1
-    )
-    return translator.toward(source, target) if source or target or has_one_target else translator
 
 
 def _fallback(model: ModelToOpen) -> Fallback:

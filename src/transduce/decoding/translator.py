@@ -314,27 +314,20 @@ class Translator(Searcher):
                 ),
             )
         sources = as_list(sources, count(1))
-        targets = (given := as_list(targets, count(1)))
-        if len(sources) != len(targets):
+        given = as_list(targets, count(1))
+        if len(sources) != len(given):
             raise UserError(
-                f"There are {len(sources)} sources but {len(targets)} targets.",
+                f"There are {len(sources)} sources but {len(given)} targets.",
                 Hint("Give one target per source."),
             )
+        pairs = list(zip(sources, given, strict=True))
         if self.tokenizer.has_placeholder_tokens and not masked:
             from transduce.inline.placeholder_tokens import with_shared_tokens
 
-            pairs = [
-                with_shared_tokens(*pair) or pair for pair in zip(sources, targets, strict=True)
-            ]
-            sources = [source for source, _ in pairs]
-            targets = [target for _, target in pairs]
-        places = [
-            i
-            for i in range(len(sources))
-            if VISIBLE.search(sources[i]) or VISIBLE.search(targets[i])
-        ]
-        source_ids = self.encode([sources[i] for i in places])
-        target_ids = self.tokenizer.encode_target([targets[i] for i in places])
+            pairs = [with_shared_tokens(*pair) or pair for pair in pairs]
+        places = [i for i, pair in enumerate(pairs) if any(map(VISIBLE.search, pair))]
+        source_ids = self.encode([pairs[i][0] for i in places])
+        target_ids = self.tokenizer.encode_target([pairs[i][1] for i in places])
         self.check_lengths("Source", source_ids, [i + 1 for i in places])
         self.check_lengths("Target", target_ids, [i + 1 for i in places])
         scored = [Scored(0.0, 0, 0.0)] * len(sources)
@@ -342,7 +335,7 @@ class Translator(Searcher):
         for place, source, target, each in zip(
             places, source_ids, target_ids, log_probs, strict=True
         ):
-            text = targets[place]
+            text = pairs[place][1]
             alpha = self.config.length_penalty
             # Else it was masked.
             spans = self.tokenizer.target.spans_in(text, target) if text == given[place] else []
