@@ -207,29 +207,29 @@ def _plain_tokens(text: str) -> Iterator[Event]:
                 open_pairs.append(match)
                 done = match.end("link" if match["link"] else "stress")
                 yield Event("open", text[match.start() : done], name=f"{match.start()}")
-            elif match["voice"]:
-                yield Event("open", match.group(), name="<v")
-            elif match["name"]:
-                kind: EventKind = (
-                    "close"
-                    if match["slash"]
-                    else "word"
-                    if match.group().endswith("/>")
-                    else "open"
-                )
-                name = match["name"].partition(".")[0]  # WebVTT: </c> closes <c.red>
-                yield Event(
-                    kind, match.group(), match.group() if kind == "word" else "", f"<{name}"
-                )
-            elif (shown := unescape(match.group())) in ("'", "’") or (
-                shown != match.group() and shown.isalpha()
-            ):
-                yield Event("character", match.group(), shown)  # part of a word
             else:
-                yield Event("point" if match["time"] else "word", match.group(), match.group())
+                yield _event(match)
         if match and match.start() < done:
             match = IN_PLAIN_TEXT.search(text, done)
     yield from text_event(text[done:])
+
+
+def _event(match: re.Match[str]) -> Event:
+    """The event of a tag, a placeholder or an entity."""
+    raw = match.group()
+    if match["voice"]:
+        return Event("open", raw, name="<v")
+    if match["name"]:
+        name = f"<{match['name'].partition('.')[0]}"  # WebVTT: </c> closes <c.red>
+        if match["slash"]:
+            return Event("close", raw, name=name)
+        return (
+            Event("word", raw, raw, name) if raw.endswith("/>") else Event("open", raw, name=name)
+        )
+    shown = unescape(raw)
+    if shown in ("'", "’") or (shown != raw and shown.isalpha()):
+        return Event("character", raw, shown)  # part of a word
+    return Event("point" if match["time"] else "word", raw, raw)
 
 
 def unescape(text: str) -> str:
