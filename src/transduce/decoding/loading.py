@@ -58,8 +58,26 @@ def load(
     paths = [
         Path(folder) for folder in ([folders] if isinstance(folders, (str, Path)) else folders)
     ]
+    if not paths:
+        raise UserError(
+            "There is no model to load.",
+            Hint("Give the folder of a model, or several folders for an ensemble."),
+        )
+    if threads < 0:
+        raise UserError(f"threads must be at least 0, not {threads}.")
+    names = ["auto", *engines()]
+    if engine not in names:
+        raise UserError(f"There is no engine '{engine}'.", Hint.choose(engine, names))
     export = next(filter(None, map(export_engine, paths)), None)
-    _check_call(paths, engine, threads, export)
+    if export and len(paths) > 1:
+        raise UserError(
+            "An export can't be part of an ensemble.",
+            Hint("Give one export, or give only model folders."),
+        )
+    if export and engine != "auto":
+        raise UserError(
+            "An export has its own engine.", Hint.about("Give no engine for an export.", "engine")
+        )
     options = ({"decode.beam_size": 1} if engine == "blockwise" else {}) | dict(options or {})
     model = describe_models(paths, options)
     model = model._replace(device=device, threads=threads, required=engine != "auto")
@@ -80,32 +98,6 @@ def load(
     targets = {each.target for each in translator.directions}
     has_one_target = bool(data.directions) and len(targets) == 1
     return translator.toward(source, target) if source or target or has_one_target else translator
-
-
-def _check_call(
-    paths: Sequence[Path], engine: EngineName, threads: int, export: str | None
-) -> None:
-    """Raise UserError if the arguments of `load` are wrong or contradict each other."""
-    if not paths:
-        raise UserError(
-            "There is no model to load.",
-            Hint("Give the folder of a model, or several folders for an ensemble."),
-        )
-    if threads < 0:
-        raise UserError(f"threads must be at least 0, not {threads}.")
-    if engine not in ("auto", *engines()):
-        raise UserError(
-            f"There is no engine '{engine}'.", Hint.choose(engine, ["auto", *engines()])
-        )
-    if export and len(paths) > 1:
-        raise UserError(
-            "An export can't be part of an ensemble.",
-            Hint("Give one export, or give only model folders."),
-        )
-    if export and engine != "auto":
-        raise UserError(
-            "An export has its own engine.", Hint.about("Give no engine for an export.", "engine")
-        )
 
 
 def _open(model: ModelToOpen, engine: EngineName, export: str | None) -> tuple[str, Engine]:

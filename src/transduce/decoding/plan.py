@@ -144,18 +144,18 @@ class Plan:
     def groups(self) -> list[Group]:
         """The sentences, grouped by their translation options."""
         groups: dict[TranslationOptions, Group] = {}
-        parts = (
-            (self._first[key], part) for key, text in self._texts.items() for part in text.parts
-        )
-        for i, (_, marks), place in ((i, *each) for i, part in parts for each in part.tries):
-            options = self.options
-            if marks:
-                has_tags = any(mark.kind != "word" for mark in marks)
-                align = options.align or (has_tags and self._can_align)
-                options = options._replace(n_best=max(options.n_best, self._beam_size), align=align)
-            group = groups.setdefault(options, Group(options, [], []))
-            group.places.append(place)
-            group.texts.append(i)
+        for key, text in self._texts.items():
+            for part in text.parts:
+                for masked, place in part.tries:
+                    options = self.options
+                    if masked.marks:
+                        has_tags = any(mark.kind != "word" for mark in masked.marks)
+                        align = options.align or (has_tags and self._can_align)
+                        n_best = max(options.n_best, self._beam_size)
+                        options = options._replace(n_best=n_best, align=align)
+                    group = groups.setdefault(options, Group(options, [], []))
+                    group.places.append(place)
+                    group.texts.append(self._first[key])
         return list(groups.values())
 
     def translate(
@@ -214,7 +214,7 @@ class Plan:
             [Patch(word.begin, word.end, "_" * (word.end - word.begin)) for word in masked.words],
         )
         spans = list[Span]()
-        in_parts = set[int]()  # in_parts: where the parts of too long sentences begin
+        in_parts = set[int]()  # where the parts of too long sentences begin
         for begin, end in sentences:
             if masked.text[begin:end] in long and self._lengths and self._max_length:
                 shorter = shorten(uncut, (begin, end), self._lengths, self._max_length)
@@ -375,11 +375,11 @@ def _links(text: _Text, translated: Sequence[Translation], gaps: Sequence[str]) 
     for before, gap, part, translation in zip(
         text.gaps, gaps, text.parts, translated, strict=False
     ):
-        in_source = in_source + len(before)
-        in_target = in_target + len(gap)
+        in_source += len(before)
+        in_target += len(gap)
         for (begin, end), (first, last), weight in translation.links:
             yield Link(
                 (in_source + begin, in_source + end), (in_target + first, in_target + last), weight
             )
-        in_source = in_source + len(part.source)
-        in_target = in_target + len(translation.text)
+        in_source += len(part.source)
+        in_target += len(translation.text)

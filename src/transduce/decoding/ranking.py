@@ -58,8 +58,10 @@ def rank(
         for text, (score, tokens) in distinct.items():
             log_prob = score * length_penalty(len(tokens) + 1, config.length_penalty)
             probability, detached = estimate(confidence, log_prob, len(source) + 1, len(tokens) + 1)
-            reasons = {CUT: len(tokens) == limits[i], LOOP: i in loops, DETACHED: detached}
-            reasons |= {
+            reasons = {
+                CUT: len(tokens) == limits[i],
+                LOOP: i in loops,
+                DETACHED: detached,
                 EMPTY: not text.strip(),
                 UNTRANSLATED: is_copy(sentences.texts[i], text),
                 TERM: i in missed,

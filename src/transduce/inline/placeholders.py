@@ -101,7 +101,7 @@ def weave(
     parts = list[str]()
     done = begin
     needs_blank = False
-    had_before = False  # the last two: of the last patch
+    had_before = False  # both of the last patch
     for patch in patches:
         between = text[done : patch.begin]
         if needs_blank and between and BLANK_BEFORE.match(text, done):
@@ -153,7 +153,7 @@ def replace(masked: Masked, patches: Sequence[Patch]) -> Masked:
 
 def in_place(masked: Masked) -> list[Patch]:
     """Return the patches that restore tags and placeholders in the masked text."""
-    return [patch for _, patch in sorted(end for mark in masked.marks for end in _ends(mark))]
+    return [patch for _, patch in sorted(end for mark in masked.marks for end in restoring(mark))]
 
 
 def original(masked: Masked, spell: Callable[[str], str] = str) -> str:
@@ -168,58 +168,44 @@ def cut(
 
     The spans must be in order and must not cut placeholders.
     """
-    inside, others = _by_span(masked.marks, spans)
-    edges = [_edges(marks, end - begin) for marks, (begin, end) in zip(inside, spans, strict=True)]
     begins = [begin for begin, _ in spans]
     ends = [end for _, end in spans]
-    outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
-    for mark in others:
-        for order, patch in _ends(mark):
-            touched = range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin))
-            within = (i for i in touched if _is_within(order, patch, spans[i], edges[i]))
-            i = next(within, None)
-            if i is None:
-                outside[bisect_right(ends, patch.begin)].append((order, patch))
-            else:
-                inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
-    around = zip([0, *ends], [*begins, len(masked.text)], outside, strict=True)
-    gaps = [
-        weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
-        for begin, end, patches in around
-    ]
-    return gaps, [
-        Masked(masked.text[begin:end], in_order(marks))
-        for (begin, end), marks in zip(spans, inside, strict=True)
-    ]
-
-
-def _by_span(marks: Iterable[Mark], spans: Sequence[Span]) -> tuple[list[list[Mark]], list[Mark]]:
-    """The marks inside each span, with their offsets in it, and the other marks: those that have an end elsewhere."""
-    begins = [begin for begin, _ in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
-    others: list[Mark] = []
-    for mark in marks:
+    outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
+    first = [math.inf] * len(spans)
+    last = [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
+    others: list[tuple[Mark, int, Patch]] = []  # the ends of all marks that are not inside one span
+    for mark in masked.marks:
         i = bisect_right(begins, mark.begin) - 1
         is_span = mark.kind != "word" and (mark.begin, mark.end) in spans[i : i + 1]
-        if i < 0 or is_span or not mark.begin < mark.end <= spans[i][1]:
-            others.append(mark)
+        if i < 0 or is_span or not mark.begin < mark.end <= ends[i]:
+            others += [(mark, *end) for end in restoring(mark)]
+            continue
+        inside[i].append(_moved(mark, -begins[i]))
+        if mark.begin == begins[i]:
+            first[i] = min(first[i], mark.order[0])
+        if mark.end == ends[i]:
+            last[i] = max(last[i], mark.order[1])
+    for mark, order, patch in others:
+        # Spans that it touches.
+        for i in range(bisect_left(ends, patch.begin), bisect_right(begins, patch.begin)):
+            if (begins[i] < patch.begin or first[i] < order) and (
+                patch.begin < ends[i] or order < last[i]
+            ):
+                inside[i].append(_moved(_half(mark, order, patch), -begins[i]))
+                break
         else:
-            inside[i].append(_moved(mark, -begins[i]))
-    return inside, others
-
-
-def _edges(marks: Sequence[Mark], length: int) -> tuple[float, float]:
-    """The numbers of the first event at the beginning of a text, and of the last one at its end."""
-    first = min((mark.order[0] for mark in marks if mark.begin == 0), default=math.inf)
-    last = max((mark.order[1] for mark in marks if mark.end == length), default=-math.inf)
-    return first, last
-
-
-def _is_within(order: int, patch: Patch, span: Span, edges: tuple[float, float]) -> bool:
-    """Whether a tag at a place in or beside a span belongs to the span, by the order of the events at its edges."""
-    begin, end = span
-    first, last = edges
-    return (begin < patch.begin or first < order) and (patch.begin < end or order < last)
+            outside[bisect_right(ends, patch.begin)].append((order, patch))
+    gaps = [
+        weave(masked.text, [patch for _, patch in sorted(patches)], spell, begin, end)
+        for begin, end, patches in zip(
+            [0, *ends], [*begins, len(masked.text)], outside, strict=True
+        )
+    ]
+    return gaps, [
+        Masked(masked.text[b:e], in_order(marks))
+        for b, e, marks in zip(begins, ends, inside, strict=True)
+    ]
 
 
 def intact(source: str, translation: str, *, markup: bool) -> bool:
@@ -241,8 +227,8 @@ class _Builder:
 
     def __init__(self, text: str, *, collapse: bool) -> None:
         self.text = text
-        self.done = 0
-        self.collapse = collapse  # done: characters of the text that are processed
+        self.done = 0  # characters of the text that are processed
+        self.collapse = collapse
         self.parts = [""]
         self.length = 0
         self.marks = list[Mark]()
@@ -361,7 +347,7 @@ def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
     return tuple(sorted(marks, key=lambda mark: mark.order))
 
 
-def _ends(mark: Mark) -> list[tuple[int, Patch]]:
+def restoring(mark: Mark) -> list[tuple[int, Patch]]:
     """Return the patches that restore a mark, each with the number of its event."""
     if mark.kind == "pair":
         closing = Patch(mark.end, mark.end, mark.closing)

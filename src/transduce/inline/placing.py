@@ -13,11 +13,20 @@ from functools import partial
 from typing import NamedTuple
 
 from transduce.inline.events import VOWEL_SIGNS
-from transduce.inline.placeholders import CLOSING_QUOTES, Mark, Masked, Patch, moved, weave
+from transduce.inline.placeholders import (
+    CLOSING_QUOTES,
+    Mark,
+    Masked,
+    Patch,
+    moved,
+    restoring,
+    weave,
+)
 from transduce.tokens.spans import Span
 
 # A word in the source, a word in the translation, the weight.
-Links = Sequence[tuple[Span, Span, float]]
+Link = tuple[Span, Span, float]
+Links = Sequence[Link]
 WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")
 WITHIN_PUNCTUATION = re.compile(rf"\w(?:.*[\w{VOWEL_SIGNS}])?", re.DOTALL)
 MIN_LINK_WEIGHT = (
@@ -127,11 +136,10 @@ def _with_inner(marks: Sequence[Mark]) -> Iterator[tuple[Mark, Sequence[Mark]]]:
 
 def _patches(placed: Sequence[_Placed]) -> Iterator[Patch]:
     for begin, end, mark, inner in placed:
-        point = mark.kind == "point"
-        yield Patch(begin, begin, mark.opening, point and mark.before, point and mark.after)
-        if mark.kind == "pair":
-            yield from _patches(inner)
-            yield Patch(end, end, mark.closing)
+        (_, opening), *closing = restoring(mark._replace(begin=begin, end=end))
+        yield opening
+        yield from _patches(inner)
+        yield from (patch for _, patch in closing)
 
 
 def _around_words(patches: Iterable[Patch], words: Sequence[Patch]) -> list[Patch]:
@@ -175,36 +183,19 @@ class _Placing:
 
     def place(self, marks: Sequence[Mark], within: Span) -> list[_Placed]:
         """Place marks inside a span of the translation. Returns the outermost marks in order."""
+        pairs: list[_Placed] = []
+        free = within[0]  # the end of the last pair
         outermost = list(_with_inner(marks))
         own = [(self._span(mark), mark, inner) for mark, inner in outermost if mark.kind == "pair"]
         whole = [each for each in self._whole if sum(_touch(each, span) for span, *_ in own) < 2]
         wanted = [(_undivided(span, whole), mark, inner) for span, mark, inner in own]
-        pairs = self._place_pairs(sorted(wanted, key=lambda pair: pair[0]), within)
-        others = [mark for mark, _ in outermost if mark.kind != "pair"]
-        points = self._place_points(others, pairs, whole, within)
-        return sorted(
-            [*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order)
-        )
-
-    def _place_pairs(
-        self, wanted: Iterable[tuple[Span, Mark, Sequence[Mark]]], within: Span
-    ) -> list[_Placed]:
-        """Place pairs of tags, in the order of their spans and without overlap, and the marks inside them."""
-        pairs: list[_Placed] = []
-        free = within[0]  # the end of the last pair
-        for (begin, end), mark, inner in wanted:
+        for (begin, end), mark, inner in sorted(wanted, key=lambda pair: pair[0]):
             begin, end = self._free((max(begin, free), min(end, within[1])), (free, within[1]))
             free = end
             pairs.append(_Placed(begin, end, mark, self.place(inner, (begin, end))))
-        return pairs
-
-    def _place_points(
-        self, marks: Iterable[Mark], pairs: Sequence[_Placed], whole: Sequence[Span], within: Span
-    ) -> list[_Placed]:
-        """Place marks that are no pairs, outside of the pairs and of the spans in `whole`."""
         points: list[_Placed] = []
         half = within[0]  # halves keep their order: one may close what another opens
-        for mark in marks:
+        for mark in (mark for mark, _ in outermost if mark.kind != "pair"):
             place = _undivided((self._point(mark),) * 2, whole)[not mark.before]
             place = min(max(place, within[0]), within[1])
             begin, end = _around(place, pairs)
@@ -212,7 +203,9 @@ class _Placing:
             if mark.kind == "half":
                 half = place = _around(max(place, half), pairs)[1]
             points.append(_Placed(place, place, mark, []))
-        return points
+        return sorted(
+            [*pairs, *points], key=lambda placed: (placed.begin, placed.end, placed.mark.order)
+        )
 
     def _free(self, wanted: Span, within: Span) -> Span:
         """Return `wanted`, or the first word in `within` if `wanted` is empty."""
@@ -234,7 +227,12 @@ class _Placing:
         if span is None or not any(map(str.isalnum, self.target[slice(*span)])):
             self.guessed = True
             span = self._in_proportion(mark)
-        span = self._within_copies(span, mark, inside.values())
+        for (first, behind), (begin, end), _ in inside.values():
+            # A copied word: a tag may stay inside it.
+            if self.source[begin:end] == self.target[first:behind]:
+                left = max(0, mark.begin - begin) if first == span[0] else 0
+                right = max(0, end - mark.end) if behind == span[1] else 0
+                span = span[0] + left, span[1] - right
         last = self.source[mark.end - 1 : mark.end]
         next_character = self.target[span[1] : span[1] + 1]
         takes_punctuation = all(
@@ -242,7 +240,7 @@ class _Placing:
         )
         return span[0], span[1] + takes_punctuation
 
-    def _heaviest(self, inside: Mapping[int, tuple[Span, Span, float]]) -> Span:
+    def _heaviest(self, inside: Mapping[int, Link]) -> Span:
         """The span whose links have the highest sum of weights. Links outside of `inside` count as negative."""
         span = max(inside.values(), key=lambda link: link[2])[0]
         best = 0.0
@@ -266,17 +264,6 @@ class _Placing:
         if begin >= end:
             end = next((end for end in self.ends if end > begin), len(self.target))
         return begin, end
-
-    def _within_copies(
-        self, span: Span, mark: Mark, inside: Iterable[tuple[Span, Span, float]]
-    ) -> Span:
-        """Narrow a span at words that were copied: a tag may stay inside such a word."""
-        for (first, behind), (begin, end), _ in inside:
-            if self.source[begin:end] == self.target[first:behind]:
-                left = max(0, mark.begin - begin) if first == span[0] else 0
-                right = max(0, end - mark.end) if behind == span[1] else 0
-                span = span[0] + left, span[1] - right
-        return span
 
     def _point(self, mark: Mark) -> int:
         """The offset of a mark that is not a pair, next to the translation of a neighbouring word."""

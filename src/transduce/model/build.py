@@ -114,12 +114,10 @@ def load_weights(model: nn.Module, file: Path) -> None:
     check_utf8(file.parent)
     try:
         weights = load_file(file)
-    except SafetensorError as error:
-        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
-    except OSError as error:
-        raise UserError(
-            f"{file} can't be read: {error}.", Hint("Check its name and permissions.")
-        ) from None
+    except (SafetensorError, OSError) as error:
+        is_damaged = isinstance(error, SafetensorError)
+        remedy = "Use another copy." if is_damaged else "Check its name and permissions."
+        raise UserError(f"{file} can't be read: {error}.", Hint(remedy)) from None
     own = model.state_dict()
     for name in sorted(own.keys() | weights.keys()):
         if name not in own or name not in weights or own[name].shape != weights[name].shape:
