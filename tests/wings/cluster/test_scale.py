@@ -31,7 +31,7 @@ from transduce.decoding.loading import load
 from transduce.decoding.translator import CHUNK_LINES
 from transduce.model.build import build
 from transduce.preparation.prepare import prepare
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.cluster.on_ray import do_round, prepare_on_ray, shards_for, translate_on_ray
 from transduce.wings.cluster.preparing import (
@@ -43,7 +43,7 @@ from transduce.wings.cluster.preparing import (
     plan_preparation,
     stage_shard,
 )
-from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address
+from transduce.wings.cluster.ray_cluster import SHARD_ATTEMPTS, ray_pool, read_address, run_tasks
 from transduce.wings.cluster.shards import Plan, Shard, agree, read_shard
 from transduce.wings.cluster.translating import Job, unit_for
 from waiting import PATIENCE, wait_for
@@ -729,6 +729,19 @@ def test_shard_whose_workers_always_die_is_given_up(tmp_path):
         do_round(tmp_path / "shards", plan, READ_ROUND, crash_at_second, pool)
         assert sorted(tried.read_text()) == sorted("132" + "2" * SHARD_ATTEMPTS)
     assert not missing(tmp_path / "shards", plan, READ_ROUND)
+
+
+@pytest.mark.slow
+def test_the_error_of_a_worker_keeps_its_hint(tmp_path):
+    plan = plan_preparation(corpus_files(tmp_path), tmp_path / "shards", 1, unit=100)
+
+    def refuse(shard: Shard) -> None:
+        raise UserError(f"Shard {shard} is refused.", Hint.about("Name another.", "data.valid"))
+
+    with ray_pool("", 1, gpus=False) as pool, pytest.raises(UserError) as error:
+        list(run_tasks(pool, plan, [(Shard(1, 1), ())], refuse, "pairs"))
+    assert error.value.cause == "Shard 1/1 is refused."
+    assert error.value.hint == Hint("Name another.", ("data.valid",))
 
 
 @pytest.mark.slow
