@@ -22,7 +22,6 @@ MAX_FUNCTION_NODES = 600  # a screen; more is more than one idea
 LONGER_FUNCTIONS = {  # function -> why it is longer
     "transduce/inline/placeholders.py:cut": "moves every mark of a text to the part that it belongs to",
     "transduce/wings/serving/api.py:_add_translations": "declares routes, each with a function of its own",
-    "transduce/wings/terms/enforce.py:enforce": "compares two searches with the free one",
 }
 
 
