@@ -21,8 +21,6 @@ MAX_CORE_NODES = 135_550
 MAX_FUNCTION_NODES = 600  # a screen; more is more than one idea
 LONGER_FUNCTIONS = {  # function -> why it is longer
     "transduce/inline/placeholders.py:cut": "moves every mark of a text to the part that it belongs to",
-    "transduce/wings/export/graph.py:decoder": "writes a graph, one node after the other",
-    "transduce/wings/terms/enforce.py:enforce": "compares two searches with the free one",
 }
 
 

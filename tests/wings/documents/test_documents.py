@@ -188,7 +188,16 @@ def test_slots_record_their_line() -> None:
     [
         ("a.doc", b"", r"a\.doc can't be translated: its suffix \.doc"),
         ("a", b"", "its name has no suffix"),
-        ("a.txt", b"one\ntw\xff", r"a\.txt:2: byte 0xFF is not UTF-8"),
+        (
+            "a.txt",
+            b"one\ntw\xff",
+            r"a\.txt:2: byte 0xFF is not UTF-8\. Declare the file's encoding if",
+        ),
+        (
+            "a.html",
+            b"<meta charset=utf-8>\xff",
+            r"a\.html:1: byte 0xFF is not UTF-8\. Correct the declared encoding, or convert",
+        ),
         ("a.html", b"<meta charset=klingon>x", "encoding 'klingon', which is unknown"),
         ("a.html", b"<meta charset=punycode>x", "encoding 'punycode', which is unknown"),
         (
@@ -209,7 +218,7 @@ def test_slots_record_their_line() -> None:
         (
             "a.po",
             b'msgid "a"\nmsgid_plural "b"\nmsgstr ""\n',
-            r"a\.po:3: this message has a msgid_plural, so .* 'msgstr\[0\]'",
+            r"a\.po:3: this message has a msgid_plural, so .*\. Number .* 'msgstr\[0\]'",
         ),
         ("a.po", PO.replace("Language: de", "Language: fr").encode(), "translation into 'fr'"),
         ("a.xlf", XLIFF1[:700].encode(), r"a\.xlf:\d+: not well-formed XML"),
@@ -1359,7 +1368,9 @@ def test_the_command_translates_a_document(
     assert "4 texts translated" in said
     assert polib.pofile(translated.read_text()).percent_translated() == 80  # but for the fuzzy one
     assert run(capsys, *arguments, "--json")[0] == 2
-    assert "Decompress it first" in run(capsys, "translate", model, "--input", "a.po.gz")[2]
+    status, _, said = run(capsys, "translate", model, "--input", "a.po.gz")
+    assert status == 2
+    assert "a.po.gz is a compressed document. Decompress it first." in said
     made = translated.read_text()
     assert (
         run(capsys, *arguments, "--output", translated)[0] == 0

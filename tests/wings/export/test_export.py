@@ -40,7 +40,7 @@ from transduce.decoding.translator import Translator
 from transduce.decoding.types import PLAIN_SEARCH
 from transduce.inline.placeholders import intact
 from transduce.model.embedding import sinusoids
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import publish, read_manifest
 from transduce.text.pairs import Origin, Pair
 from transduce.text.tree_symbols import ALL_MARKS
@@ -118,9 +118,11 @@ def refused(form: Format, folder: Path) -> bool:
 def test_exports_translate_like_the_model(form, name, models, tmp_path):
     folder = models(name)
     if refused(form, folder):
-        with pytest.raises(UserError, match="can't be exported to"):
+        with pytest.raises(UserError, match="can't be exported to") as raised:
             export(folder, form, tmp_path / "out")
         assert not list(tmp_path.iterdir())
+        others = ", ".join(each for each in FORMATS if not refused(each, folder))
+        assert raised.value.hint == (Hint(f"Choose another format: {others}.") if others else None)
         return
     found = export(folder, form, tmp_path / "out")
     assert found.sentences == found.identical == 40
@@ -345,7 +347,7 @@ def test_an_export_in_8_bits_says_what_it_lost(models, tmp_path, monkeypatch):
 def test_a_missing_package_is_named(form, package, models, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        UserError, match=rf"needs the package {package}: pip install 'transduce\[export\]'"
+        UserError, match=rf"needs the package {package}\. .*pip install 'transduce\[export\]'"
     ):
         export(models("post"), form, tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -559,7 +561,7 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
             tmp_path / "x",
             "--compute-type",
             "int8",
-        ): "onnx is written in float32 only",
+        ): "onnx is written in float32 only. For other compute types, use ctranslate2 or argos.",
         (
             "--to",
             "argos",
@@ -587,7 +589,7 @@ def test_export_as_a_command(models, tmp_path, capsys, monkeypatch):
     status, _, error = run(
         capsys, "export", tmp_path / "unfinished", "--to", "onnx", "--out", tmp_path / "x"
     )
-    assert status == 2 and "is not finished" in error
+    assert status == 2 and "is not finished. Repeat the command of the training" in error
 
 
 # -- import ------------------------------------------------------------------------------------------------
@@ -759,8 +761,11 @@ def test_placeholders_survive_an_export_and_an_import(models, tmp_path):
 
 
 def test_a_source_language_that_is_the_only_target_is_refused(marians, tmp_path):
-    with pytest.raises(UserError, match="The source language 'de' is the only target language"):
+    with pytest.raises(
+        UserError, match="The source language 'de' is the only target language"
+    ) as refused:
         import_model(marians("OPUS-MT"), tmp_path / "model", source="de", target="de")
+    assert refused.value.hint == Hint("Name another.", ("data.source",))
 
 
 def test_model_that_starts_with_eos_is_imported(tmp_path):
@@ -776,6 +781,7 @@ def test_imported_model_can_be_fine_tuned(marians, tmp_path, monkeypatch, capsys
         capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "fr"
     )
     assert status == 2 and "has no target language 'fr'. It has de" in error
+    assert "Choose one of them (--to)." in error
     status, said, error = run(
         capsys, "import", marians("OPUS-MT"), "--out", tmp_path / "model", "--to", "de"
     )
@@ -887,7 +893,7 @@ def test_unsupported_marian_options_are_refused(changed, why, marians, tmp_path)
 @pytest.mark.parametrize(
     ("described", "why"),
     [
-        (b"[" * 100_000, r"tokenizer_config\.json can't be read"),
+        (b"[" * 100_000, r"tokenizer_config\.json can't be read: .*\. Use another copy\."),
         (b'{"pad_token": {"lstrip": false}}', r"vocab\.json: the piece .* is missing"),
         (b'{"source_lang": ["en"]}', "data.source must be a text"),
         (b'{"separate_vocabs": true}', "transformers can't open"),

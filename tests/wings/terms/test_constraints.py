@@ -332,7 +332,7 @@ def test_mistakes_in_glossaries_are_named(tmp_path):
     with pytest.raises(UserError, match=r"terms.tsv:2: expected a source term and its translation"):
         read_glossary(str(file), ("en", "de"))
     file.write_text("\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"terms.tsv has no terms\. Write one in each line"):
+    with pytest.raises(UserError, match=r"terms.tsv has no terms\. Write one in each line of a"):
         read_glossary(str(file), ("en", "de"))
     for term in (
         Term("", "x"),
@@ -535,10 +535,15 @@ def test_terms_work_with_links_and_ensembles(model, config, tokenizer):
 
 def test_a_text_with_too_little_room_is_named(model, tokenizer):
     translator = Translator(TorchEngine([model]), tokenizer, replace(CONFIG, max_extra_tokens=1))
-    with pytest.raises(UserError, match=r"Text 2: the terms of the glossary \(Ein sehr"):
-        translator.translate(
-            ["", "dog"], glossary=[Term("dog", "Ein sehr langer Name für einen Hund")]
-        )
+    terms = [Term("dog", "Ein sehr langer Name für einen Hund")]
+    with pytest.raises(
+        UserError,
+        match=r"Text 2: the terms of the glossary \(Ein sehr.* or raise decode\.max_extra",
+    ):
+        translator.translate(["", "dog"], glossary=terms)
+    translator.engine.max_positions = 6
+    with pytest.raises(UserError, match=r"translation\. Shorten the terms\.$"):
+        translator.translate(["", "dog"], glossary=terms)
 
 
 def test_engine_without_constraints_falls_back_to_torch(model, config, tokenizer, tmp_path):

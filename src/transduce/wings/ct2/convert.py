@@ -50,9 +50,28 @@ def convert(
     CTranslate2 returns the attention of the decoder layer `alignment_layer`. The vocabularies hold `pieces` or, by
     default, ids as text. With `pieces`, CTranslate2 adds EOS to each source and never predicts PAD, BOS or UNK.
     """
+    assert isinstance(model, Transformer)
+    spec = _empty_spec(config, alignment_layer)
+    _fill_model(spec, model, config)
+    if pieces or model.output_bias is not None:
+        spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
+    spec.config.add_source_eos = pieces is not None
+    embeddings = (model.source_embedding or model.embedding, model.embedding)
+    pieces = pieces or Pieces(*(list(map(str, range(len(each.weight)))) for each in embeddings))
+    spec.register_source_vocabulary(pieces.source)
+    spec.register_target_vocabulary(pieces.target)
+    spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
+    spec.config.eos_token = pieces.target[EOS]
+    spec.config.unk_token = pieces.target[UNK]
+    spec.validate()
+    spec.optimize(quantization=None if compute_type == "float32" else compute_type)
+    spec.save(str(folder))
+
+
+def _empty_spec(config: ModelConfig, alignment_layer: int) -> Any:
+    """CTranslate2's description of a Transformer, without weights."""
     from ctranslate2.specs import TransformerSpec, common_spec, transformer_spec
 
-    assert isinstance(model, Transformer)
     options: dict[str, Any] = {
         "pre_norm": config.norm == "pre",
         "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
@@ -72,16 +91,20 @@ def convert(
     decoder = transformer_spec.TransformerDecoderSpec(
         config.num_decoder_layers, config.num_heads, **options
     )
-    spec = TransformerSpec(encoder, decoder)
+    return TransformerSpec(encoder, decoder)
+
+
+def _fill_model(spec: Any, model: Transformer, config: ModelConfig) -> None:
+    """Set all weights except the output bias."""
     source = model.source_embedding or model.embedding
     spec.encoder.embeddings[0].weight = _array(source.weight)
     spec.decoder.embeddings.weight = spec.decoder.projection.weight = _array(model.embedding.weight)
     if config.positions == "rotary":
-        del encoder.position_encodings
+        del spec.encoder.position_encodings
     else:  # CTranslate2's own table has sines in one half of the channels and cosines in the other
         length = max_positions(config)
-        encoder.position_encodings.encodings = _array(model.source_positions(0, length))
-        decoder.position_encodings.encodings = _array(model.target_positions(0, length))
+        spec.encoder.position_encodings.encodings = _array(model.source_positions(0, length))
+        spec.decoder.position_encodings.encodings = _array(model.target_positions(0, length))
     for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         for layer_spec, layer in zip(side.layer, stack, strict=True):
             assert isinstance(layer, EncoderLayer | DecoderLayer)
@@ -89,20 +112,6 @@ def convert(
     if config.norm == "pre":
         _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
         _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
-    if pieces or model.output_bias is not None:
-        spec.decoder.projection.bias = _array(output_bias(model, forbid=pieces is not None))
-    spec.config.add_source_eos = pieces is not None
-    pieces = pieces or Pieces(
-        *(list(map(str, range(len(each.weight)))) for each in (source, model.embedding))
-    )
-    spec.register_source_vocabulary(pieces.source)
-    spec.register_target_vocabulary(pieces.target)
-    spec.config.decoder_start_token = spec.config.bos_token = pieces.target[BOS]
-    spec.config.eos_token = pieces.target[EOS]
-    spec.config.unk_token = pieces.target[UNK]
-    spec.validate()
-    spec.optimize(quantization=None if compute_type == "float32" else compute_type)
-    spec.save(str(folder))
 
 
 def output_bias(model: Transformer, *, forbid: bool) -> Tensor:

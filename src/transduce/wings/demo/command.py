@@ -79,19 +79,22 @@ def demo(*, out: Path = Path("demo"), assignments: Assignments = ()) -> None:
     result = train(options.without(*pace), model, fit=partial(fitted, pace) if pace else None)
     if result.reason == "interrupted":
         raise KeyboardInterrupt
-    test = result.metrics["test"]
+    report = out / "report.html"
+    _report(report, model, result.metrics)
+    _print_result(result.metrics, report)
+    print("Next steps:")
+    for purpose, command in next_steps(model):
+        print(f"  {purpose}:\n    {command}")
+
+
+def _print_result(metrics: Mapping[str, Any], report: Path) -> None:
+    test = metrics["test"]
     _print_table(test["examples"][:MAX_SHOWN_SENTENCES])
-    _report(out / "report.html", model, result.metrics)
     bleu = next(score for score in test["scores"] if score["name"] == "BLEU")
     print(
         f"\nBLEU {bleu['value']:.1f} on {test['sentences']} sentences with word combinations unseen in training."
     )
-    print(
-        f"Trained in {duration(result.metrics['training']['seconds'])}. Report: {out / 'report.html'}\n"
-    )
-    print("Next steps:")
-    for purpose, command in next_steps(model):
-        print(f"  {purpose}:\n    {command}")
+    print(f"Trained in {duration(metrics['training']['seconds'])}. Report: {report}\n")
 
 
 def fitted(pace: Mapping[str, Any], seconds: float) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def choose_codec(content: bytes, name: str, declared: str | None = None) -> str:
     except LookupError:
         raise UserError(
             f"{name} declares encoding {codec!r}, which is unknown.",
-            Hint("Convert the file to UTF-8."),
+            Hint("Correct the declaration, or convert the file to UTF-8."),
         ) from None
     if canonical in NEED_BYTE_ORDER_MARK:
         raise UserError(
@@ -217,7 +217,8 @@ def decode_pieces(
     beginning = b""
     while len(beginning) < beginning_bytes and (piece := next(stream, None)) is not None:
         beginning += piece
-    codec = choose_codec(beginning, name, declared(beginning))
+    declaration = declared(beginning)
+    codec = choose_codec(beginning, name, declaration)
     decoder = codecs.getincrementaldecoder(codec)("surrogateescape" if lenient else "strict")
     line = 1
     for piece, is_last in chain(
@@ -227,9 +228,14 @@ def decode_pieces(
             text = decoder.decode(piece, is_last)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].decode(codec, "ignore").count("\n")
+            wrong = f"byte 0x{error.object[error.start]:02X} is not {codec.upper()}"
+            declare = (
+                "Correct the declared encoding"
+                if declaration
+                else "Declare the file's encoding if the format allows a declaration"
+            )
             raise UserError(
-                f"{name}:{line}: byte 0x{error.object[error.start]:02X} is not {codec.upper()}. Declare the file's "
-                "encoding if the format allows a declaration, or convert the file to UTF-8."
+                f"{name}:{line}: {wrong}.", Hint(f"{declare}, or convert the file to UTF-8.")
             ) from None
         line += text.count("\n")
         yield text

@@ -12,6 +12,8 @@ from transduce.wings.documents.subtitles import Cue, read_cues
 
 MIN_SHARED_TIME = 0.5  # share of the shorter cue during which two paired cues are both shown
 MAX_CUES_COMPARED = 20  # last cues of a group that a new cue is compared with
+NEED_SAME_BLOCKS = "Two pages are paired block by block and need the same blocks."
+ALIGN = Hint("Align these pages with another program.")
 
 
 def read_subtitle_pairs(source: str, target: str) -> Iterator[TextPair]:
@@ -38,13 +40,14 @@ def read_page_pairs(source: str, target: str) -> Iterator[TextPair]:
     for spoken, written in zip(source_page.slots, target_page.slots, strict=False):
         if _shape(spoken) != _shape(written):
             raise UserError(
-                f"{source}:{spoken.line} and {target}:{written.line} do not match. Two pages are paired block by block "
-                "and need the same blocks. Align these pages with another program."
+                f"{source}:{spoken.line} and {target}:{written.line} do not match. {NEED_SAME_BLOCKS}",
+                ALIGN,
             )
     if len(source_page.slots) != len(target_page.slots):
         raise UserError(
-            f"{source} has {len(source_page.slots):,} texts and {target} has {len(target_page.slots):,}. Two pages are "
-            "paired block by block and need the same blocks. Align these pages with another program."
+            f"{source} has {len(source_page.slots):,} texts and {target} has {len(target_page.slots):,}. "
+            f"{NEED_SAME_BLOCKS}",
+            ALIGN,
         )
     for spoken, written in zip(source_page.slots, target_page.slots, strict=True):
         yield mask(spoken.text, markup=True).text, mask(written.text, markup=True).text, spoken.line

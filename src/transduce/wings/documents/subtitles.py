@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 from unicodedata import bidirectional
 
@@ -29,6 +30,14 @@ HIDDEN_OR_BREAK = re.compile(
     rf"{HIDDEN}|(?<=\S) (?=\S)|(?<=[{BREAKABLE}])(?<![{NEVER_LAST}])(?=[{BREAKABLE}])(?![{NEVER_FIRST}]){NO_WORD}"
 )
 PAUSES = "、。，：；？！…"  # lines end after these, or at a blank, if there are enough of them
+
+
+class _Break(NamedTuple):
+    """A place where a line may end."""
+
+    end: int  # of the line
+    next_begin: int  # where the next line begins
+    column: int  # number of shown characters before
 
 
 class Cue(NamedTuple):
@@ -111,16 +120,7 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     heights = [len(lines) for lines in speakers]
 
     def write(translation: str) -> str:
-        # A line with an arrow may be read as the time of a cue.
-        text = re.sub("--+>", "->", translation)
-        # A blank line would end the cue.
-        lines = [line for line in text.split("\n") if line.strip()]
-        new_heights = heights if len(lines) == len(heights) else [1] * len(lines)
-        wrapped = [
-            part
-            for line, height in zip(lines, new_heights, strict=True)
-            for part in _wrap(line, height)
-        ]
+        wrapped = _wrapped(translation, heights)
         around = (
             edges if len(edges) == len(wrapped) else [(edges[0][0], edges[-1][1])] * len(wrapped)
         )
@@ -134,39 +134,53 @@ def _slot(raw: str, line: int, begin: int) -> Slot:
     return Slot(text, text, line, begin, begin + len(raw), write)
 
 
+def _wrapped(translation: str, heights: list[int]) -> list[str]:
+    """The lines of a cue's translation, with as many lines for each speaker as in the source if possible."""
+    # A line with an arrow may be read as the time of a cue.
+    text = re.sub("--+>", "->", translation)
+    # A blank line would end the cue.
+    spoken = [line for line in text.split("\n") if line.strip()]
+    if len(spoken) != len(heights):
+        heights = [1] * len(spoken)
+    lines = list[str]()
+    for line, height in zip(spoken, heights, strict=True):
+        lines += _wrap(line, height)
+    return lines
+
+
 def _wrap(text: str, height: int) -> list[str]:
     """Wrap a text into at most `height` lines of about the same length."""
-    breaks = list[tuple[int, int]]()
-    columns = list[int]()
-    width = len(text)  # columns: the characters shown before
-    for match in HIDDEN_OR_BREAK.finditer(text):
-        if match.group() in ("", " "):
-            breaks.append(match.span())
-            columns.append(match.start() - len(text) + width)
-        else:
-            width -= len(match.group())
-    natural = [
-        i for i, (end, _) in enumerate(breaks) if text[end] == " " or text[end - 1] in PAUSES
-    ]
-    if len(natural) >= height - 1:
-        breaks = [breaks[i] for i in natural]
-        columns = [columns[i] for i in natural]
+    breaks = _breaks(text, height)
+    width = len(re.sub(HIDDEN, "", text))
     lines = list[str]()
     begin = 0
-    first = 0
-    column = 0  # first: index of the first break after `begin`
+    first = 0  # index of the first break after `begin`
+    column = 0
     for remaining in range(height, 1, -1):
         best = column + (width - column) / remaining
-        near = bisect_left(columns, best, first)
+        near = bisect_left(breaks, best, first, key=attrgetter("column"))
         if first == len(breaks):
             break
         cut = min(
             range(max(first, near - 1), min(near + 1, len(breaks))),
-            key=lambda i: abs(columns[i] - best),
+            key=lambda i: abs(breaks[i].column - best),
         )
-        end, next_begin = breaks[cut]
+        end, next_begin, column = breaks[cut]
         lines.append(text[begin:end])
         begin = next_begin
         first = cut + 1
-        column = columns[cut] + next_begin - end
+        column += next_begin - end
     return [*lines, text[begin:]]
+
+
+def _breaks(text: str, height: int) -> list[_Break]:
+    """The places where a line may end: at blanks and after pauses, or anywhere if there are too few of these."""
+    breaks = list[_Break]()
+    hidden = 0  # number of hidden characters so far
+    for match in HIDDEN_OR_BREAK.finditer(text):
+        if match.group() in ("", " "):
+            breaks.append(_Break(*match.span(), match.start() - hidden))
+        else:
+            hidden += len(match.group())
+    natural = [each for each in breaks if text[each.end] == " " or text[each.end - 1] in PAUSES]
+    return natural if len(natural) >= height - 1 else breaks

@@ -249,21 +249,20 @@ def _units(pieces: Iterable[bytes], name: str) -> Iterator[_Memory]:
             origin = attributes.get("srclang", "")
 
     for unit in UnitReader(name, ["tu"], 2, start).read(pieces):
-        variants = [
-            _Variant(_language(variant), variant, segment, unit.text(segment))
-            for variant in unit.children
-            if variant.name == "tuv"
-            for segment in variant.children
-            if segment.name == "seg"
-        ]
+        variants = list(_variants(unit))
         codes = tuple([language_code(variant.language) for variant in variants])
         yield _Memory(unit, language_code(unit.attributes.get("srclang", origin)), variants, codes)
     if not is_tmx:
         raise UserError(f"{name} is XML but not TMX: it has no element <tmx>.")
 
 
-def _language(variant: Element) -> str:
-    return variant.attributes.get("xml:lang") or variant.attributes.get("lang") or ""
+def _variants(unit: Unit) -> Iterator[_Variant]:
+    for variant in unit.children:
+        if variant.name == "tuv":
+            language = variant.attributes.get("xml:lang") or variant.attributes.get("lang") or ""
+            for segment in variant.children:
+                if segment.name == "seg":
+                    yield _Variant(language, variant, segment, unit.text(segment))
 
 
 def _spelling(units: Sequence[_Memory], target: str) -> str:
@@ -272,10 +271,8 @@ def _spelling(units: Sequence[_Memory], target: str) -> str:
     distances = {
         each: language_distance(language_code(each), language_code(target)) for each in languages
     }
-    return next(
-        (each for wanted in (0, 1) for each in languages if distances[each] == wanted),
-        target.replace("_", "-"),
-    )
+    near = [each for each in languages if distances[each] in (0, 1)]
+    return min(near, key=lambda each: distances[each] or 0, default=target.replace("_", "-"))
 
 
 def _existing_target(unit: Unit, spoken: _Variant, written: _Variant) -> Slot:

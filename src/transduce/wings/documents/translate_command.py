@@ -16,7 +16,7 @@ def run(call: Call) -> None:
     """Translate a document."""
     call.check_output()
     if suffixes(call.input)[1]:
-        raise UserError(f"{call.input} is a compressed document. Decompress it first.")
+        raise UserError(f"{call.input} is a compressed document.", Hint("Decompress it first."))
     if call.format.is_json or call.format.sentences:
         raise UserError(
             f"{call.input} is a document.",

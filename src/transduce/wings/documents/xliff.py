@@ -106,29 +106,32 @@ def _segments(content: Iterable[bytes], name: str, source: str, target: str) -> 
             check_language(name, "into", written, target)
 
     for unit in UnitReader(name, UNIT_NAMES, MAX_LEVELS, start).read(content):
-        children = {child.name: child for child in unit.children}
-        spoken = children.get("source")
-        if (
-            spoken is None
-            or unit.attributes.get("translate") == "no"
-            or unit.attributes.get("restype") == PO_HEADER
-        ):
-            continue
-        before_target = children.get("seg-source", spoken)
-        written = children.get("target")
-        states = {element.attributes.get("state") for element in (unit, written) if element}
-        parts = _marked(before_target)
-        translated = _marked(written)
-        pairs: list[tuple[Element, Element | None]] = [(spoken, written)]
-        if parts and parts.keys() == translated.keys():
-            pairs = [(parts[number], element) for number, element in translated.items()]
-        space = spoken.attributes.get("xml:space") or unit.attributes.get("xml:space")
-        for own, other in pairs:
-            text, kind = source_text(unit.text(own), preserve=space == "preserve")
-            if text.strip():
-                yield _Segment(unit, own, other, before_target, text, kind, states)
+        is_protected = unit.attributes.get("translate") == "no"
+        if not is_protected and unit.attributes.get("restype") != PO_HEADER:
+            yield from _segments_of(unit)
     if not is_xliff:
         raise UserError(f"{name} is XML but not XLIFF: it has no element <xliff>.")
+
+
+def _segments_of(unit: Unit) -> Iterator[_Segment]:
+    """The segments of a unit that have a text."""
+    children = {child.name: child for child in unit.children}
+    spoken = children.get("source")
+    if spoken is None:
+        return
+    before_target = children.get("seg-source", spoken)
+    written = children.get("target")
+    states = {element.attributes.get("state") for element in (unit, written) if element}
+    parts = _marked(before_target)
+    translated = _marked(written)
+    pairs: list[tuple[Element, Element | None]] = [(spoken, written)]
+    if parts and parts.keys() == translated.keys():
+        pairs = [(parts[number], element) for number, element in translated.items()]
+    space = spoken.attributes.get("xml:space") or unit.attributes.get("xml:space")
+    for own, other in pairs:
+        text, kind = source_text(unit.text(own), preserve=space == "preserve")
+        if text.strip():
+            yield _Segment(unit, own, other, before_target, text, kind, states)
 
 
 def _marked(element: Element | None) -> dict[str, Element]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import sentencepiece
 
 from transduce.model_folder import Bundle
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.tokens.imported_vocabulary import without_code
 from transduce.tokens.vocabulary import SPACE
@@ -55,7 +55,7 @@ def write(model: Bundle, folder: Path, compute_type: str) -> None:
         import ctranslate2  # noqa: F401
     except ImportError:
         raise UserError(
-            "This export needs the package ctranslate2: pip install 'transduce[export]'."
+            "This export needs the package ctranslate2.", Hint.install("export")
         ) from None
     try:
         convert(model.model, model.config.model, folder, compute_type, pieces=pieces)

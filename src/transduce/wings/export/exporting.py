@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce import model_folder
+from transduce.config.schema import RunConfig
 from transduce.model_folder import Bundle
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, verify, write_folder
@@ -14,7 +15,7 @@ from transduce.training.card import card
 from transduce.wings.export import argos, ctranslate2, huggingface, onnx
 from transduce.wings.export.parity import MAX_COMPARED_SENTENCES, Parity, Runner, check_parity
 from transduce.wings.export.readme import fill
-from transduce.wings.formats import Format, refuse
+from transduce.wings.formats import Format, formats, refuse
 from transduce.wings.phrasebook.examples import held_out
 
 FLOAT32 = "float32"
@@ -57,15 +58,7 @@ def export(
     if the translations differ.
     """
     config = model_folder.read_config(folder)
-    if not (folder / MANIFEST).exists():
-        raise UserError(f"{folder} can't be exported: its training is not finished.")
-    if why := refuse(form, folder, config):
-        raise UserError(f"{folder} can't be exported to {form}: {why.reason}.")
-    if compute_type != FLOAT32 and not FORMS[form].quantises:
-        raise UserError(
-            f"{form} is written in {FLOAT32} only.",
-            Hint("For other compute types, use ctranslate2 or argos."),
-        )
+    _check(folder, config, form, compute_type)
     with write_folder(
         out, model_folder.describe(folder).size if compute_type == FLOAT32 else 0
     ) as aside:
@@ -88,3 +81,26 @@ def export(
         )
         (aside / model_folder.CARD).write_text(text, encoding="utf-8")
     return parity
+
+
+def _check(folder: Path, config: RunConfig, form: Format, compute_type: str) -> None:
+    """Raise UserError if a model is not finished, or if a format does not support it or the compute type."""
+    if not (folder / MANIFEST).exists():
+        raise UserError(
+            f"{folder} can't be exported: its training is not finished.",
+            Hint("Repeat the command of the training to resume it."),
+        )
+    if why := refuse(form, folder, config):
+        others = formats(folder, config)
+        raise UserError(
+            f"{folder} can't be exported to {form}: {why.reason}.",
+            Hint(f"Choose another format: {', '.join(others)}.") if others else None,
+        )
+    if compute_type != FLOAT32 and not FORMS[form].quantises:
+        others = [each for each in formats(folder, config) if FORMS[each].quantises]
+        raise UserError(
+            f"{form} is written in {FLOAT32} only.",
+            Hint(f"For other compute types, use {' or '.join(others)}.")
+            if others
+            else Hint.about(f"Export in {FLOAT32}.", "compute_type"),
+        )

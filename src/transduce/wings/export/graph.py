@@ -249,6 +249,25 @@ class Graph:
         )
         return self.linear(joined, attention.out)
 
+    def attend_to_source(
+        self, x: str, attention: MultiHeadAttention, keys: str, values: str
+    ) -> str:
+        """Attend from the last token x (r, 1, d_model) to the keys and values of its sentence -> the same shape."""
+        width = self.config.d_model
+        sentences = self.add("Shape", MASK, end=1)
+        shape = self.add("Concat", sentences, self.weight([-1, width]), axis=0)
+        y = self.attend(self.add("Reshape", x, shape), attention, keys, values, MASK)
+        return self.add("Reshape", y, self.weight([-1, 1, width]))
+
+    def log_probs(self, x: str, model: Transformer) -> None:
+        """Compute LOG_PROBS (r, v) from the output of the last layer, x (r, 1, d_model)."""
+        x = self.add("Squeeze", self.norm(x, model.decoder_norm), self.weight([1]))
+        projection = self.add("Transpose", self.weight(model.embedding.weight), perm=[1, 0])
+        logits = self.add("MatMul", x, projection)
+        if model.output_bias is not None:
+            logits = self.add("Add", logits, self.weight(model.output_bias))
+        self.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
+
 
 def encoder(model: Transformer, config: ModelConfig) -> bytes:
     """The content of encoder.onnx."""
@@ -307,14 +326,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
         )
 
     def to_source(x: str, attention: MultiHeadAttention) -> str:
-        """Apply cross-attention to each sentence's keys and values, x (r, 1, d_model) -> the same shape."""
-        shape = graph.add(
-            "Concat", graph.add("Shape", MASK, end=1), graph.weight([-1, config.d_model]), axis=0
-        )
-        y = graph.attend(
-            graph.add("Reshape", x, shape), attention, next(memory), next(memory), MASK
-        )
-        return graph.add("Reshape", y, graph.weight([-1, 1, config.d_model]))
+        return graph.attend_to_source(x, attention, next(memory), next(memory))
 
     def decode(x: str, layer: DecoderLayer) -> str:
         x = graph.residual(x, layer.residual[0], lambda x: to_self(x, layer.attention))
@@ -325,13 +337,7 @@ def decoder(model: Transformer, config: ModelConfig) -> bytes:
 
     for layer in _decoder(model):
         x = decode(x, layer)
-    x = graph.add("Squeeze", graph.norm(x, model.decoder_norm), graph.weight([1]))
-    logits = graph.add(
-        "MatMul", x, graph.add("Transpose", graph.weight(model.embedding.weight), perm=[1, 0])
-    )
-    if model.output_bias is not None:
-        logits = graph.add("Add", logits, graph.weight(model.output_bias))
-    graph.add("LogSoftmax", logits, named=LOG_PROBS, axis=-1)
+    graph.log_probs(x, model)
     attentions = [layer.attention for layer in _decoder(model)]
     log_probs = graph.tensor(LOG_PROBS, "FLOAT", "r", config.vocab_size)
     outputs = [log_probs, *graph.caches(map(after, states), attentions, "r", "t + 1")]

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig
 from transduce.model.transformer import Transformer
 from transduce.model_folder import Bundle
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import to_json
 from transduce.tokens.batching import batches
 from transduce.wings.ct2.convert import output_bias
@@ -66,7 +66,7 @@ def open_runner(folder: Path, forbidden: Sequence[int] = ()) -> Runner:
         from transformers.utils import logging
     except ImportError:
         raise UserError(
-            "The comparison needs the package transformers: pip install 'transduce[export]'."
+            "The comparison needs the package transformers.", Hint.install("export")
         ) from None
     logging.set_verbosity_error()
     logging.disable_progress_bar()

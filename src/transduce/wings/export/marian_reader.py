@@ -107,7 +107,10 @@ def _directions(
     tags = [language_of(piece) for piece in sources.pieces if is_code(piece)]
     if tags and not source and not target and (names := described.get(marian.DIRECTIONS)):
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise UserError(f"{marian.TOKENIZER_FILE}: {marian.DIRECTIONS} is not a list of texts.")
+            raise UserError(
+                f"{marian.TOKENIZER_FILE}: {marian.DIRECTIONS} is not a list of texts.",
+                Hint.about("Name the languages.", "data.source", "data.target"),
+            )
         return list(map(Direction.parse, names))
     named = source.split(",") if source else [str(described.get("source_lang") or "src")]
     pairs = [(one.replace("-", "_"), tag.replace("-", "_")) for one in named for tag in tags]
@@ -116,13 +119,13 @@ def _directions(
         if tags and code not in {tag for _, tag in pairs}:
             raise UserError(
                 f"The model has no target language '{code}'. It has {', '.join(tags)}.",
-                Hint.about("Choose one of them.", "target"),
+                Hint.about("Choose one of them.", "data.target"),
             )
     directions = [Direction(one, tag) for one, tag in pairs if tag in wanted and tag != one]
     if tags and not directions:
         raise UserError(
-            f"The source language '{source}' is the only target language.",
-            Hint.about("Name another.", "target"),
+            f"The source language '{','.join(named)}' is the only target language.",
+            Hint.about("Name another.", "data.target" if len(tags) > 1 else "data.source"),
         )
     return directions
 
@@ -260,19 +263,24 @@ def _weights(
                 Hint("Use another copy."),
             )
         ours[name] = marian.to_ours(matrix, 1)[vocabulary.rows]
-    expected = 1, len(embedding)
-    bias = theirs.get(marian.OUTPUT_BIAS, torch.zeros(expected))
-    if bias.shape != expected:
+    none = torch.zeros(1, len(embedding))
+    bias = theirs.get(marian.OUTPUT_BIAS, none)
+    if bias.shape != none.shape:
         raise UserError(
-            f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {expected}."
+            f"{file}: {marian.OUTPUT_BIAS} has the shape {tuple(bias.shape)}, not {tuple(none.shape)}."
         )
-    bias = bias[0, target.rows].clone()
+    ours["output_bias"] = _output_bias(bias[0], target.rows)
+    return {name: weight.contiguous() for name, weight in ours.items()}
+
+
+def _output_bias(bias: Tensor, rows: list[int]) -> Tensor:
+    """Marian's bias in the order of our ids, and finite."""
+    ours = bias[rows].clone()
     for first, second in ((PAD, BOS), (BOS, EOS)):
         # One Marian piece became two of ours: allow only the second.
-        if target.rows[first] == target.rows[second]:
-            bias[first] = MIN_BIAS
-    ours["output_bias"] = bias.clamp(min=MIN_BIAS)
-    return {name: weight.contiguous() for name, weight in ours.items()}
+        if rows[first] == rows[second]:
+            ours[first] = MIN_BIAS
+    return ours.clamp(min=MIN_BIAS)
 
 
 def _check_weights(
@@ -341,10 +349,13 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
 def _read_json(file: Path) -> dict[str, Any]:
     try:
         value = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
         raise UserError(
-            f"{file} can't be read: {error}; is this a Marian model in Hugging Face's format?"
+            f"{file} can't be read: {error}.",
+            Hint("Name a folder with a Marian model in Hugging Face's format."),
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} can't be read: {error}.", Hint("Use another copy.")) from None
     if not isinstance(value, dict):
         raise UserError(f"{file} is damaged: expected a JSON object.", Hint("Use another copy."))
     return value

@@ -20,7 +20,7 @@ from transduce.config.schema import DecodeConfig, ModelConfig
 from transduce.decoding.beam import beam_search
 from transduce.decoding.types import Feature, ModelToOpen, NBestLists, Request
 from transduce.model.seq2seq import make_batch, source_tensor
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.machine import cores
 from transduce.system.profiling import phase
 from transduce.wings.formats import max_positions
@@ -98,7 +98,7 @@ class OnnxEngine:
             import onnxruntime
         except ImportError:
             raise UserError(
-                f"{folder} needs the package onnxruntime: pip install 'transduce[export]'."
+                f"{folder} needs the package onnxruntime.", Hint.install("export")
             ) from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads

@@ -153,7 +153,7 @@ def _fitting(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     if not fitting:
         raise UserError(
             f"Nothing was written, since the comparison needs a sentence of fewer than {max_tokens} tokens.",
-            Hint("Name another validation text."),
+            Hint.about("Name another validation text.", "valid"),
         )
     return fitting
 
@@ -193,7 +193,7 @@ def _check_bleu(
     if pairs[0].origin.file == PHRASEBOOK and not is_english_german:
         raise UserError(
             "The text held out from training is missing. An export that is not in float32 can only be judged by BLEU.",
-            Hint("Name a validation text with its translations."),
+            Hint.about("Name a validation text with its translations.", "valid"),
         )
     references = [pair.target for pair in pairs]
     targets = {target_of(pair.direction) for pair in pairs}
@@ -205,7 +205,7 @@ def _check_bleu(
             "Nothing was written, since the export translates worse: BLEU "
             f"{bleu.second.value:.2f} instead of {bleu.first.value:.2f} on "
             f"{len(pairs):,} sentences ({_test(bleu)}).",
-            Hint("Export in float32."),
+            Hint.about("Export in float32.", "compute_type"),
         )
     return bleu
 

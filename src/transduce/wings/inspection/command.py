@@ -17,7 +17,8 @@ def _is_page(out: Path, *, chooses_maps: bool) -> bool:
     is_page = out == STANDARD_OUTPUT or out.suffix in (".html", ".htm")
     if is_page and chooses_maps:
         raise UserError(
-            "--use, --layer, --head and --mean are for pictures (--out FILE.svg). A page shows all maps."
+            "--use, --layer, --head and --mean are for pictures. A page shows all maps.",
+            Hint("Leave them out, or draw a picture: --out FILE.svg."),
         )
     if not is_page and out.suffix not in PICTURES:
         raise UserError(

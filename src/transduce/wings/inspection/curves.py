@@ -27,11 +27,8 @@ STYLE: dict[Any, Any] = {
     **{"axes.grid": True, "grid.color": TEXT_COLOUR, "grid.alpha": 0.12, "axes.facecolor": "none"},
     **{f"axes.spines.{side}": False for side in ("top", "right", "left")},
     **{"axes.edgecolor": TEXT_COLOUR, "axes.labelcolor": TEXT_COLOUR},
-    **{
-        f"{axis}tick.{what}": value
-        for axis in "xy"
-        for what, value in {"color": TEXT_COLOUR, "major.size": 0}.items()
-    },
+    **{"xtick.color": TEXT_COLOUR, "ytick.color": TEXT_COLOUR},
+    **{"xtick.major.size": 0, "ytick.major.size": 0},
 }
 
 

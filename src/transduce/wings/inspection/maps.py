@@ -12,7 +12,7 @@ from transduce.decoding.capitals import readable
 from transduce.decoding.torch_engine import TorchEngine
 from transduce.decoding.translator import VISIBLE, Translator
 from transduce.decoding.types import PLAIN_SEARCH, Translation, TranslationOptions
-from transduce.model.recording import recording
+from transduce.model.recording import Record, recording
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.errors import Hint, UserError
 from transduce.tokens.tokenizer import Tokenizer
@@ -61,25 +61,31 @@ def attention_of(
     batch = make_batch([source], [target]).to(next(model.parameters()).device)
     with recording() as record:
         model(batch.src, batch.tgt_in)
-    source_pieces = [*tokenizer.source.pieces(source), SHOWN_EOS]
-    pieces = tokenizer.target.pieces(target)
-    decoder_input = [SHOWN_BOS, *pieces]
-    decoder_output = [*pieces, SHOWN_EOS]
+    uses = _uses(model, record, tokenizer.source.pieces(source), tokenizer.target.pieces(target))
+    if "source" not in uses:
+        raise UserError("This kind of model has no attention to show.")
+    return Attention(uses, text, translation, search)
+
+
+def _uses(
+    model: Seq2Seq, record: Record, source: list[str], target: list[str]
+) -> dict[str, AttentionUse]:
+    """The recorded attention of one sentence with the pieces `source`, translated by the pieces `target`."""
+    source = [*source, SHOWN_EOS]
+    decoder_input = [SHOWN_BOS, *target]
+    decoder_output = [*target, SHOWN_EOS]
     uses = {}
     for use, prefix, suffix, queries, keys in (
-        ("encoder", "encoder.", ".attention", source_pieces, source_pieces),
+        ("encoder", "encoder.", ".attention", source, source),
         ("decoder", "decoder.", ".attention", decoder_input, decoder_input),
-        ("source", "", "source_attention", decoder_output, source_pieces),
+        ("source", "", "source_attention", decoder_output, source),
     ):
         layers = [
-            torch.cat(record.of(module), dim=2)[
-                0
-            ]  # recurrent models record attention once per position
+            # Recurrent models record attention once per position.
+            torch.cat(record.of(module), dim=2)[0]
             for name, module in model.named_modules()
             if name.startswith(prefix) and name.endswith(suffix) and record.of(module)
         ]
         if layers:
             uses[use] = AttentionUse(torch.stack(layers).float().cpu(), queries, keys)
-    if "source" not in uses:
-        raise UserError("This kind of model has no attention to show.")
-    return Attention(uses, text, translation, search)
+    return uses

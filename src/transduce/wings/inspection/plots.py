@@ -5,6 +5,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ def draw_attention(
     ):
         figure = Figure(figsize=(size * columns + 1, size * rows + 1), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        for axes, each in zip(grid.flat, (each for row in maps for each in row), strict=True):
+        for axes, each in zip(grid.flat, chain.from_iterable(maps), strict=True):
             _draw(axes, each, use, 8 if alone else 5)
         figure.colorbar(axes.images[0], ax=grid, fraction=0.05 if alone else 0.02).ax.tick_params(
             labelsize=8 if alone else 5
@@ -83,11 +84,8 @@ def draw_attention(
         dpi = min(300 if alone else 150, MAX_PIXELS // max(figure.get_size_inches()))
         with warnings.catch_warnings(record=True, action="always") as caught:
             save(figure, path, dpi=dpi, metadata=METADATA.get(path.suffix))
-    missing = {
-        chr(int(code))
-        for each in caught
-        for code in re.findall(r"^Glyph (\d+) ", str(each.message))
-    }
+    warned = "\n".join(str(each.message) for each in caught)
+    missing = {chr(int(code)) for code in re.findall(r"(?m)^Glyph (\d+) ", warned)}
     if missing and path.suffix != ".svg":  # the viewer chooses the font of an .svg
         log(
             f"Matplotlib's font lacks {''.join(sorted(missing))}, so {path} shows boxes instead. Use an .svg file."

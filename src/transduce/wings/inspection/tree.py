@@ -59,12 +59,12 @@ def search_tree(
     """Build the tree from the steps of one sentence's beam search; `end` is the text shown for EOS."""
     steps = list(_steps(expansions, tokenizer, end))
     tree = SearchTree(config.beam_size, config.length_penalty, steps, [])
-    finished = [
-        Complete("", score, steps[step][place].log_prob, step + 1, place)
-        for step, expansion in enumerate(expansions)
-        for place, score in enumerate(expansion.ended[0].tolist())
-        if score > -math.inf
-    ]
+    finished = list[Complete]()
+    for step, expansion in enumerate(expansions):
+        for place, score in enumerate(expansion.ended[0].tolist()):
+            if score > -math.inf:
+                log_prob = steps[step][place].log_prob
+                finished.append(Complete("", score, log_prob, step + 1, place))
     # Stable: equal scores keep their order, as in the search.
     finished.sort(key=lambda complete: -complete.score)
     texts = tokenizer.decode([tree.path(complete) for complete in finished])

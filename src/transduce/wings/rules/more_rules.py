@@ -111,19 +111,21 @@ class MoreRules:
         if self._unrelated:
             texts = ([column.texts[row] for row in aligned.tolist()] for column in batch.columns)
             broken[aligned[self._unrelated.find(*texts)]] |= BITS[UNRELATED]
-        if NUMBERS_DISAGREE in self._asked:
-            rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
-            broken[_where(batch, np.intersect1d(rows, aligned), numbers_disagree)] |= BITS[
-                NUMBERS_DISAGREE
-            ]
-        if PLACEHOLDERS_DIFFER in self._asked:
-            rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
-            broken[_where(batch, np.intersect1d(rows, aligned), _placeholders_differ)] |= BITS[
-                PLACEHOLDERS_DIFFER
-            ]
+        self._check_kept(batch, aligned, broken)
         if self._test is not None:
             for column in batch.columns:
                 broken[whole[np.isin(column.hashes[whole], self._test)]] |= BITS[IN_TEST_SET]
+
+    def _check_kept(self, batch: PairBatch, aligned: Ints, broken: Flags) -> None:
+        """Find pairs whose numbers or placeholders differ, which a translation must keep."""
+        if NUMBERS_DISAGREE in self._asked:
+            rows = np.intersect1d(batch.source.rows_with(DIGIT), batch.target.rows_with(DIGIT))
+            differ = _where(batch, np.intersect1d(rows, aligned), numbers_disagree)
+            broken[differ] |= BITS[NUMBERS_DISAGREE]
+        if PLACEHOLDERS_DIFFER in self._asked:
+            rows = np.union1d(*[column.rows_with(MAY_BE_PLACEHOLDER) for column in batch.columns])
+            differ = _where(batch, np.intersect1d(rows, aligned), _placeholders_differ)
+            broken[differ] |= BITS[PLACEHOLDERS_DIFFER]
 
     def _characters(self, batch: PairBatch, rows: Ints) -> Flags:
         """The broken rules about characters: those asked for, or all of them if languages are checked."""
@@ -225,10 +227,8 @@ def _test_sentences(files: Sequence[str], languages: tuple[str, str]) -> Bits64:
         raise UserError("The rule 'test' needs a test set.", Hint("Name its files as data.test."))
     own = BilingualCorpus(tuple(files), Direction(*(languages_of(files) or languages)))
     corpora = bilingual_corpora(files) if is_multilingual(files) else [own]
-    texts = [
-        text
-        for each in corpora
-        for pair in read_pairs(each.files, each.languages)
-        for text in pair[:2]
-    ]
+    texts = list[str]()
+    for each in corpora:
+        for pair in read_pairs(each.files, each.languages):
+            texts += [pair.source, pair.target]
     return TextColumn(texts).hashes

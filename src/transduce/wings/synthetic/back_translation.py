@@ -9,7 +9,7 @@ OUT/back-translation/    reverse/     a model from the target language to the so
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -103,12 +103,7 @@ def with_back_translations(
             f"{out} is a training run without monolingual text.",
             Hint.about("Choose another folder.", "out"),
         )
-    for file in files:
-        if (form := format_of(file)).is_bilingual or form.is_document or form.parallel:
-            raise UserError(
-                f"{file} is not plain text.",
-                Hint.about("Name a file with one sentence per line.", "monolingual"),
-            )
+    _check_plain(files)
     check_rereadable([*files, *text_files(data), *without_labels(data.test)], "read several times")
     read_test(config)
     lines = _distinct(files, data)
@@ -127,6 +122,22 @@ def with_back_translations(
     with file_lock(folder / LOCK, f"Another process works in {folder}."):
         pairs = _translate(lines, data, reverse or _train_reverse(settings, data, folder), folder)
     log("Step 3 of 3: the model")
+    return settings.over(CORPUS, {"data.corpora": _with_pairs(data, folder / PAIRS, pairs)})
+
+
+def _check_plain(files: Sequence[str]) -> None:
+    """Raise UserError for a file that is not plain text."""
+    for file in files:
+        form = format_of(file)
+        if form.is_bilingual or form.is_document or form.parallel:
+            raise UserError(
+                f"{file} is not plain text.",
+                Hint.about("Name a file with one sentence per line.", "monolingual"),
+            )
+
+
+def _with_pairs(data: DataConfig, file: Path, pairs: int) -> list[dict[str, Any]]:
+    """The corpora with a further one, `file`; real corpora are repeated if its back-translated pairs are too many."""
     real_corpora = [corpus for corpus in data.corpora if not corpus.synthetic]
     real = sum(corpus.weight * _num_distinct(corpus, data) for corpus in real_corpora)
     repeats = max(1.0, pairs / (data.synthetic_ratio * max(1, real)))
@@ -138,8 +149,8 @@ def with_back_translations(
         | {"weight": corpus.weight * (1 if corpus.synthetic else repeats)}
         for corpus in data.corpora
     ]
-    corpora.append({"files": [str(folder / PAIRS)], "synthetic": True})
-    return settings.over(CORPUS, {"data.corpora": corpora})
+    corpora.append({"files": [str(file)], "synthetic": True})
+    return corpora
 
 
 def _distinct(files: Sequence[str], data: DataConfig) -> list[str]:
@@ -277,13 +288,7 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     path = folder / TRANSLATIONS
     if (folder / MADE).exists():
         path.unlink(missing_ok=True)
-        made = _read_made(folder)
-        if call.items() <= made.items():
-            return int(made["pairs"])
-        raise UserError(
-            f"{folder} was made from other text or another reverse model.",
-            Hint.about("Choose another output folder.", "out"),
-        )
+        return _pairs_made(folder, call)
     begun = begin(path, call)
     translator = load(reverse, source=data.target, target=data.source)
     log(f"Step 2 of 3: translating {len(lines):,} lines with {translator.engine.name}")
@@ -310,6 +315,17 @@ def _translate(lines: list[str], data: DataConfig, reverse: Path, folder: Path) 
     write_text(folder / MADE, to_json(call | {"pairs": len(good), PAIRS: digest(folder / PAIRS)}))
     path.unlink()
     return len(good)
+
+
+def _pairs_made(folder: Path, call: Mapping[str, Value]) -> int:
+    """The number of pairs that an earlier call made. Raises UserError if that call was another one."""
+    made = _read_made(folder)
+    if not call.items() <= made.items():
+        raise UserError(
+            f"{folder} was made from other text or another reverse model.",
+            Hint.about("Choose another output folder.", "out"),
+        )
+    return int(made["pairs"])
 
 
 def _read_made(folder: Path) -> dict[str, Any]:

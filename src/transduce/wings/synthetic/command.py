@@ -64,7 +64,11 @@ def distill(
     if direction in translator.directions:
         translator = translator.direct(direction)  # also if the pivot is better
     if translator.pivot:
-        raise UserError(f"{model} has no direction {direction}: a teacher must translate directly.")
+        known = ", ".join(map(str, translator.directions))
+        raise UserError(
+            f"{model} has no direction {direction}: a teacher must translate directly.",
+            Hint.about(f"Choose one of {known}.", "data.source", "data.target"),
+        )
     data = configure(
         {"data.source": direction.source, "data.target": direction.target}, given, learnt
     ).data

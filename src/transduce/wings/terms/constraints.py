@@ -10,7 +10,7 @@ n the number of tokens in each hypothesis (with BOS).
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 import torch
@@ -141,24 +141,19 @@ class ConstraintSelector:
         v = totals.size(1) // w
         rows = tokens.tolist()
         self._forbid(rows, totals.view(b, w, v))
-        starts = torch.arange(w, device=totals.device) * v
-        best = totals.topk(
-            min(2 * k, w * v)
-        ).indices  # for a smaller beam, the first columns are used
-        best_of_rows = totals.view(b, w, v).argmax(dim=-1) + starts
         steps = [
             [sentence.steps(progress.get(tuple(row), NOTHING), row[-1]) for row in hypotheses]
             for sentence, progress, hypotheses in zip(
                 self.sentences, self.progress, rows, strict=True
             )
         ]
-        required = _required(steps, v).to(totals.device)
-        places = torch.cat((best_of_rows, (starts + EOS).expand(b, w), required, best), dim=1)
+        count = min(2 * k, w * v)
+        places = _candidates(totals.view(b, w, v), steps, count)
         values = totals.gather(1, places).tolist()
         index = torch.zeros(b, 2 * k, dtype=torch.long)
         taken = torch.zeros(b, 2 * k, dtype=torch.bool)
         for i, row in enumerate(places.tolist()):
-            seen = len(row) - max(0, best.size(1) - 2 * self.sizes[i])
+            seen = len(row) - max(0, count - 2 * self.sizes[i])  # fewer for a smaller beam
             candidates = dict(zip(row[:seen], values[i][:seen], strict=True))
             ending, going_on = self._choose(i, rows[i], steps[i], candidates, v)
             for start, chosen in ((0, ending), (k, going_on)):
@@ -207,13 +202,28 @@ class ConstraintSelector:
             if missing <= (0 if token == EOS else room):
                 groups.setdefault(missing, []).append(place)
         ending = [place for place in groups.get(0, [])[:size] if place % v == EOS]
-        queues = [iter([p for p in groups[missing] if p % v != EOS]) for missing in sorted(groups)]
-        turns = (place for turn in zip_longest(*queues) for place in turn if place is not None)
-        going_on = list(islice(turns, size))
+        queues = [[p for p in groups[missing] if p % v != EOS] for missing in sorted(groups)]
+        turns = chain.from_iterable(zip_longest(*queues))
+        going_on = list(islice((place for place in turns if place is not None), size))
         self.progress[i] = {
             (*hypotheses[place // v], place % v): after[place] for place in going_on
         }
         return ending, going_on
+
+
+def _candidates(totals: Tensor, steps: Sequence[Sequence[Steps]], count: int) -> Tensor:
+    """Indices (b, c) of the continuations in `totals` (b, w, v) to choose from.
+
+    These are the best one and the end of each hypothesis, those that begin or continue a constraint, and, last, the
+    `count` best ones of each sentence.
+    """
+    b, w, v = totals.shape
+    starts = torch.arange(w, device=totals.device) * v
+    best_of_rows = totals.argmax(dim=-1) + starts
+    ends = (starts + EOS).expand(b, w)
+    required = _required(steps, v).to(totals.device)
+    best = totals.view(b, w * v).topk(count).indices
+    return torch.cat((best_of_rows, ends, required, best), dim=1)
 
 
 def _required(steps: Sequence[Sequence[Steps]], v: int) -> Tensor:

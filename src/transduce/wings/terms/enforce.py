@@ -36,14 +36,8 @@ def enforce(
 
     Raises UserError if a translation's token limit is too low for its terms, or if no engine supports this search.
     """
-    glossary = Glossary(terms, translator.language)
     tokenizer = translator.tokenizer
-    forms = enumerate(zip(sentences.texts, originals, strict=True))
-    matches = {
-        i: its
-        for i, both in forms
-        if (its := max(map(glossary.matches, dict.fromkeys(both)), key=len))
-    }
+    matches = _matches(Glossary(terms, translator.language), sentences.texts, originals)
     targets = {i: list(dict.fromkeys(match.target for match in its)) for i, its in matches.items()}
     complete = {
         i: [each for each in n_best_lists[i] if _contains_all(tokenizer, each, wanted)]
@@ -53,15 +47,7 @@ def enforce(
     if not lacking:
         return n_best_lists, set()
     constraints = {i: [segment(tokenizer, target) for target in targets[i]] for i in lacking}
-    for i, each in constraints.items():
-        if sum(len(term.segmentations[0]) for term in each) > translator.limit(
-            sentences.sources[i]
-        ):
-            raise UserError(
-                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(targets[i])}) "
-                "exceed the token limit of the translation.",
-                Hint("Shorten the terms or raise decode.max_extra_tokens."),
-            )
+    _check_limits(translator, sentences, constraints)
     engine = translator.engine_for("constraints")
     found = _search(translator, engine, sentences, constraints, {}, n_best)
     merged = {i: translator.by_risk(_merged(complete[i], found[i], n_best)) for i in lacking}
@@ -69,19 +55,39 @@ def enforce(
     missed: set[int] = set()
     if changed and "attention" in engine.supports:
         added = _added(translator, engine, sentences, matches, changed, merged)
-        banned = {i: forbidden(tokenizer, rivals, constraints[i]) for i, rivals in added.items()}
-        wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
-        again = {
-            i: b
-            for i, b in _search(translator, engine, sentences, wanted, banned, n_best).items()
-            if b
-        }
-        left = _rivals(
-            translator, engine, sentences, {i: best[0] for i, best in again.items()}, matches
-        )
-        missed = {i for i in added if left.get(i, True)}
-        merged |= {i: n_best_lists[i] if i in missed else again[i] for i in added}
+        again = _without_rivals(translator, engine, sentences, matches, constraints, added, n_best)
+        missed = added.keys() - again.keys()
+        merged |= {i: again.get(i, n_best_lists[i]) for i in added}
     return [merged.get(i, each) for i, each in enumerate(n_best_lists)], missed
+
+
+def _matches(
+    glossary: Glossary, texts: Sequence[str], originals: Sequence[str]
+) -> dict[int, list[Match]]:
+    """The terms in each sentence that has any, in the form of the sentence that has more of them."""
+    matches = {}
+    for i, forms in enumerate(zip(texts, originals, strict=True)):
+        found = max(map(glossary.matches, dict.fromkeys(forms)), key=len)
+        if found:
+            matches[i] = found
+    return matches
+
+
+def _check_limits(
+    translator: Translator, sentences: Sentences, constraints: Mapping[int, Sequence[Constraint]]
+) -> None:
+    """Raise UserError if the terms of a sentence have more tokens than its translation may have."""
+    for i, terms in constraints.items():
+        tokens = sum(len(term.segmentations[0]) for term in terms)
+        if tokens > translator.limit(sentences.sources[i]):
+            may_grow = translator.max_tokens is None or tokens <= translator.max_tokens
+            raise UserError(
+                f"Text {sentences.numbers[i]}: the terms of the glossary ({', '.join(term.text for term in terms)}) "
+                "exceed the token limit of the translation.",
+                Hint(
+                    f"Shorten the terms{' or raise decode.max_extra_tokens' if may_grow else ''}."
+                ),
+            )
 
 
 def _added(
@@ -101,6 +107,25 @@ def _added(
         ):
             added[i] = rivals
     return added
+
+
+def _without_rivals(
+    translator: Translator,
+    engine: Engine,
+    sentences: Sentences,
+    matches: Mapping[int, Sequence[Match]],
+    constraints: Mapping[int, Sequence[Constraint]],
+    added: Mapping[int, Rivals],
+    n_best: int,
+) -> dict[int, list[Hypothesis]]:
+    """The results of a search that forbids the rivals in `added`, for the sentences that it frees from rivals."""
+    tokenizer = translator.tokenizer
+    banned = {i: forbidden(tokenizer, rivals, constraints[i]) for i, rivals in added.items()}
+    wanted = {i: constraints[i] for i, tokens in banned.items() if tokens}
+    found = _search(translator, engine, sentences, wanted, banned, n_best)
+    best = {i: hypotheses[0] for i, hypotheses in found.items() if hypotheses}
+    left = _rivals(translator, engine, sentences, best, matches)
+    return {i: found[i] for i in best if not left[i]}
 
 
 def _rivals(

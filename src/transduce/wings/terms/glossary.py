@@ -56,7 +56,7 @@ def read_glossary(file: str, languages: tuple[str, str]) -> list[Term]:
     if not terms:
         raise UserError(
             f"{display_name(file)} has no terms.",
-            Hint("Write one in each line: source, TAB, translation."),
+            Hint("Write one in each line of a .tsv file: source, TAB, translation."),
         )
     return terms
 
@@ -94,12 +94,12 @@ class Glossary:
         spans = spans_of(text)
         units = _units(text)
         folded = tuple(map(self._fold, units))
-        found = [
-            (place, len(source), target)
-            for place, unit in enumerate(folded)
-            for source, is_exact, target in self._by_first.get(unit, ())
-            if source == (units if is_exact else folded)[place : place + len(source)]
-        ]
+        found = list[tuple[int, int, str]]()
+        for place, unit in enumerate(folded):
+            for source, is_exact, target in self._by_first.get(unit, ()):
+                compared = units if is_exact else folded
+                if source == compared[place : place + len(source)]:
+                    found.append((place, len(source), target))
         by_place = dict[int, Match]()
         free = [True] * len(units)
         for place, length, target in sorted(found, key=lambda match: -match[1]):

@@ -76,11 +76,10 @@ def is_added(text: str, free: str, target: str, rival: str | None) -> bool:
 
 def forbidden(tokenizer: Tokenizer, rivals: Rivals, terms: Sequence[Constraint]) -> list[Tokens]:
     """The tokens that spell the rivals, without those that begin a term."""
-    spelt = [
-        tuple(tokens)
-        for rival in rivals.values()
-        for tokens in (tokenizer.encode_target([rival])[0], tokenizer.target.encode_behind(rival))
-    ]
+    spelt = list[Tokens]()
+    for rival in rivals.values():
+        behind_space = tokenizer.encode_target([rival])[0]
+        spelt += [tuple(behind_space), tuple(tokenizer.target.encode_behind(rival))]
     needed = [tokens for term in terms for tokens in term.segmentations]
     return [tokens for tokens in spelt if not any(each[: len(tokens)] == tokens for each in needed)]
 
