@@ -15,9 +15,8 @@ from phrasebook.lexicon import NOUNS, VERBS, members, uses
 from phrasebook.pairs import Example, build, tokens
 
 WITHHELD_SHARE = 0.07  # of all combinations
-MIN_PARTNERS = (
-    6  # nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training
-)
+# Nouns of a verb, verbs of a noun; a word with fewer keeps all of them in training.
+MIN_PARTNERS = 6
 MAX_SENTENCE_TOKENS = 16  # on either side
 
 

@@ -53,9 +53,8 @@ FLAG_MEANINGS = {  # what is counted, and what it is
     "split": ("text", "with a sentence that was too long and was translated in parts"),
     "long": ("text", "with a passage that was too long to translate and was copied"),
 }
-MANY_LINES = (
-    2000  # fewer are translated in seconds, so that it does not pay to identify their language
-)
+# Fewer are translated in seconds, so that it does not pay to identify their language.
+MANY_LINES = 2000
 MAX_FLAGGED_LINES = 10  # printed for each flag
 
 

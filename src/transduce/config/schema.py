@@ -474,6 +474,7 @@ def with_options(model: ModelConfig, **values: Any) -> ModelConfig:
     return dataclasses.replace(model, **own, more=tuple(kept))
 
 
+@functools.cache  # each configuration is compared with the defaults
 def default_of(name: str) -> Any:
     """The default of the option with a dotted name such as model.d_model."""
     return next(option.default for option in options() if option.name == name)

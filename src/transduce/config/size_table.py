@@ -52,17 +52,14 @@ SMALL: Mapping[str, Any] = {
     "train.word_dropout": 0.1,
 }
 MIN_TRAINING_PAIRS = 20  # for training from scratch
-FEW_PAIRS = (
-    1_000  # with fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba)
-)
+# With fewer, a model repeats its corpus: even with 5,000, BLEU is only 16 (Tatoeba).
+FEW_PAIRS = 1_000
 USEFUL_PAIRS = 10_000
 PLANNED_SHARE = 0.85  # of train.minutes; validations take the rest
-MIN_INTERVAL = (
-    200  # updates: a fifth of a training has a validation and a checkpoint, but not more often
-)
-VALIDATION_RATIO = (
-    20  # pairs trained on for each pair of a validation, so that validations take little time
-)
+# Updates: a fifth of a training has a validation and a checkpoint, but not more often.
+MIN_INTERVAL = 200
+# Pairs trained on for each pair of a validation, so that validations take little time.
+VALIDATION_RATIO = 20
 
 
 def sizes_for(pairs: int) -> Sizes:

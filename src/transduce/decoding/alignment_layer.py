@@ -22,9 +22,8 @@ from transduce.system.files import MANIFEST
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
-ALIGNMENT_LAYER = (
-    "alignment_layer"  # key in metrics.json: the layer, from 0, whose attention aligns words
-)
+# Key in metrics.json: the layer, from 0, whose attention aligns words.
+ALIGNMENT_LAYER = "alignment_layer"
 MAX_PAIRS = 512  # held-out pairs from which the layer is chosen
 BATCH_SENTENCES = 32
 MAX_TOKENS = 256  # of a side; the attention weights of longer pairs need much memory

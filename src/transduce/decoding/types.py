@@ -104,9 +104,8 @@ class Translation:
         str, ...
     ] = ()  # reasons to check the text: CUT to TERM, or a flag of decoding/plan.py
     links: tuple[Link, ...] = ()  # only with `align`
-    confidence: float | None = (
-        None  # probability that the translation is good; None: no estimate for this model
-    )
+    # Probability that the translation is good; None: no estimate for this model.
+    confidence: float | None = None
     hops: tuple[
         "Translation", ...
     ] = ()  # through a pivot: the translation into it, and the translation of that
@@ -188,9 +187,8 @@ class Request(NamedTuple):
     texts: list[str]
     sources: list[list[int]]  # without EOS
     limits: list[int]  # maximum lengths of the translations, EOS not counted
-    selector: Callable[[int], Selector] | None = (
-        None  # makes the search's selector from a beam size
-    )
+    # Makes the search's selector from a beam size.
+    selector: Callable[[int], Selector] | None = None
 
 
 class Constraints(NamedTuple):

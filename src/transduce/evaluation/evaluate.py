@@ -19,9 +19,8 @@ from transduce.text.languages import Direction, target_of
 from transduce.text.pairs import Pair, by_direction
 from transduce.tokens.tokenizer import Tokenizer
 
-GREEDY_SENTENCES = (
-    500  # validation sentences translated during training; their BLEU is accurate to about 1.5
-)
+# Validation sentences translated during training; their BLEU is accurate to about 1.5.
+GREEDY_SENTENCES = 500
 MIN_GREEDY_SENTENCES = 50  # of each direction of a multilingual model
 
 

@@ -11,9 +11,8 @@ class Validation(NamedTuple):
     """The result of a validation during training."""
 
     perplexity: float  # per target token, without label smoothing
-    bleu: float | None = (
-        None  # by greedy search; None if the targets are symbols, or the perplexity is infinite
-    )
+    # By greedy search; None if the targets are symbols, or the perplexity is infinite.
+    bleu: float | None = None
     chrf: float | None = None  # of the same translations
 
     def __str__(self) -> str:

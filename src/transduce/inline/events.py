@@ -16,23 +16,19 @@ UNNUMBERED = re.compile(f"%{PRINTF}")
 IDEOGRAPHS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"  # and kana
 SPACELESS = rf"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff{IDEOGRAPHS}"
 TOUCHING = rf"{SPACELESS}\uac00-\ud7af"  # and Korean, which writes particles directly behind a foreign word
-WIDE_SIGNS = (
-    r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"  # such as the full stop and the comma of Chinese
-)
+# Such as the full stop and the comma of Chinese.
+WIDE_SIGNS = r"\u3000-\u3004\u3008-\u303f\uff00-\uffef"
 VOWEL_SIGNS = (  # and other marks that are part of words, but not of \w
     r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     r"\u0e31-\u0e4e\u0eb1-\u0ece\u102b-\u103e\u17b4-\u17d3"
 )
-OTHER_STOPS = (
-    r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"  # ։ ، ؛ ؟ ۔ । ॥ ። and so on
-)
-NO_BLANK = (
-    f"{SPACELESS}{WIDE_SIGNS}"  # beside these, a tag needs no blank, but their translation may
-)
+# ։ ، ؛ ؟ ۔ । ॥ ። and so on.
+OTHER_STOPS = r"\u0589\u060c\u061b\u061f\u06d4\u0964\u0965\u1361-\u1368"
+# Beside these, a tag needs no blank, but their translation may.
+NO_BLANK = f"{SPACELESS}{WIDE_SIGNS}"
 UNITS = "x|px|pt|[kKMGT]?i?B|[hms]|[mµn]s|min|sec|th"  # may follow a conversion such as %d directly
-TAG_NAME = (
-    r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"  # <0>text</0> is usual in JavaScript
-)
+# <0>text</0> is usual in JavaScript.
+TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"
 
 
 class Syntax(NamedTuple):

@@ -18,9 +18,8 @@ from transduce.inline.events import (
 )
 from transduce.inline.markup import Piece, attribute, decoded, pieces
 
-MAX_INLINE_CODE_CHARACTERS = (
-    40  # of a code element that stays in the text as a word, for the model to copy
-)
+# Of a code element that stays in the text as a word, for the model to copy.
+MAX_INLINE_CODE_CHARACTERS = 40
 # Elements whose content is not text, or the reading of a word (rt).
 WITHOUT_TEXT = frozenset(
     [

@@ -34,9 +34,8 @@ BLANK_BEFORE = re.compile(
 ELEMENT = re.compile("[^< ]+")
 RAISED = ("sup", "sub")  # elements that may hold the number of a footnote or an exponent
 MAX_OPEN_TAGS = 100  # more nested tags stay unpaired
-MAX_WORD_CHARACTERS = (
-    60  # of an element that counts as one word, since it contains only placeholders
-)
+# Of an element that counts as one word, since it contains only placeholders.
+MAX_WORD_CHARACTERS = 60
 
 
 class Mark(NamedTuple):
@@ -76,9 +75,8 @@ class Patch(NamedTuple):
     begin: int
     end: int
     raw: str  # the replacement
-    before: bool = (
-        False  # whether a blank is added before the replacement, after a word or punctuation
-    )
+    # Whether a blank is added before the replacement, after a word or punctuation.
+    before: bool = False
     after: bool = False  # whether a blank is added after the replacement, except before punctuation
 
 

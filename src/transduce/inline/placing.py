@@ -29,9 +29,8 @@ Link = tuple[Span, Span, float]
 Links = Sequence[Link]
 WORD_PATTERN = re.compile(rf"\w[\w{VOWEL_SIGNS}]*(?:[-'’]\w[\w{VOWEL_SIGNS}]*)*")
 WITHIN_PUNCTUATION = re.compile(rf"\w(?:.*[\w{VOWEL_SIGNS}])?", re.DOTALL)
-MIN_LINK_WEIGHT = (
-    0.4  # a word with a weaker link to a tagged word is tagged only between tagged words
-)
+# A word with a weaker link to a tagged word is tagged only between tagged words.
+MIN_LINK_WEIGHT = 0.4
 QUOTES = "".join(CLOSING_QUOTES)
 PUNCTUATION = ".,:;!?…。，：；！？"
 

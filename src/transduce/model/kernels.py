@@ -11,9 +11,8 @@ from torch import Tensor
 
 from transduce.model.recording import attention_record
 
-SLOW_KEYS = (
-    12  # with one query and at least this many keys, torch's kernel is slower than plain products
-)
+# With one query and at least this many keys, torch's kernel is slower than plain products.
+SLOW_KEYS = 12
 
 
 def prefers_fused_attention(q: Tensor, k: Tensor, dropout: float) -> bool:

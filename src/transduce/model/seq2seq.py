@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from transduce.config.schema import BOS, EOS, PAD
 
 Ids = Sequence[int] | np.ndarray  # token ids of one sentence, without BOS and EOS
-State = (
-    Any  # nested tuples and lists of tensors whose first dimension is the row; None: no tokens yet
-)
+# Nested tuples and lists of tensors whose first dimension is the row; None: no tokens yet.
+State = Any
 
 
 class Memory(NamedTuple):

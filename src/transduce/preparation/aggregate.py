@@ -27,9 +27,8 @@ from transduce.tokens.learning import MAX_LEARNING_SENTENCES
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import LANGUAGE_TAG
 
-SAMPLE_FACTOR = (
-    8  # the sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts
-)
+# The sample of a large corpus has at least this many times MAX_LEARNING_SENTENCES texts.
+SAMPLE_FACTOR = 8
 MAX_COPIES = 100  # of the texts of a small language, to learn the vocabulary from
 
 Corpora = Sequence[Sequence[StagedPairs]]  # the parts of every corpus

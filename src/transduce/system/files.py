@@ -27,9 +27,8 @@ from transduce.system.write_errors import is_full, write_error
 
 MANIFEST = "manifest.json"
 MANIFEST_FORMAT = 1  # of the manifest; other versions are rejected
-MAX_STEM = (
-    48  # characters of a name in the names of its temporary versions: file systems allow 255 bytes
-)
+# Characters of a name in the names of its temporary versions: file systems allow 255 bytes.
+MAX_STEM = 48
 ASIDE = ".aside-"
 
 

@@ -6,9 +6,8 @@ the core or in a wing (`transduce.wings`). The lab (`transduce_lab`) adds names 
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any
 
 from transduce.system.errors import Hint, NotInstalledError
@@ -52,11 +51,12 @@ def plugins(registry: str) -> Mapping[str, Any]:
     """
     try:
         points = distribution("transduce").entry_points.select(group="transduce", name=registry)
-        return MappingProxyType(
-            {name: value for point in points for name, value in point.load().items()}
-        )
-    except (
-        PackageNotFoundError,
-        ModuleNotFoundError,
-    ):  # removed, or run from a copy without the lab
-        return MappingProxyType({})
+        tables = [point.load() for point in points]
+    except ModuleNotFoundError as error:
+        if error.name not in (
+            "transduce",
+            "transduce_lab",
+        ):  # a fault inside, not a copy without the lab
+            raise
+        return {}
+    return {name: value for table in tables for name, value in table.items()}

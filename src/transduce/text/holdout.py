@@ -15,9 +15,8 @@ from transduce.text.hashes import Bits64, alike, hash_texts
 from transduce.text.pairs import Pair
 
 LEAVING_DIVISOR = 10  # at most a tenth of the pairs may be held out or dropped
-MIN_HELD_OUT = (
-    10  # the scores of fewer pairs are chance: all pairs of such a small corpus are trained on
-)
+# The scores of fewer pairs are chance: all pairs of such a small corpus are trained on.
+MIN_HELD_OUT = 10
 SLICE_ITEMS = 1_000_000  # pairs or sentences per array operation, to limit its memory
 # Each call yields the hashes of both sides, in blocks (pairs, 2).
 Sentences = Callable[[], Iterable[Bits64]]
@@ -30,9 +29,8 @@ class Part(IntEnum):
     HELD_OUT = 1
     DROPPED = 2  # linked to a held-out pair by shared sentences
     REPEATED = 3  # left out before the hold-out: it repeats an earlier pair
-    PLACEHOLDERS_DIFFER = (
-        4  # left out before the hold-out: source and target have different placeholders
-    )
+    # Left out before the hold-out: source and target have different placeholders.
+    PLACEHOLDERS_DIFFER = 4
 
 
 def sentences(pairs: Iterable[Pair]) -> Bits64:

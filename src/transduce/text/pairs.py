@@ -27,9 +27,8 @@ from transduce.text.plain import (
     without_byte_order_mark,
 )
 
-MAX_MISSING_LINES = (
-    20  # lines by which one of two files may be shorter than the other, if `lenient`
-)
+# Lines by which one of two files may be shorter than the other, if `lenient`.
+MAX_MISSING_LINES = 20
 LINE_BREAKS = re.compile(r"[\r\n]+")
 LINE_BLANKS = " \t"
 DOCTORS_LISTS = (".left-out.jsonl", ".mended.jsonl")  # written beside a repaired corpus

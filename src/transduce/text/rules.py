@@ -67,9 +67,8 @@ OTHERS = tuple(rule for rule in MEANINGS if rule not in ALWAYS)
 ALL = "all"  # in data.rules: all rules that it may name
 LANGUAGE_RULES = (SWAPPED, SOURCE_LANGUAGE, TARGET_LANGUAGE)
 
-RATIO_SLACK = (
-    10  # characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio
-)
+# Characters, for short pairs such as "Ja." and "Yes, I do.", which are good at any ratio.
+RATIO_SLACK = 10
 
 
 class Rules(NamedTuple):

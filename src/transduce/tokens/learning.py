@@ -16,9 +16,8 @@ from transduce.tokens.vocabulary import SPACE
 RESERVED = "\0\t\n\r\u2581\u2585"  # SentencePiece does not learn from lines that contain some of these characters
 CHARACTER_COVERAGE = 0.9999  # share of the corpus's characters that get pieces; rarer characters are spelled in bytes
 MAX_LEARNING_SENTENCES = 2_000_000  # more sentences need more memory but don't change a vocabulary
-MAX_LINE_CHARACTERS = (
-    4000  # longer lines are split, since SentencePiece skips them or fails on them
-)
+# Longer lines are split, since SentencePiece skips them or fails on them.
+MAX_LINE_CHARACTERS = 4000
 BYTES = 256
 TRAINING_THREADS = 16  # fixed, because sums in unigram training depend on the number of threads
 

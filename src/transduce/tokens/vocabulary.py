@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from transduce.config.schema import BOS, EOS, PAD, PLACEHOLDER_TOKENS, UNK
 from transduce.tokens.spans import Span
 
-LANGUAGE_TAG = (
-    ">>{}<<"  # the token that begins each source of a multilingual model, as in OPUS-MT's models
-)
+# The token that begins each source of a multilingual model, as in OPUS-MT's models.
+LANGUAGE_TAG = ">>{}<<"
 SPACE = "\u2581"  # SentencePiece's symbol for a space; in a text, it is an ordinary character
 # Appended to a serialised model, these bytes set add_dummy_prefix = false, because concatenated protocol buffers merge.
 NO_PREFIX = b"\x1a\x02\x18\x00"
@@ -110,9 +109,8 @@ class WordCache:
 class Vocabulary:
     """A SentencePiece vocabulary for one side or both sides. Raises ValueError for an unusable model."""
 
-    listed: Sequence[str] | None = (
-        None  # the pieces by id, if they differ from those of `model` (imported models)
-    )
+    # The pieces by id, if they differ from those of `model` (imported models).
+    listed: Sequence[str] | None = None
     tags: Mapping[str, int]  # pieces that no text contains, and their ids
 
     def __init__(self, model: bytes, threads: int = 1) -> None:

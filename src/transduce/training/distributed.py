@@ -187,9 +187,8 @@ def wrap(
         gradient_as_bucket_view=True,
         find_unused_parameters=sparse,
     )
-    wrapped_model.broadcast_buffers = (
-        False  # every rank computes its buffers; the argument above is deprecated
-    )
+    # Every rank computes its buffers; the argument above is deprecated.
+    wrapped_model.broadcast_buffers = False
     return wrapped_model
 
 

@@ -16,9 +16,8 @@ from transduce.config.schema import BOS, EOS, PAD, UNK
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq, pad, target_log_probs
 
-MAX_EXTRA_SAMPLE_TOKENS = (
-    5  # a sample has at most this many tokens more than the longest target of its batch
-)
+# A sample has at most this many tokens more than the longest target of its batch.
+MAX_EXTRA_SAMPLE_TOKENS = 5
 MAX_NGRAM = 4  # tokens
 
 

@@ -28,9 +28,8 @@ STALE_TIMEOUT = datetime.timedelta(seconds=2)  # the stored address may be that 
 NOTICE_SECONDS = 20.0  # of waiting before a message names the missing rank
 ALL_REDUCE_TIMEOUT = datetime.timedelta(seconds=300)
 HEARTBEAT_SECONDS = 10.0
-SILENCE_SECONDS = (
-    120.0  # without heartbeats; a machine that loses power or network closes no connection
-)
+# Without heartbeats; a machine that loses power or network closes no connection.
+SILENCE_SECONDS = 120.0
 CAUSE_SECONDS = 5.0  # before an error is reported: a dead rank may be its cause, which another thread then reports
 MESSAGE_BYTES = 1024
 FINISHED = "finished"

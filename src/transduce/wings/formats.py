@@ -9,9 +9,8 @@ from transduce.decoding.types import Refusal
 from transduce.system.errors import UserError
 from transduce.text.tree_symbols import are_of_trees
 
-JOINT_VOCABULARY = (
-    "tokenizer.model"  # the file in a model folder whose two sides share one SentencePiece model
-)
+# The file in a model folder whose two sides share one SentencePiece model.
+JOINT_VOCABULARY = "tokenizer.model"
 Format = Literal["ctranslate2", "argos", "huggingface", "onnx"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 MAX_POSITIONS = 4096  # of a converted model whose own positions are unlimited

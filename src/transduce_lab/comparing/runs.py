@@ -27,13 +27,11 @@ from transduce.training.run import train
 from transduce.training.run_card import Session, fingerprint, read_run_card
 
 RECORD, RUN_LOCK = ".experiment.json", ".run.lock"
-FAILURE = (
-    ".failed"  # why a training diverged; it is not tried again, because it would diverge again
-)
+# Why a training diverged; it is not tried again, because it would diverge again.
+FAILURE = ".failed"
 LAST_ERROR = ".error"  # why a training failed otherwise; the next call tries it again
-TUNING_SEED = (
-    0  # of a grid; not a seed of the rows, because a chosen run would make its row look too good
-)
+# Of a grid; not a seed of the rows, because a chosen run would make its row look too good.
+TUNING_SEED = 0
 FILE_OPTIONS = ("data.corpora", "data.valid", "data.test")
 CACHE_VERSION = 2  # of the files that `cached` writes; increase it if the computation changes
 
@@ -44,9 +42,8 @@ class Experiment(NamedTuple):
     name: str  # the name of its folder
     options: Mapping[str, Any]
     row: str = ""  # the name of its row in the table
-    init: str = (
-        ""  # the folder of the experiment whose models are trained further; "": from scratch
-    )
+    # The folder of the experiment whose models are trained further; "": from scratch.
+    init: str = ""
 
     def folder(self, parent: Path, seed: int) -> Path:
         """The folder of the run with this seed."""

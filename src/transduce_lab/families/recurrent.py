@@ -19,9 +19,8 @@ from transduce_lab.families.cells import CELLS, RecurrentLayer, run
 from transduce_lab.families.experts import ExpertsBetween
 from transduce_lab.options import RecurrentOptions
 
-FIRST_RESIDUAL_LAYER = (
-    2  # the first layer, from 0, with a residual connection (section 3.1 of GNMT)
-)
+# The first layer, from 0, with a residual connection (section 3.1 of GNMT).
+FIRST_RESIDUAL_LAYER = 2
 
 
 class SourceAttention(nn.Module):

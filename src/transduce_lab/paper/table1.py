@@ -32,9 +32,8 @@ TIMED_WIDTH = 512
 LENGTHS = tuple(2**power for power in range(6, 14))  # 64 to 8,192
 NUM_FITTED = 4  # the exponents are fitted to so many of the longest lengths
 CROSSING_WIDTHS = (64, 128, 256, 512, 1024)
-TIMED_DEPTH = (
-    3  # the timed layer's index in a stack: a dilated convolution then reads positions 27 apart
-)
+# The timed layer's index in a stack: a dilated convolution then reads positions 27 apart.
+TIMED_DEPTH = 3
 COUNTED_LENGTHS = (128, 256, 512)  # for counting sequential operations and path lengths
 TABLE1 = definition("table1")
 CLAIMS: dict[str, dict[str, str]] = TABLE1["claims"]

@@ -630,9 +630,8 @@ def test_repairing_changes_only_faulty_pairs(corpus, capsys):
 def test_suspicious_pairs_are_kept_and_counted_separately(tmp_path, capsys):
     rows = [f"Sentence number {i} is here.\tSatz Nummer {i} ist hier." for i in range(40)]
     rows[3], rows[5] = "Read the word *now*.\tLies jetzt das Wort {0}.", "A blank side\t"
-    rows[7] = (
-        "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"  # only code: in no language, and not to be translated
-    )
+    # Only code: in no language, and not to be translated.
+    rows[7] = "``PY_RELEASE_LEVEL``\t``PY_RELEASE_LEVEL``"
     corpus, mended = tmp_path / "corpus.tsv", tmp_path / "mended.tsv"
     corpus.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     chosen = "--from", "en", "--to", "de", "--without", NEAR_DUPLICATE, "--fix", mended

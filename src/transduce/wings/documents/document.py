@@ -54,9 +54,8 @@ class Slot(NamedTuple):
     end: int  # index after the last character that it replaces
     write: Callable[[str], str]  # converts a translation to the syntax of the file
     kind: TextKind = "plain"
-    within: int | None = (
-        None  # for an attribute of a tag inside another slot: the index of that slot
-    )
+    # For an attribute of a tag inside another slot: the index of that slot.
+    within: int | None = None
     tag: tuple[int, int] = (0, 0)  # for such an attribute: begin and end of its tag in the file
 
 

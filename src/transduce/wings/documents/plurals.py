@@ -8,17 +8,15 @@ from typing import NamedTuple
 from transduce.system.errors import Hint, UserError
 
 CLDR_ORDER = ("zero", "one", "two", "few", "many", "other")
-NUMBERS_TRIED = (
-    200  # the numbers below it have all forms of a language, except forms for round millions
-)
+# The numbers below it have all forms of a language, except forms for round millions.
+NUMBERS_TRIED = 200
 
 
 class Plurals(NamedTuple):
     number: int  # of forms
     singular: int | None  # index of the form for the number 1; None: every number has the same form
-    is_singular: bool = (
-        True  # the form for 1 is for no larger number; in Russian, it is also for 21
-    )
+    # The form for 1 is for no larger number; in Russian, it is also for 21.
+    is_singular: bool = True
 
 
 TWO_FORMS = Plurals(2, 0)  # the most common case

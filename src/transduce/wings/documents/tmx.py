@@ -33,9 +33,8 @@ from transduce.wings.documents.xml import (
 
 MAX_SEGMENT_CHARACTERS = 1_000_000
 MAX_LANGUAGES_NAMED = 8  # in an error message
-FORMATTING = (
-    r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"  # names of elements whose content is code
-)
+# Names of elements whose content is code.
+FORMATTING = r"(?:[\w.-]+:)?(?:bpt|ept|it|ph|ut)(?=[\s/>])"
 TAG = re.compile(
     rf"<(?P<close>/?+)(?P<formatting>{FORMATTING})?{XML_ATTRIBUTES}(?P<empty>(?<=/))?>"
 )

@@ -51,9 +51,8 @@ class Graph:
         self._alive: list[
             Tensor
         ] = []  # kept so that their addresses, which identify weights, aren't reused
-        self._rotation: tuple[str, str] | None = (
-            None  # sines and cosines (t, d_k / 2, 1) of rotary positions
-        )
+        # Sines and cosines (t, d_k / 2, 1) of rotary positions.
+        self._rotation: tuple[str, str] | None = None
 
     def add(self, operation: str, *inputs: str, named: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""

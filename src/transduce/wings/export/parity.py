@@ -30,9 +30,8 @@ MAX_SOURCE_TOKENS, EXTRA_TOKENS = (
     400,
     50,
 )
-MAX_TIE_NATS = (
-    1e-3  # difference of log-probability below which rounding may decide between two tokens
-)
+# Difference of log-probability below which rounding may decide between two tokens.
+MAX_TIE_NATS = 1e-3
 MIN_IDENTICAL = 0.99  # share of sentences with identical tokens, in float32
 MAX_BLEU_LOSS = 0.3  # of an export in a type other than float32
 MAX_P_VALUE = 0.05  # a loss with a smaller p-value is significant

@@ -12,9 +12,8 @@ from transduce.system.files import write_text
 from transduce.wings.inspection.page import document, drawing, packaged, section, shown
 from transduce.wings.inspection.picture import Picture
 
-EAST_ASIAN = (
-    "\u3040-\u30ff\u3400-\u9fff"  # kana and Chinese characters, which have no spaces between words
-)
+# Kana and Chinese characters, which have no spaces between words.
+EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff"
 PUNCTUATION_MARKS = r""".,;:!?…"„“”«»()\[\]¿¡。、，！？"""
 # A word, a punctuation mark or an East Asian character, with the white space after it.
 COMPARED_UNIT = re.compile(

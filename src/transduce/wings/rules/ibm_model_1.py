@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-NULL_WORD = (
-    0  # stands for the missing source of some target words; source words are numbered from 1
-)
+# Stands for the missing source of some target words; source words are numbered from 1.
+NULL_WORD = 0
 Row = NDArray[Any]
 
 

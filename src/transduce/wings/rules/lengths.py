@@ -20,9 +20,8 @@ MIN_PAIRS = 200  # fewer pairs don't show the distribution of lengths
 MAX_EXTRA_SENTENCES = 3  # on one side; further sentences add no evidence
 
 CONTINUATION = ",;'’(–-"  # a text that ends in one of these, a letter or a digit breaks off
-CLOSING = (
-    ' \u00a0\u202f*`"»”“)]'  # ignored behind it: a text in brackets or quotes may be no sentence
-)
+# Ignored behind it: a text in brackets or quotes may be no sentence.
+CLOSING = ' \u00a0\u202f*`"»”“)]'
 # No blank in Chinese.
 SENTENCE_END = re.compile(r"[。！？]+(?![」』”’）])|[.!?…।؟။։።](?=[\s\"'»”’)\]]|\Z)")
 

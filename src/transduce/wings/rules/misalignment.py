@@ -24,13 +24,11 @@ Item = TypeVar("Item")
 
 MAX_SHIFT_LINES = 20
 EDGE_LINES = 3  # lines at either end of a shift, where the alignment is uncertain
-SHIFT_COST_NATS = (
-    16.0  # cost of a change of the offset: about the evidence of twenty lines of prose
-)
+# Cost of a change of the offset: about the evidence of twenty lines of prose.
+SHIFT_COST_NATS = 16.0
 MIN_LINES = 50  # fewer lines are too little evidence
-LOG_SMOOTHING_CHARACTERS = (
-    6  # added to every length, to tolerate differences between short sentences
-)
+# Added to every length, to tolerate differences between short sentences.
+LOG_SMOOTHING_CHARACTERS = 6
 # Bounds on the evidence of a line's length, as translations vary.
 MAX_LENGTH_NATS, MIN_LENGTH_NATS = (
     2.0,

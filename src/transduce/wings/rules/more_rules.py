@@ -44,9 +44,8 @@ Ints = NDArray[np.int64]
 
 LENGTH_RULES = (BROKEN_OFF, JOINED, UNUSUAL_LENGTH)
 LANGUAGE_UNDECIDABLE = BITS[EMPTY] | BITS[MOJIBAKE] | BITS[CHARACTERS] | BITS[COPIED]
-WRONG_LANGUAGE_NATS = (
-    10.0  # by which another language is likelier than a side's own, in a text that counts as wrong
-)
+# By which another language is likelier than a side's own, in a text that counts as wrong.
+WRONG_LANGUAGE_NATS = 10.0
 # Words and characters of a text that may be a name: these look like many languages.
 SHORT_NAME = (
     2,

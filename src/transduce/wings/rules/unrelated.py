@@ -20,14 +20,12 @@ from transduce.wings.rules import ibm_model_1
 from transduce.wings.rules.ibm_model_1 import Row, meet
 
 Floats = NDArray[np.float64]
-MIN_SAMPLE_PAIRS = (
-    2_000  # fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms
-)
+# Fewer pairs hold too little evidence: with 1,500 pairs of Tatoeba, 2 % are false alarms.
+MIN_SAMPLE_PAIRS = 2_000
 MAX_SAMPLE_MEETINGS = 3_000_000  # of a source word and a target word, for each half
 SCORING_BLOCK_PAIRS = 500  # scored together, in at most 100 MB
-MAX_WORDS = (
-    50  # of a text; further words are ignored, because they take time and add little evidence
-)
+# Of a text; further words are ignored, because they take time and add little evidence.
+MAX_WORDS = 50
 STEM_CHARACTERS = 5  # a word is cut to as many, so that its inflected forms are one
 ROUNDS_OF_LEXICON = 5
 KNOWN_SHARE = 0.9  # weight of the word translation probability; the rest is for the word's share of the corpus
@@ -39,9 +37,8 @@ SHARES_FOUND = (
     0.9,
     0.8,
 )
-MIN_PRECISION = (
-    0.5  # of the pairs found in the sample, estimated; does not apply to the lowest threshold
-)
+# Of the pairs found in the sample, estimated; does not apply to the lowest threshold.
+MIN_PRECISION = 0.5
 WORD_OR_SIGN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|\w+|[^\w\s]")
 
 

@@ -128,9 +128,8 @@ class Model:
     )
     state: State  # of the version that is used
     version: Version | None = None  # None: not in memory
-    tried: tuple[State, list[tuple[str, int, int]]] | None = (
-        None  # a new version, and its files when it was tried
-    )
+    # A new version, and its files when it was tried.
+    tried: tuple[State, list[tuple[str, int, int]]] | None = None
     refused: tuple[State, str] | None = None  # a new version that can't be used, and the reason
     loading: Task[bool] | None = None
     users: int = 0  # requests that have opened the model

@@ -49,13 +49,11 @@ from transduce.wings.synthetic.translations import begin, translated
 REVERSE, PAIRS, MADE = "reverse", "pairs.jsonl", "made.json"
 TRANSLATIONS = ".translations.jsonl"  # of an interrupted call
 LANGUAGE_SAMPLE = 500  # lines whose language is identified
-MIN_TARGET_SHARE = (
-    0.05  # of them that must be in the target language; similar languages are hard to tell apart
-)
+# Of them that must be in the target language; similar languages are hard to tell apart.
+MIN_TARGET_SHARE = 0.05
 LIKELY_SHARE = 0.5  # of them; below it, there is a warning
-MIN_DISTINCT = (
-    0.05  # of the translations; a reverse model with fewer different ones has learned nothing
-)
+# Of the translations; a reverse model with fewer different ones has learned nothing.
+MIN_DISTINCT = 0.05
 TEXT_OPTIONS = ("data.corpora", "data.valid", "data.test", "data.source", "data.target")
 
 

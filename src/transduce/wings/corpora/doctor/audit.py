@@ -37,12 +37,10 @@ from transduce.wings.corpora.doctor.windows import common_characters
 
 EXAMPLES_KEPT = 10  # per rule
 CODE_POINTS = 0x110000
-MIN_CHUNK_PAIRS = (
-    500  # a smaller remainder joins the last chunk: alone, it would be too short to reveal a shift
-)
-BORDER_PAIRS = (
-    20  # too few to reveal that a misaligned stretch of the next chunk begins or ends among them
-)
+# A smaller remainder joins the last chunk: alone, it would be too short to reveal a shift.
+MIN_CHUNK_PAIRS = 500
+# Too few to reveal that a misaligned stretch of the next chunk begins or ends among them.
+BORDER_PAIRS = 20
 CHUNKS_AHEAD = 3  # chunks read ahead per worker
 MIN_LANGUAGE_SHARE = 0.5  # of a side's first texts with letters: if more are in a language, it is the side's language
 VERDICT = np.dtype([("rule", np.uint8), ("repaired", np.bool_), ("offset", np.int8)])

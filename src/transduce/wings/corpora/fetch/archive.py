@@ -36,9 +36,8 @@ class _Limited(io.RawIOBase):
         self.stream = stream
         self.path = path
         self.left = max(MAX_EXPANSION * path.stat().st_size, MIN_LIMIT_BYTES)
-        self.headers: int | None = (
-            None  # bytes of headers that may still come; None: no header is being read
-        )
+        # Bytes of headers that may still come; None: no header is being read.
+        self.headers: int | None = None
 
     def readable(self) -> bool:
         return True
