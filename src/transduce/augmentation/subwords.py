@@ -107,8 +107,8 @@ class SubwordSampler:
 
     def _filter(self, units: Sequence[str]) -> list[list[tuple[int, str, float]]]:
         """The pieces that end at each unit, with their begins and their cumulative probabilities."""
-        totals = [0.0]
-        lattice = []  # log of the summed weights of all segmentations up to a place
+        totals = [0.0]  # log of the summed weights of all segmentations up to a place
+        lattice = []
         for end in range(1, len(units) + 1):
             arcs = list(self._arcs(units, end))
             highest = max(totals[begin] + weight for begin, _, weight in arcs)

@@ -170,8 +170,9 @@ def cut(
     ends = [end for _, end in spans]
     inside: list[list[Mark]] = [[] for _ in spans]
     outside: list[list[tuple[int, Patch]]] = [[] for _ in range(len(spans) + 1)]
+    # The first and the last of the events inside each span.
     first = [math.inf] * len(spans)
-    last = [-math.inf] * len(spans)  # of the events inside, at both ends of the spans
+    last = [-math.inf] * len(spans)
     others: list[tuple[Mark, int, Patch]] = []  # the ends of all marks that are not inside one span
     for mark in masked.marks:
         i = bisect_right(begins, mark.begin) - 1

@@ -72,8 +72,8 @@ def parse_trees(lines: Iterable[str], *, need_words: bool = False) -> Iterator[t
     """
     open_nodes: list[tuple[str, list[Tree], list[str]]] = []  # label, children, at most one word
     first_line = 0
-    fresh = False
-    number = -1  # fresh: a bracket was just opened, and its label may follow
+    fresh = False  # a bracket was just opened, and its label may follow
+    number = -1
     for number, line in enumerate(lines):
         for token in TOKEN.findall(line):
             if token == "(":
@@ -141,8 +141,8 @@ def simplify(tree: Tree) -> Tree | None:
     The labels NP-SBJ and NP=2 become NP. If a root has a label in ROOTS and its only child is a constituent, the child
     becomes the root. A single leaf gets a root.
     """
-    labels = list[str]()
-    done = [list[Tree]()]  # for each open node: its label, and its complete children
+    labels = list[str]()  # of each open node
+    done = [list[Tree]()]  # the complete children of each open node
     for node in tree.walk():
         if node is None:
             label = labels.pop()

@@ -159,9 +159,9 @@ def _without_formatting(raw: str) -> str:
     Two blanks around such an element join. Words around a line break or the tag of a block get a blank between them.
     """
     parts = [""]
-    codes = [(0, 0)]
+    codes = [(0, 0)]  # spans of formatting elements, each before its part
     depth = 0
-    done = 0  # codes: spans of formatting elements, each before its part
+    done = 0
     for tag in TAG.finditer(raw):
         parts[-1] += raw[done : tag.start()] if not depth else ""
         done = tag.end()

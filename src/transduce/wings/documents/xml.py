@@ -128,8 +128,8 @@ class UnitReader:
         self._expat.EndElementHandler = self._end
         self._expat.StartDoctypeDeclHandler = self._doctype
         self._expat.EntityDeclHandler = self._refuse_declaration
-        self._buffer = bytearray()
-        self._buffer_begin = 0  # bytes of the file from the open unit or the last tag
+        self._buffer = bytearray()  # bytes of the file from the open unit or the last tag
+        self._buffer_begin = 0
         self._characters = 0  # number of characters before the buffer
         self._last_tag = self._last_unit_end = 0  # byte offsets in the file
         self._line = 0  # of the open unit
