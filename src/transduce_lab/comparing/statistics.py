@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 LEVEL = 0.05  # of the tests, for a whole table
 MAX_DEGREES = 1_000.0  # of freedom; more make no difference
@@ -85,9 +85,7 @@ def student(degrees: float) -> Any:
     try:
         from scipy.stats import t
     except ModuleNotFoundError:
-        raise UserError(
-            "Comparing rows needs the package scipy: pip install 'transduce[lab]'."
-        ) from None
+        raise UserError("Comparing rows needs the package scipy.", Hint.install("lab")) from None
     return t(min(degrees, MAX_DEGREES))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 
 from transduce.evaluation.scores import check_counts
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 
 LANGUAGES = "de", "fr"  # target languages in the paper
 COMPOUND = re.compile(r"(\S)-(\S)")
@@ -58,7 +58,7 @@ def moses_tokenizer(language: str) -> Any:
         from sacremoses import MosesTokenizer
     except ImportError:
         raise UserError(
-            "The BLEU of the paper needs the package sacremoses: pip install 'transduce[lab]'."
+            "The BLEU of the paper needs the package sacremoses.", Hint.install("lab")
         ) from None
     tokenizer = MosesTokenizer(lang=language)
     return lambda text: tokenizer.tokenize(text, return_str=True)

@@ -10,7 +10,7 @@ from transduce.config.schema import RunConfig
 from transduce.decoding.types import ModelToOpen, Refusal
 from transduce.system.cache import cache_folder
 from transduce.system.console import log
-from transduce.system.errors import UserError
+from transduce.system.errors import Hint, UserError
 from transduce.system.files import MANIFEST, digest, remove_leftovers
 from transduce.system.machine import cores
 from transduce.training.facts import Fact
@@ -26,7 +26,7 @@ def open_engine(model: ModelToOpen) -> CTranslate2Engine | Refusal:
         return Refusal("it is for one model, not an ensemble")
     [folder] = model.folders
     if find_spec("ctranslate2") is None:
-        return Refusal("it needs the package ctranslate2: pip install 'transduce[fast]'")
+        return Refusal("it needs the package ctranslate2", Hint.install("fast"))
     if not (folder / MANIFEST).exists():
         return Refusal(f"the training of {folder} is not finished")
     if model.device is not None and str(model.device) != "cpu":
