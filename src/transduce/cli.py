@@ -193,7 +193,7 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
 
 
 def _message(error: UserError | CycloptsError, arguments: Sequence[str]) -> str:
-    """What is printed for an error: what is wrong and, on a line of its own, what the user can do."""
+    """The error message, and on a second line the hint if there is one."""
     if isinstance(error, UserError):
         cause = error.cause
         hint = error.hint

@@ -1,4 +1,4 @@
-"""The registry of model families, and of what can take the place of parts of the Transformer.
+"""The registry of model families, and of modules that can replace parts of the Transformer.
 
 To add a family, write its class in a module and add an entry to `FAMILIES`.
 """
@@ -33,6 +33,6 @@ def attentions() -> tuple[str, ...]:
 
 
 def make_part(slot: str, *arguments: Any, **options: Any) -> Any:
-    """Make what takes the place of a part of the Transformer; None if the model's options leave this part as it is."""
+    """Make the module that replaces a part of the Transformer, or None if the options replace nothing."""
     makers = {**plugins("attentions"), **plugins("parts")}
     return load(makers[slot])(*arguments, **options) if slot in makers else None

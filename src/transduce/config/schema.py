@@ -81,9 +81,8 @@ class FamilyConfig:
     max_positions: int = option(
         1024, "maximum sequence length if model.positions is learned", unit="tokens", least=1
     )
-    more: tuple[
-        tuple[str, Any], ...
-    ] = ()  # options of `ModelOptions` that are not at their defaults, by name
+    # Options of `ModelOptions` that are not at their defaults, by name.
+    more: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

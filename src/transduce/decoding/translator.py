@@ -48,7 +48,7 @@ CHUNK_LINES = 4096  # lines of a stream that are sorted by length together, so t
 
 
 class EnforceTerms(Protocol):
-    """Searches the sentences again whose translations lack terms of a glossary."""
+    """Searches again for sentences whose translations lack glossary terms."""
 
     def __call__(
         self,
@@ -59,7 +59,7 @@ class EnforceTerms(Protocol):
         n_best_lists: NBestLists,
         n_best: int,
     ) -> tuple[NBestLists, set[int]]:
-        """The new n-best lists, and the indices of the sentences whose translation still lacks a term.
+        """The new n-best lists, and the indices of the sentences that still lack a term.
 
         `sentences` are those that were searched, and `originals` the texts as the user wrote them.
         """

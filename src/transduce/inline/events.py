@@ -32,7 +32,7 @@ TAG_NAME = r"(?P<name>[A-Za-z][\w:.-]*+|\d{1,3}(?=/?(?:>|&gt;)))"
 
 
 class Syntax(NamedTuple):
-    """One kind of what is not text: a verbose regular expression, and examples for readers and for a test."""
+    """A kind of markup or placeholder: a verbose regular expression, and examples that a test checks."""
 
     name: str
     pattern: str
