@@ -101,9 +101,8 @@ def look(
     the rarest source token, and of any token in uniform attention, and the entropy. `counts` are those of the tokens.
     """
     names = {module: name for name, module in model.named_modules()}
-    sums: dict[
-        str, Tensor
-    ] = {}  # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries
+    # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries.
+    sums: dict[str, Tensor] = {}
     for batch in batches:
         with recording() as record:
             model(batch.src, batch.tgt_in)

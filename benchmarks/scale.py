@@ -121,9 +121,8 @@ def speed(command: list[str], folder: Path, lines: int, rounds: int) -> None:
         began = time.time()
         process, shards = start(command, folder / f"{turn}-{workers}.txt", workers)
         times: dict[str, tuple[float, float]] = {}
-        used: dict[
-            int, tuple[float, float]
-        ] = {}  # process id -> CPU seconds when first and last seen writing
+        # Process id -> CPU seconds when first and last seen writing.
+        used: dict[int, tuple[float, float]] = {}
         while process.poll() is None:
             for pid in set(writers(shards).values()):
                 if seconds := cpu(pid):

@@ -188,9 +188,8 @@ async def opened(
     port: int, bodies: list[bytes], rate: float, seconds: float
 ) -> tuple[int, list[Answer]]:
     """Send requests at a fixed rate without waiting for answers (open loop); connections are reused."""
-    free: list[
-        tuple[float, asyncio.StreamReader, asyncio.StreamWriter]
-    ] = []  # idle since this time
+    # Idle since this time.
+    free: list[tuple[float, asyncio.StreamReader, asyncio.StreamWriter]] = []
     found = list[Answer]()
     tasks = set[asyncio.Task[None]]()
     choice = random.Random(0)

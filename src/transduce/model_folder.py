@@ -248,9 +248,8 @@ def average(checkpoints: Sequence[Path]) -> "dict[str, Tensor]":
     import torch
     from safetensors.torch import load_file
 
-    total: dict[
-        str, Tensor
-    ] = {}  # float64: in float32 the average of equal checkpoints can differ from them
+    # Float64: in float32 the average of equal checkpoints can differ from them.
+    total: dict[str, Tensor] = {}
     for path in checkpoints:
         verify(path, hashes=True)
         last = load_file(path / WEIGHTS)

@@ -71,9 +71,8 @@ class Translator(Searcher):
 
     max_length: int | None = None  # in source tokens; longer sentences are split
     confidence: Confidence | None = None  # rates each translation
-    directions: Sequence[
-        Direction
-    ] = ()  # of the model; one of several must be chosen, by `toward` or in `translate`
+    # Of the model; one of several must be chosen, by `toward` or in `translate`.
+    directions: Sequence[Direction] = ()
     has_tags: bool = False  # each source begins with a tag for its target language
     scores: Scores = field(default_factory=Scores)  # of the directions, to choose pivots by
     chosen: Direction | None = None  # see `direction`

@@ -100,15 +100,13 @@ class Translation:
     score: float  # log-probability / length penalty; 0 for a blank line
     tokens: tuple[str, ...]  # pieces of the target, for display
     alternatives: tuple["Translation", ...] = ()  # the next best, best first
-    flags: tuple[
-        str, ...
-    ] = ()  # reasons to check the text: CUT to TERM, or a flag of decoding/plan.py
+    # Reasons to check the text: CUT to TERM, or a flag of decoding/plan.py.
+    flags: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()  # only with `align`
     # Probability that the translation is good; None: no estimate for this model.
     confidence: float | None = None
-    hops: tuple[
-        "Translation", ...
-    ] = ()  # through a pivot: the translation into it, and the translation of that
+    # Through a pivot: the translation into it, and the translation of that.
+    hops: tuple["Translation", ...] = ()
 
 
 BLANK_TRANSLATION = Translation("", 0.0, ())

@@ -104,9 +104,8 @@ def is_right_to_left(text: str) -> bool:
 
 def _slot(raw: str, line: int, begin: int) -> Slot:
     speakers: list[list[str]] = []  # the lines of each speaker
-    edges: list[
-        tuple[str, str]
-    ] = []  # invisible characters around each line, such as marks of direction
+    # Invisible characters around each line, such as marks of direction.
+    edges: list[tuple[str, str]] = []
     for whole in map(str.strip, LINE_END.split(raw)):
         spoken = whole.strip(INVISIBLE)
         first = whole.find(spoken)

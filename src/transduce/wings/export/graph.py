@@ -48,9 +48,8 @@ class Graph:
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._weights: dict[str, Any] = {}
-        self._alive: list[
-            Tensor
-        ] = []  # kept so that their addresses, which identify weights, aren't reused
+        # Kept so that their addresses, which identify weights, aren't reused.
+        self._alive: list[Tensor] = []
         # Sines and cosines (t, d_k / 2, 1) of rotary positions.
         self._rotation: tuple[str, str] | None = None
 

@@ -47,9 +47,8 @@ class Version:
         self.state = state
         self.loaded = translator
         self.users = 0  # requests that use it
-        self._translators: dict[
-            tuple[Direction, int], Translator
-        ] = {}  # by direction and beam size
+        # By direction and beam size.
+        self._translators: dict[tuple[Direction, int], Translator] = {}
         self._network: model_folder.Bundle | None = None  # to draw attention
 
     @property

@@ -37,9 +37,8 @@ def find_rivals(
 
 
 def _rivals(translation: Translation, matches: Sequence[Match]) -> Rivals:
-    best: dict[
-        Span, tuple[float, Span]
-    ] = {}  # target word -> weight of its strongest link, source word
+    # Target word -> weight of its strongest link, source word.
+    best: dict[Span, tuple[float, Span]] = {}
     for link in translation.links:
         best[link.target] = max(
             best.get(link.target, (0.0, link.source)), (link.weight, link.source)

@@ -93,9 +93,8 @@ class Audit:
     """The findings about a corpus. Row 0 of each array is about the sources, row 1 about the targets."""
 
     rules: Rules
-    suspicions: Collection[
-        str
-    ] = ()  # rules whose breach is only a suspicion; the breach of another rule is a fault
+    # Rules whose breach is only a suspicion; the breach of another rule is a fault.
+    suspicions: Collection[str] = ()
     # A pair is counted for every rule that it breaks.
     faults: Cleaning = field(default_factory=Cleaning)
     faulty: int = 0  # pairs with a fault
