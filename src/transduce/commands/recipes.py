@@ -149,7 +149,7 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
         return settings
     if not direction:
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
-        raise UserError(f"{cause}", Hint.about("Name them.", "data.source", "data.target"))
+        raise UserError(cause, Hint.about("Name them.", "data.source", "data.target"))
     tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
     options |= {"data.corpora": tables, "data.directions": (str(direction),)}

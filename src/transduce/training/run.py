@@ -213,7 +213,7 @@ def check_processes(config: RunConfig, ranks: Ranks) -> None:
     """Raise UserError if the training can't be split among processes."""
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."
-        raise UserError(f"{cause}", Hint("Start it without torchrun, or set train.risk_steps=0."))
+        raise UserError(cause, Hint("Start it without torchrun, or set train.risk_steps=0."))
 
 
 def _check_start(data: DataConfig, out: Path) -> None:
@@ -229,7 +229,7 @@ def _check_start(data: DataConfig, out: Path) -> None:
     ):
         cause = f"{translated} was made for this training, which needs the same monolingual text."
         raise UserError(
-            f"{cause}",
+            cause,
             Hint.about("Name this text again, or choose another output folder.", "monolingual"),
         )
 
@@ -270,7 +270,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     message = f"{out} is finished at {done['steps']:,} updates. To train it further, raise {limit}."
     if going.changes:
         raise UserError(
-            f"{message}",
+            message,
             Hint(
                 "To test it on other text or with other [decode] options, use `transduce evaluate`."
             ),

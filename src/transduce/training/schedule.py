@@ -64,11 +64,11 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
     """Raise UserError if minimum-risk training has no model to start from, or no validation set."""
     if not init and train.risk_steps == train.steps:
         cause = "Minimum-risk training needs a trained model to start from."
-        raise UserError(f"{cause}", Hint.about("Raise train.steps, or name this model.", "init"))
+        raise UserError(cause, Hint.about("Raise train.steps, or name this model.", "init"))
     if risk_steps(train) and not has_valid:
         cause = "Minimum-risk training needs a validation set, to choose the best weights."
         raise UserError(
-            f"{cause}",
+            cause,
             Hint.about(
                 "Name one, or set data.holdout to at most a tenth of the pairs.", "data.valid"
             ),

@@ -85,8 +85,8 @@ def server(app: ASGIApp, limits: Limits, proxies: Sequence[str]) -> uvicorn.Serv
         log_level="error",  # with warnings, clients could fill the disk
         server_header=False,
         backlog=limits.connections,
-        limit_concurrency=limits.connections
-        + 1,  # uvicorn refuses the connection that reaches the limit
+        # uvicorn refuses the connection that reaches the limit.
+        limit_concurrency=limits.connections + 1,
         h11_max_incomplete_event_size=MAX_BYTES_OF_HEADERS,
         timeout_graceful_shutdown=limits.drain_seconds,
         proxy_headers=False,  # `_only_from` reads them
