@@ -8,7 +8,6 @@ zero (Michel et al., 2019). Then more and more heads are removed, those first th
 on the even pairs, and its cost measured on the odd ones (Voita et al. learn the order instead).
 """
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 import torch
+from measuring import run_script
 from torch import Tensor
 
 from transduce import model_folder
@@ -25,27 +25,18 @@ from transduce.decoding.stepper import forced_log_probs
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.text.plain import read_lines
 
 SENTENCES_PER_BATCH, FARTHEST = 50, 3  # relative positions up to FARTHEST are counted
 Head = tuple[str, int]  # the module's name, and the head's number from 0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    arguments = parser.parse_args()
-    bundle = model_folder.load(arguments.model)
-    model = bundle.model.eval()
-    lines = [
-        path.read_text("utf-8").removesuffix("\n").split("\n")
-        for path in (arguments.source, arguments.target)
-    ]
-    sources = bundle.tokenizer.encode_source(lines[0])
-    targets = bundle.tokenizer.encode_target(lines[1])
+def main(model: Path, source: Path, target: Path) -> None:
+    """Print what each head attends to, and the perplexity without it and without the cheapest heads."""
+    bundle = model_folder.load(model)
+    network = bundle.model.eval()
+    sources = bundle.tokenizer.encode_source([*read_lines(str(source))])
+    targets = bundle.tokenizer.encode_target([*read_lines(str(target))])
     batches = [
         make_batch(
             sources[start : start + SENTENCES_PER_BATCH],
@@ -55,22 +46,22 @@ def main() -> None:
     ]
     modules = {
         name: module
-        for name, module in model.named_modules()
+        for name, module in network.named_modules()
         if isinstance(module, MultiHeadAttention)
     }
     heads = [(name, head) for name, module in modules.items() for head in range(module.num_heads)]
     even = batches[::2]
     odd = batches[1::2]
-    print(f"{len(heads)} heads, perplexity {perplexity(model, even):.3f}\n")
+    print(f"{len(heads)} heads, perplexity {perplexity(network, even):.3f}\n")
     print(
         "| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |"
     )
     print("| --- | --- | --- | --- | --- | --- |")
     costs = {}
-    seen = look(model, batches, Counter(chain.from_iterable(sources)))
+    seen = look(network, batches, Counter(chain.from_iterable(sources)))
     for name, head in heads:
         with removed(modules, [(name, head)]):
-            costs[name, head] = perplexity(model, even)
+            costs[name, head] = perplexity(network, even)
         offset, share, rare, uniform, entropy = (values[head].item() for values in seen[name])
         where = "" if "source" in name else f"{int(offset):+d}: {share:.0%}"
         rarest = "" if is_decoder_self(name) else f"{rare:.0%} ({uniform:.0%})"
@@ -80,10 +71,10 @@ def main() -> None:
     print("\nRarest token: in brackets, its share if all tokens got the same.")
     print("\n| heads removed | perplexity | increase |\n| --- | --- | --- |")
     order = sorted(heads, key=costs.__getitem__)
-    whole = perplexity(model, odd)
+    whole = perplexity(network, odd)
     for count in range(0, len(heads) + 1, max(1, len(heads) // 12)):
         with removed(modules, order[:count]):
-            left = perplexity(model, odd)
+            left = perplexity(network, odd)
         print(f"| {count} | {left:.2f} | {left / whole - 1:.0%} |")
 
 
@@ -158,4 +149,4 @@ def removed(modules: dict[str, MultiHeadAttention], heads: Sequence[Head]) -> It
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

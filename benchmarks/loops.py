@@ -8,25 +8,22 @@ group of two to four words three times. If the source is repeated, an output of 
 as the sentence is not a loop.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from measuring import run_script
+
 import transduce
+from transduce.text.plain import read_lines
 
 REPEATED, TIMES = 200, (3, 5)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path)
-    arguments = parser.parse_args()
-    lines = arguments.source.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    once = transduce.load(arguments.model, {"decode.retry_loops": False})
-    translator = transduce.load(arguments.model)
+def main(model: Path, source: Path) -> None:
+    """Print the counts for the sentences, and for repeated sentences."""
+    lines = list(read_lines(str(source)))
+    once = transduce.load(model, {"decode.retry_loops": False})
+    translator = transduce.load(model)
     for times in (1, *TIMES):
         sentences = lines if times == 1 else lines[:REPEATED]
         texts = [" ".join([sentence] * times) for sentence in sentences]
@@ -62,4 +59,4 @@ def repeats(words: Sequence[str], least: int, times: int) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)
