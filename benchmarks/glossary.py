@@ -40,7 +40,7 @@ def main(
     translator = transduce.load(model, {"decode.beam_size": beam_size}, engine="torch")
     glossary = Glossary(asked)
     pairs = dict(zip(read_lines(source), read_lines(reference), strict=True))
-    sources = [text for text in pairs if glossary.targets(text)][:sentences]
+    sources = [text for text in pairs if glossary.matches(text)][:sentences]
     references = [pairs[text] for text in sources]
     began = time.monotonic()
     free = [each.text for each in translator.translate(sources)]
@@ -50,7 +50,7 @@ def main(
     seconds = time.monotonic() - began
     counts = Counter[str]()
     for text, before, after in zip(sources, free, found, strict=True):
-        for target in glossary.targets(text):
+        for target in {match.target for match in glossary.matches(text)}:
             outcome = "placed" if contains(after.text, target) else "missing"
             if outcome == "placed" and usual[target].search(after.text.replace(target, "")):
                 outcome = "added"

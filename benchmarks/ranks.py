@@ -99,7 +99,7 @@ def measure(
     keep_memory()
     keep_few_kernels()
     torch.set_num_threads(threads)
-    mixture = open_prepared(data).mixture
+    mixture = open_prepared(Path(data)).mixture
     plan = mixture.plan(1, 0, budget=BUDGET, accumulate=accumulate, seed=1)[:UPDATES]
     with init_distributed() as ranks:
         model = build(config.model)
