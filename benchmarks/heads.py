@@ -2,17 +2,15 @@
 
     python benchmarks/heads.py MODEL valid.en valid.de
 
-For each head: the relative position that gets most of its attention (self-attention), the share of the rarest token of
-the source (Voita et al., 2019), the mean entropy, and the perplexity of the text if the output of this head alone is
-zero (Michel et al., 2019). Then more and more heads are removed, those first that cost least alone. This order is found
-on the even pairs, and its cost measured on the odd ones (Voita et al. learn the order instead).
+For each head: the relative position that gets most of its attention (self-attention), the mean entropy, and the
+perplexity of the text if the output of this head alone is zero (Michel et al., 2019). Then more and more heads are
+removed, those first that cost least alone. This order is found on the even pairs, and its cost measured on the odd ones
+(Voita et al. learn the order instead).
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import torch
@@ -53,22 +51,16 @@ def main(model: Path, source: Path, target: Path) -> None:
     even = batches[::2]
     odd = batches[1::2]
     print(f"{len(heads)} heads, perplexity {perplexity(network, even):.3f}\n")
-    print(
-        "| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |"
-    )
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| attention | head | relative position: share | entropy, bits | perplexity without |")
+    print("| --- | --- | --- | --- | --- |")
     costs = {}
-    seen = look(network, batches, Counter(chain.from_iterable(sources)))
+    seen = look(network, batches)
     for name, head in heads:
         with removed(modules, [(name, head)]):
             costs[name, head] = perplexity(network, even)
-        offset, share, rare, uniform, entropy = (values[head].item() for values in seen[name])
+        offset, share, entropy = (values[head].item() for values in seen[name])
         where = "" if "source" in name else f"{int(offset):+d}: {share:.0%}"
-        rarest = "" if is_decoder_self(name) else f"{rare:.0%} ({uniform:.0%})"
-        print(
-            f"| {name} | {head + 1} | {where} | {rarest} | {entropy:.1f} | {costs[name, head]:.3f} |"
-        )
-    print("\nRarest token: in brackets, its share if all tokens got the same.")
+        print(f"| {name} | {head + 1} | {where} | {entropy:.1f} | {costs[name, head]:.3f} |")
     print("\n| heads removed | perplexity | increase |\n| --- | --- | --- |")
     order = sorted(heads, key=costs.__getitem__)
     whole = perplexity(network, odd)
@@ -85,52 +77,32 @@ def perplexity(model: Seq2Seq, batches: Sequence[Batch]) -> float:
 
 
 @torch.no_grad()
-def look(
-    model: Seq2Seq, batches: Sequence[Batch], counts: Mapping[int, int]
-) -> dict[str, list[Tensor]]:
-    """For the heads of each module: the relative position with most of the attention, the shares of this position, of
-    the rarest source token, and of any token in uniform attention, and the entropy. `counts` are those of the tokens.
-    """
+def look(model: Seq2Seq, batches: Sequence[Batch]) -> dict[str, list[Tensor]]:
+    """For the heads of each module: the relative position with most of the attention, its share, and the entropy."""
     names = {module: name for name, module in model.named_modules()}
-    # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries.
+    # (h, 2 * FARTHEST + 3): shares of positions, entropy, and the number of queries.
     sums: dict[str, Tensor] = {}
     for batch in batches:
         with recording() as record:
             model(batch.src, batch.tgt_in)
-        frequency = torch.tensor(
-            [[counts.get(token, math.inf) for token in row] for row in batch.src.tolist()]
-        )
-        rarest = torch.zeros_like(frequency).scatter(1, frequency.argmin(1, keepdim=True), 1)
-        uniform = 1 / (batch.src != PAD).sum(1)
         for module, weights in record.attention:
             name = names[module]
-            real = ((batch.src if name.startswith("encoder.") else batch.tgt_in) != PAD)[
-                :, None, :, None
-            ]
+            queries = batch.src if name.startswith("encoder.") else batch.tgt_in
+            real = (queries != PAD)[:, None, :, None]
             weights = weights * real
             found = [
                 weights.diagonal(k, dim1=2, dim2=3).sum(dim=(0, 2))
                 for k in range(-FARTHEST, FARTHEST + 1)
             ]
-            queries = real.sum().expand_as(found[0])
-            if is_decoder_self(name):
-                found += [torch.zeros_like(found[0])] * 2
-            else:
-                found.append((weights * rarest[:, None, None]).sum(dim=(0, 2, 3)))
-                found.append((uniform[:, None] * real[:, 0, :, 0]).sum().expand_as(found[0]))
             found.append(-(weights * weights.clamp(min=1e-9).log2()).sum(dim=(0, 2, 3)))
-            sums[name] = sums.get(name, 0) + torch.stack([*found, queries], dim=1)
+            found.append(real.sum().expand_as(found[0]))
+            sums[name] = sums.get(name, 0) + torch.stack(found, dim=1)
     means = {name: each[:, :-1] / each[:, -1:] for name, each in sums.items()}
-    best = {name: each[:, : 2 * FARTHEST + 1].max(dim=1) for name, each in means.items()}
+    best = {name: each[:, :-1].max(dim=1) for name, each in means.items()}
     return {
-        name: [best[name].indices - FARTHEST, best[name].values, *means[name].T[-3:]]
-        for name in means
+        name: [best[name].indices - FARTHEST, best[name].values, each[:, -1]]
+        for name, each in means.items()
     }
-
-
-def is_decoder_self(name: str) -> bool:
-    """Whether the module attends to the target."""
-    return name.startswith("decoder.") and "source" not in name
 
 
 @contextmanager

@@ -11,7 +11,6 @@ following steps: write a file of random hostile lines (see LINES), translate it 
 The table counts the outcomes. All defects are listed. The exit status is 1 if there are any.
 """
 
-import argparse
 import gzip
 import json
 import os
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from script import run_script
 from toy import TINY, WORDS, attempt, command, loaded_call, write_corpus
 
 from transduce.commands.translate import LineFormat, translate_lines
@@ -246,15 +246,8 @@ def check(translator: Translator, folder: Path, place: Path, data: bytes, draw: 
     return "translated"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first file")
-    arguments = parser.parse_args()
+def main(*, files: int = 10_000, minutes: float = 10, seed: int = 1, first: int = 0) -> None:
+    """Translate files from number `first` on, and print the table."""
     counts = Counter[tuple[str, str]]()
     defects = list[str]()
     with tempfile.TemporaryDirectory() as temporary:
@@ -282,13 +275,13 @@ def main() -> None:
             for name, folder in ENGINES.items()
         }
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
-        end = time.monotonic() + 60 * arguments.minutes
-        for number in range(arguments.first, arguments.first + arguments.files):
+        end = time.monotonic() + 60 * minutes
+        for number in range(first, first + files):
             if time.monotonic() > end:
                 break
-            data = hostile_file(random.Random(f"{arguments.seed} {number}"))
+            data = hostile_file(random.Random(f"{seed} {number}"))
             for name, translator in engines.items():
-                draw = random.Random(f"{arguments.seed} {number} {name}")
+                draw = random.Random(f"{seed} {number} {name}")
                 try:
                     found = check(translator, place / ENGINES[name], place, data, draw)
                 except Exception as error:
@@ -306,11 +299,9 @@ def main() -> None:
     for translator in engines.values():
         row = [counts[translator.engine.name, each] for each in OUTCOMES]
         print(f"| {translator.engine.name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(
-        f"seed {arguments.seed}, {sum(counts.values()):,} translated files, {len(defects)} defects"
-    )
+    print(f"seed {seed}, {sum(counts.values()):,} translated files, {len(defects)} defects")
     sys.exit(bool(defects))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)
