@@ -27,8 +27,14 @@ from transduce.text.plain import read_lines
 Texts = tuple[str, str]
 DOCTOR = [sys.executable, "-m", "transduce", "doctor"]
 PLACEHOLDERS = [
-    *("{0}", "%(name)s", "%d", "<b>x</b>", "{{ limit }}"),
-    *("https://example.org/a?b=1", ":func:`x`", "{user.name}"),
+    "{0}",
+    "%(name)s",
+    "%d",
+    "<b>x</b>",
+    "{{ limit }}",
+    "https://example.org/a?b=1",
+    ":func:`x`",
+    "{user.name}",
 ]
 SHIFTS = (
     3,
@@ -62,8 +68,11 @@ def repeat_nearly(_: Texts, material: Material) -> Texts:
     """A pair of the first tenth with another case or punctuation."""
     pair = repeated(_, material)
     ways: list[Callable[[str], str]] = [
-        *(str.upper, str.lower, lambda text: text.rstrip(".!?")),
-        *(lambda text: f"„{text}“", lambda text: f"{text} …"),
+        str.upper,
+        str.lower,
+        lambda text: text.rstrip(".!?"),
+        lambda text: f"„{text}“",
+        lambda text: f"{text} …",
     ]
     source, target = (material.draw.choice(ways)(text) for text in pair)
     return (source, target) if (source, target) != pair else (f"{source}!", f"{target}!")

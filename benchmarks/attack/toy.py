@@ -28,20 +28,19 @@ WORDS = {
     "va": "ce",
 }
 TINY = [
-    *(
-        "data.vocab_size=300",
-        "data.max_tokens=256",
-        "model.num_encoder_layers=1",
-        "model.num_decoder_layers=1",
-    ),
-    *(
-        "model.d_model=16",
-        "model.d_ff=32",
-        "model.num_heads=2",
-        "train.threads=1",
-        "train.precision=float32",
-    ),
-    *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
+    "data.vocab_size=300",
+    "data.max_tokens=256",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.d_model=16",
+    "model.d_ff=32",
+    "model.num_heads=2",
+    "train.threads=1",
+    "train.precision=float32",
+    "train.learning_rate=1",
+    "train.warmup=10",
+    "train.save_every=20",
+    "train.validate_every=20",
 ]
 PLAIN_LINES = LineFormat()
 
