@@ -36,12 +36,8 @@ PLACEHOLDERS = [
     ":func:`x`",
     "{user.name}",
 ]
-SHIFTS = (
-    3,
-    -2,
-    1,
-    0,
-)  # target lines that are inserted or removed; 0: a line of one side is missing
+# Target lines that are inserted or removed; 0: a line of one side is missing.
+SHIFTS = (3, -2, 1, 0)
 
 
 class Material(NamedTuple):
