@@ -16,7 +16,6 @@ import io
 import os
 import random
 import shutil
-import sys
 import tempfile
 import time
 import traceback
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from script import run_script
-from toy import TINY, WORDS, cache, command, content, write_corpus
+from toy import TINY, WORDS, cache, command, content, report, write_corpus
 
 NAMES = ("damaged", "missing", " used")  # a new line with one of these words names the damage
 OUTCOMES = ("named", "harmless", "silent", "traceback")
@@ -304,14 +303,7 @@ def main(*, minutes: float = 10, seed: int = 1) -> None:
             if found in ("silent", "traceback"):
                 defects.append(f"{found}: {what}")
                 print(defects[-1], flush=True)
-    print(
-        f"| folder and command | cases | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
-    )
-    for case in cases:
-        row = [counts[case.name, each] for each in OUTCOMES]
-        print(f"| {case.name} | {sum(row)} | {' | '.join(map(str, row))} |")
-    print(f"seed {seed}, {sum(counts.values()):,} cases, {len(defects)} defects")
-    sys.exit(bool(defects))
+    report("folder and command | cases", [case.name for case in cases], OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ the output of every defect are kept in a folder.
 
 import os
 import random
-import sys
 import tempfile
 import time
 import traceback
@@ -33,7 +32,7 @@ from document_damage import damaged
 from document_kinds import KINDS, Kind
 from document_parts import Part, Place, Style
 from script import run_script
-from toy import TINY, attempt, command, loaded_call, write_corpus
+from toy import TINY, attempt, command, loaded_call, report, write_corpus
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import load
@@ -221,14 +220,7 @@ def main(
                         for file in place.glob(f"*{KINDS[kind].suffix}"):
                             (keep / f"{kind}-{number}-{file.name}").write_bytes(file.read_bytes())
                 counts[kind, found] += 1
-    print(
-        f"| format | documents | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
-    )
-    for kind in kinds:
-        row = [counts[kind, each] for each in OUTCOMES]
-        print(f"| {kind} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(f"seed {seed}, {sum(counts.values()):,} documents, {len(defects)} defects")
-    sys.exit(bool(defects))
+    report("format | documents", kinds, OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import gzip
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 import traceback
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from script import run_script
-from toy import TINY, WORDS, attempt, command, loaded_call, write_corpus
+from toy import TINY, WORDS, attempt, command, loaded_call, report, write_corpus
 
 from transduce.commands.translate import LineFormat, translate_lines
 from transduce.decoding.loading import load
@@ -285,12 +284,8 @@ def main(*, files: int = 10_000, minutes: float = 10, seed: int = 1, first: int 
                 counts[translator.engine.name, found] += 1
             if number % 500 == 499:
                 print(f"file {number + 1:,}", flush=True)
-    print(f"| engine | files | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
-    for translator in engines.values():
-        row = [counts[translator.engine.name, each] for each in OUTCOMES]
-        print(f"| {translator.engine.name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(f"seed {seed}, {sum(counts.values()):,} translated files, {len(defects)} defects")
-    sys.exit(bool(defects))
+    names = [translator.engine.name for translator in engines.values()]
+    report("engine | files", names, OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":
