@@ -8,11 +8,11 @@ is 1 - F1. "nats": mutual information of a layer's subword links on held-out pai
 Variants: one link a word; the attention of the step after the one that writes a subword; the mean of all layers.
 """
 
-import argparse
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from measuring import run_script
 from numpy.typing import NDArray
 
 from phrasebook import Example, stream, tokens
@@ -33,15 +33,10 @@ Span = tuple[int, int]
 SEED = 77  # not the demo's seed
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("models", type=Path, nargs="+")
-    parser.add_argument("--sentences", type=int, default=400)
-    arguments = parser.parse_args()
-    examples = list(islice(stream(SEED), arguments.sentences))
-    for folder in arguments.models:
+def main(*models: Path, sentences: int = 400) -> None:
+    """Print a table for each model."""
+    examples = list(islice(stream(SEED), sentences))
+    for folder in models:
         report(model_folder.load(folder), examples)
 
 
@@ -122,4 +117,4 @@ def positions(text: str) -> list[Span]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -11,7 +11,6 @@ chooses). transformers has sorted batches of 64. Both end searches by their own 
 BLEU shows that all translations are equally good.
 """
 
-import argparse
 import multiprocessing
 import os
 import statistics
@@ -28,6 +27,7 @@ from typing import NamedTuple
 import ctranslate2
 import sacrebleu
 import torch
+from measuring import ratio, run_script
 from transformers import MarianMTModel, MarianTokenizer
 from transformers.utils import logging
 
@@ -52,26 +52,20 @@ class Side(NamedTuple):
     seconds: list[float]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source")
-    parser.add_argument("reference")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
-    parser.add_argument("--lines", type=int, help="translate only the first LINES lines")
-    parser.add_argument(
-        "--engines", nargs="+", help="the engines to measure, by the beginnings of their names"
-    )
-    arguments = parser.parse_args()
-    sources, references = (
-        list(islice(read_lines(file), arguments.lines))
-        for file in (arguments.source, arguments.reference)
-    )
-    print(f"{arguments.model}, {len(sources):,} sentences, {arguments.threads} threads, ctranslate2 "
+def main(
+    model: Path,
+    source: str,
+    reference: str,
+    *,
+    threads: int = 2,
+    repeats: int = 5,
+    beam_size: list[int] | None = None,
+    lines: int | None = None,
+    engines: list[str] | None = None,
+) -> None:
+    """Measure the engines whose names begin with those of `engines`, on the first `lines` lines."""
+    sources, references = (list(islice(read_lines(file), lines)) for file in (source, reference))
+    print(f"{model}, {len(sources):,} sentences, {threads} threads, ctranslate2 "
           f"{ctranslate2.__version__}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}\n")  # fmt: skip
     print("| beam | engine | seconds | sentences/s | relative to the bare engine | BLEU |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -84,34 +78,26 @@ def main() -> None:
         f"transduce, {engine}": partial(ours, engine=engine)
         for engine in ("ctranslate2", "int8", "torch")
     }
-    if arguments.engines:
-        makers = {
-            name: make for name, make in makers.items() if name.startswith(tuple(arguments.engines))
-        }
-    for beam_size in arguments.beam_size:
-        sides = {
-            name: start(make, arguments.model, beam_size, arguments.threads, sources)
-            for name, make in makers.items()
-        }
-        for _ in range(arguments.repeats):
+    if engines:
+        makers = {name: make for name, make in makers.items() if name.startswith(tuple(engines))}
+    for beam in beam_size or [4, 1]:
+        sides = {name: launch(make, model, beam, threads, sources) for name, make in makers.items()}
+        for _ in range(repeats):
             for side in sides.values():
                 side.connection.send(True)
                 side.seconds.append(side.connection.recv())
         first = next(iter(sides.values()))
         for name, side in sides.items():
             side.connection.send(False)
-            ratios = sorted(
-                theirs / ours for ours, theirs in zip(side.seconds, first.seconds, strict=True)
-            )
             middle = statistics.median(side.seconds)
             bleu = sacrebleu.corpus_bleu(side.found, [references]).score
-            ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+            relative = ratio(first.seconds, side.seconds)
             print(
-                f"| {beam_size} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {ratio} | {bleu:.1f} |"
+                f"| {beam} | {name} | {middle:.2f} | {len(sources) / middle:.0f} | {relative} | {bleu:.1f} |"
             )
 
 
-def start(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
+def launch(make: Make, model: Path, beam_size: int, threads: int, sources: list[str]) -> Side:
     """Start an engine's process, and wait until it has translated all sentences once."""
     here, there = multiprocessing.Pipe()
     spawn = multiprocessing.get_context("spawn")
@@ -212,4 +198,4 @@ def marian(model: Path, beam_size: int, threads: int) -> Translate:
 
 if __name__ == "__main__":
     os.environ.setdefault("XDG_CACHE_HOME", tempfile.mkdtemp())
-    main()
+    run_script(main, __doc__)

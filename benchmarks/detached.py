@@ -5,29 +5,21 @@
 A detached output is the translation of another line. Its score is computed by forced decoding.
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
+from measuring import run_script
 from sacrebleu.metrics.chrf import CHRF
 
 import transduce
 from transduce.evaluation.calibration import area_under_curve, calibration_error
+from transduce.text.plain import read_lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    arguments = parser.parse_args()
-    sources, references = (
-        file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        for file in (arguments.source, arguments.target)
-    )
-    translator = transduce.load(arguments.model)
+def main(model: Path, source: Path, target: Path) -> None:
+    """Print the figures of the confidence and of the flag."""
+    sources, references = (list(read_lines(str(file))) for file in (source, target))
+    translator = transduce.load(model)
     assert translator.confidence
     translations = translator.translate(sources)
     outputs = [translation.text for translation in translations]
@@ -55,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -8,12 +8,12 @@ Every channel, head and inner unit is duplicated; the new layers add zero to the
 post-norm Transformer with one vocabulary. Its sinusoidal positions are stored as learned ones.
 """
 
-import argparse
 import math
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from measuring import run_script
 from torch import Tensor
 
 from transduce import model_folder
@@ -24,14 +24,9 @@ from transduce.system.files import publish
 MAX_POSITIONS = 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("out", type=Path)
-    arguments = parser.parse_args()
-    loaded = model_folder.load(arguments.model)
+def main(model: Path, out: Path) -> None:
+    """Enlarge a model."""
+    loaded = model_folder.load(model)
     small = loaded.config.model
     assert small.kind == "transformer" and small.norm == "post" and not small.source_vocab_size
     large = replace(
@@ -44,14 +39,14 @@ def main() -> None:
         positions="learned",
         max_positions=MAX_POSITIONS,
     )
-    model = build(large)
-    weights = enlarged(loaded.model.state_dict(), model.state_dict(), small.num_encoder_layers)
-    model.load_state_dict(weights)
+    network = build(large)
+    weights = enlarged(loaded.model.state_dict(), network.state_dict(), small.num_encoder_layers)
+    network.load_state_dict(weights)
     config = replace(loaded.config, model=large)
-    metrics = model_folder.describe(arguments.model).metrics
-    card = f"{arguments.model}, enlarged to measure speed.\n"
-    with publish(arguments.out) as aside:
-        model_folder.fill(aside, config, loaded.tokenizer, model.state_dict(), metrics, card)
+    metrics = model_folder.describe(model).metrics
+    card = f"{model}, enlarged to measure speed.\n"
+    with publish(out) as aside:
+        model_folder.fill(aside, config, loaded.tokenizer, network.state_dict(), metrics, card)
 
 
 def enlarged(small: dict[str, Tensor], large: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
@@ -90,4 +85,4 @@ def outside(small: dict[str, Tensor], name: str, weight: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

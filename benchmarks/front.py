@@ -8,7 +8,6 @@ Loading and a first pass are not timed. The models take turns, --repeats times; 
 smallest and largest ratio. BLEU differences are tested with the paired bootstrap of Koehn (2004).
 """
 
-import argparse
 import statistics
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
+from measuring import ratio, run_script
 
 import transduce
 from transduce.evaluation.scores import compare
@@ -31,29 +31,27 @@ class Point(NamedTuple):
     bleu: float
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("source")
-    parser.add_argument("reference")
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="a folder, or NAME=FOLDER")
-    parser.add_argument("--beam-size", type=int, nargs="+", default=[4, 1])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--plot", help="write a plot to this file")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    sources = list(read_lines(arguments.source))
-    references = list(read_lines(arguments.reference))
+def main(
+    source: str,
+    reference: str,
+    *models: str,
+    beam_size: list[int] | None = None,
+    threads: int = 2,
+    repeats: int = 5,
+    plot: str = "",
+) -> None:
+    """Measure all models in turns, print the table, and draw the plot."""
+    torch.set_num_threads(threads)
+    sources = list(read_lines(source))
+    references = list(read_lines(reference))
     translators = {}
     sizes = {}
-    for each in arguments.models:
+    for each in models:
         name, _, folder = each.rpartition("=")
-        for beam_size in arguments.beam_size:
-            label = f"{name or folder}, beam {beam_size}"
+        for beam in beam_size or [4, 1]:
+            label = f"{name or folder}, beam {beam}"
             translators[label] = transduce.load(
-                folder, {"decode.beam_size": beam_size}, device="cpu", threads=arguments.threads
+                folder, {"decode.beam_size": beam}, device="cpu", threads=threads
             )
             shape = read_config(Path(folder)).model
             sizes[label] = (
@@ -63,13 +61,13 @@ def main() -> None:
         label: [one.text for one in ours.translate(sources)] for label, ours in translators.items()
     }
     seconds: dict[str, list[float]] = {label: [] for label in translators}
-    for _ in range(arguments.repeats):
+    for _ in range(repeats):
         for label, ours in translators.items():
             began = time.perf_counter()
             ours.translate(sources)
             seconds[label].append(time.perf_counter() - began)
     first = next(iter(translators))
-    print(f"{len(sources):,} sentences, {arguments.threads} threads, torch {torch.__version__}, "
+    print(f"{len(sources):,} sentences, {threads} threads, torch {torch.__version__}, "
           f"{time.strftime('%Y-%m-%d')}\n")  # fmt: skip
     print(
         "| model | layers, width | engine | sentences/s | relative to the first | BLEU | difference (p) |"
@@ -77,19 +75,20 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     points = []
     for label, each in seconds.items():
-        ratios = sorted(theirs / ours for ours, theirs in zip(each, seconds[first], strict=True))
         bleu = compare(found[first], found[label], references)[0]
         points.append(Point(label, len(sources) / statistics.median(each), bleu.second.value))
-        ratio = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
         other = (
             f"{bleu.second.value - bleu.first.value:+.2f} ({bleu.p_value:.3f})"
             if label != first
             else ""
         )
-        print(f"| {label} | {sizes[label]} | {translators[label].engine.name} | {points[-1].speed:.0f} | {ratio} "
-              f"| {points[-1].bleu:.2f} | {other} |")  # fmt: skip
-    if arguments.plot:
-        draw(arguments.plot, points)
+        engine = translators[label].engine.name
+        print(
+            f"| {label} | {sizes[label]} | {engine} | {points[-1].speed:.0f} "
+            f"| {ratio(seconds[first], each)} | {points[-1].bleu:.2f} | {other} |"
+        )
+    if plot:
+        draw(plot, points)
 
 
 def draw(path: str, points: list[Point]) -> None:
@@ -115,4 +114,4 @@ def draw(path: str, points: list[Point]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -8,58 +8,56 @@ translation, the term is placed (it is there, and no usual translation), added (
 The time with terms includes both searches: without and with terms.
 """
 
-import argparse
 import re
 import time
 from collections import Counter
+from pathlib import Path
 
 import sacrebleu
 import torch
+from measuring import run_script
 
 import transduce
 from transduce.text.plain import read_lines
 from transduce.wings.terms.glossary import Glossary, contains
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model")
-    parser.add_argument("source")
-    parser.add_argument("reference")
-    parser.add_argument("terms")
-    parser.add_argument("--sentences", type=int, default=2000)
-    parser.add_argument("--beam-size", type=int, default=4)
-    parser.add_argument("--show", type=int, default=0)
-    arguments = parser.parse_args()
+def main(
+    model: Path,
+    source: str,
+    reference: str,
+    terms: str,
+    *,
+    sentences: int = 2000,
+    beam_size: int = 4,
+    show: int = 0,
+) -> None:
+    """Translate without and with the terms, and count what became of the terms."""
     torch.set_num_threads(1)
-    rows = [line.split("\t") for line in read_lines(arguments.terms)]
-    terms = [transduce.Term(*row[:2]) for row in rows]
+    rows = [line.split("\t") for line in read_lines(terms)]
+    asked = [transduce.Term(*row[:2]) for row in rows]
     usual = {row[1]: re.compile(row[2]) for row in rows}
-    translator = transduce.load(
-        arguments.model, {"decode.beam_size": arguments.beam_size}, engine="torch"
-    )
-    glossary = Glossary(terms)
-    pairs = dict(zip(read_lines(arguments.source), read_lines(arguments.reference), strict=True))
-    sources = [source for source in pairs if glossary.targets(source)][: arguments.sentences]
-    references = [pairs[source] for source in sources]
+    translator = transduce.load(model, {"decode.beam_size": beam_size}, engine="torch")
+    glossary = Glossary(asked)
+    pairs = dict(zip(read_lines(source), read_lines(reference), strict=True))
+    sources = [text for text in pairs if glossary.matches(text)][:sentences]
+    references = [pairs[text] for text in sources]
     began = time.monotonic()
     free = [each.text for each in translator.translate(sources)]
     freely = time.monotonic() - began
     began = time.monotonic()
-    found = translator.translate(sources, glossary=terms)
+    found = translator.translate(sources, glossary=asked)
     seconds = time.monotonic() - began
     counts = Counter[str]()
-    for source, before, after in zip(sources, free, found, strict=True):
-        for target in glossary.targets(source):
+    for text, before, after in zip(sources, free, found, strict=True):
+        for target in {match.target for match in glossary.matches(text)}:
             outcome = "placed" if contains(after.text, target) else "missing"
             if outcome == "placed" and usual[target].search(after.text.replace(target, "")):
                 outcome = "added"
             flagged = " with a flag" if "term" in after.flags else ""
             counts[outcome + flagged] += 1
-            if counts[outcome + flagged] <= arguments.show:
-                print(f"{outcome}{flagged}: {target}\n  {source}\n  {before}\n  {after.text}")
+            if counts[outcome + flagged] <= show:
+                print(f"{outcome}{flagged}: {target}\n  {text}\n  {before}\n  {after.text}")
     print(
         f"{len(sources)} sentences; terms: {', '.join(f'{count} {name}' for name, count in counts.most_common())}"
     )
@@ -74,4 +72,4 @@ def bleu(texts: list[str], references: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

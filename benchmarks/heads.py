@@ -2,21 +2,19 @@
 
     python benchmarks/heads.py MODEL valid.en valid.de
 
-For each head: the relative position that gets most of its attention (self-attention), the share of the rarest token of
-the source (Voita et al., 2019), the mean entropy, and the perplexity of the text if the output of this head alone is
-zero (Michel et al., 2019). Then more and more heads are removed, those first that cost least alone. This order is found
-on the even pairs, and its cost measured on the odd ones (Voita et al. learn the order instead).
+For each head: the relative position that gets most of its attention (self-attention), the mean entropy, and the
+perplexity of the text if the output of this head alone is zero (Michel et al., 2019). Then more and more heads are
+removed, those first that cost least alone. This order is found on the even pairs, and its cost measured on the odd ones
+(Voita et al. learn the order instead).
 """
 
-import argparse
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import torch
+from measuring import run_script
 from torch import Tensor
 
 from transduce import model_folder
@@ -25,27 +23,18 @@ from transduce.decoding.stepper import forced_log_probs
 from transduce.model.attention import MultiHeadAttention
 from transduce.model.recording import recording
 from transduce.model.seq2seq import Batch, Seq2Seq, make_batch
+from transduce.text.plain import read_lines
 
 SENTENCES_PER_BATCH, FARTHEST = 50, 3  # relative positions up to FARTHEST are counted
 Head = tuple[str, int]  # the module's name, and the head's number from 0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    arguments = parser.parse_args()
-    bundle = model_folder.load(arguments.model)
-    model = bundle.model.eval()
-    lines = [
-        path.read_text("utf-8").removesuffix("\n").split("\n")
-        for path in (arguments.source, arguments.target)
-    ]
-    sources = bundle.tokenizer.encode_source(lines[0])
-    targets = bundle.tokenizer.encode_target(lines[1])
+def main(model: Path, source: Path, target: Path) -> None:
+    """Print what each head attends to, and the perplexity without it and without the cheapest heads."""
+    bundle = model_folder.load(model)
+    network = bundle.model.eval()
+    sources = bundle.tokenizer.encode_source([*read_lines(str(source))])
+    targets = bundle.tokenizer.encode_target([*read_lines(str(target))])
     batches = [
         make_batch(
             sources[start : start + SENTENCES_PER_BATCH],
@@ -55,35 +44,29 @@ def main() -> None:
     ]
     modules = {
         name: module
-        for name, module in model.named_modules()
+        for name, module in network.named_modules()
         if isinstance(module, MultiHeadAttention)
     }
     heads = [(name, head) for name, module in modules.items() for head in range(module.num_heads)]
     even = batches[::2]
     odd = batches[1::2]
-    print(f"{len(heads)} heads, perplexity {perplexity(model, even):.3f}\n")
-    print(
-        "| attention | head | relative position: share | rarest token | entropy, bits | perplexity without |"
-    )
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(f"{len(heads)} heads, perplexity {perplexity(network, even):.3f}\n")
+    print("| attention | head | relative position: share | entropy, bits | perplexity without |")
+    print("| --- | --- | --- | --- | --- |")
     costs = {}
-    seen = look(model, batches, Counter(chain.from_iterable(sources)))
+    seen = look(network, batches)
     for name, head in heads:
         with removed(modules, [(name, head)]):
-            costs[name, head] = perplexity(model, even)
-        offset, share, rare, uniform, entropy = (values[head].item() for values in seen[name])
+            costs[name, head] = perplexity(network, even)
+        offset, share, entropy = (values[head].item() for values in seen[name])
         where = "" if "source" in name else f"{int(offset):+d}: {share:.0%}"
-        rarest = "" if is_decoder_self(name) else f"{rare:.0%} ({uniform:.0%})"
-        print(
-            f"| {name} | {head + 1} | {where} | {rarest} | {entropy:.1f} | {costs[name, head]:.3f} |"
-        )
-    print("\nRarest token: in brackets, its share if all tokens got the same.")
+        print(f"| {name} | {head + 1} | {where} | {entropy:.1f} | {costs[name, head]:.3f} |")
     print("\n| heads removed | perplexity | increase |\n| --- | --- | --- |")
     order = sorted(heads, key=costs.__getitem__)
-    whole = perplexity(model, odd)
+    whole = perplexity(network, odd)
     for count in range(0, len(heads) + 1, max(1, len(heads) // 12)):
         with removed(modules, order[:count]):
-            left = perplexity(model, odd)
+            left = perplexity(network, odd)
         print(f"| {count} | {left:.2f} | {left / whole - 1:.0%} |")
 
 
@@ -94,52 +77,32 @@ def perplexity(model: Seq2Seq, batches: Sequence[Batch]) -> float:
 
 
 @torch.no_grad()
-def look(
-    model: Seq2Seq, batches: Sequence[Batch], counts: Mapping[int, int]
-) -> dict[str, list[Tensor]]:
-    """For the heads of each module: the relative position with most of the attention, the shares of this position, of
-    the rarest source token, and of any token in uniform attention, and the entropy. `counts` are those of the tokens.
-    """
+def look(model: Seq2Seq, batches: Sequence[Batch]) -> dict[str, list[Tensor]]:
+    """For the heads of each module: the relative position with most of the attention, its share, and the entropy."""
     names = {module: name for name, module in model.named_modules()}
-    # (h, 2 * FARTHEST + 5): shares of positions, the others, and the number of queries.
+    # (h, 2 * FARTHEST + 3): shares of positions, entropy, and the number of queries.
     sums: dict[str, Tensor] = {}
     for batch in batches:
         with recording() as record:
             model(batch.src, batch.tgt_in)
-        frequency = torch.tensor(
-            [[counts.get(token, math.inf) for token in row] for row in batch.src.tolist()]
-        )
-        rarest = torch.zeros_like(frequency).scatter(1, frequency.argmin(1, keepdim=True), 1)
-        uniform = 1 / (batch.src != PAD).sum(1)
         for module, weights in record.attention:
             name = names[module]
-            real = ((batch.src if name.startswith("encoder.") else batch.tgt_in) != PAD)[
-                :, None, :, None
-            ]
+            queries = batch.src if name.startswith("encoder.") else batch.tgt_in
+            real = (queries != PAD)[:, None, :, None]
             weights = weights * real
             found = [
                 weights.diagonal(k, dim1=2, dim2=3).sum(dim=(0, 2))
                 for k in range(-FARTHEST, FARTHEST + 1)
             ]
-            queries = real.sum().expand_as(found[0])
-            if is_decoder_self(name):
-                found += [torch.zeros_like(found[0])] * 2
-            else:
-                found.append((weights * rarest[:, None, None]).sum(dim=(0, 2, 3)))
-                found.append((uniform[:, None] * real[:, 0, :, 0]).sum().expand_as(found[0]))
             found.append(-(weights * weights.clamp(min=1e-9).log2()).sum(dim=(0, 2, 3)))
-            sums[name] = sums.get(name, 0) + torch.stack([*found, queries], dim=1)
+            found.append(real.sum().expand_as(found[0]))
+            sums[name] = sums.get(name, 0) + torch.stack(found, dim=1)
     means = {name: each[:, :-1] / each[:, -1:] for name, each in sums.items()}
-    best = {name: each[:, : 2 * FARTHEST + 1].max(dim=1) for name, each in means.items()}
+    best = {name: each[:, :-1].max(dim=1) for name, each in means.items()}
     return {
-        name: [best[name].indices - FARTHEST, best[name].values, *means[name].T[-3:]]
-        for name in means
+        name: [best[name].indices - FARTHEST, best[name].values, each[:, -1]]
+        for name, each in means.items()
     }
-
-
-def is_decoder_self(name: str) -> bool:
-    """Whether the module attends to the target."""
-    return name.startswith("decoder.") and "source" not in name
 
 
 @contextmanager
@@ -158,4 +121,4 @@ def removed(modules: dict[str, MultiHeadAttention], heads: Sequence[Head]) -> It
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -7,34 +7,25 @@ references stay as they are. data.augment contains the forms with a star; decode
 case.
 """
 
-import argparse
 import random
 import re
 from pathlib import Path
 
+from measuring import run_script
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import transduce
 from transduce.augmentation import texts as augment
+from transduce.text.plain import read_lines
 
 STOP = re.compile(r"[.!?…]+$")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    sources, references = (
-        file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        for file in (arguments.source, arguments.target)
-    )
-    draw = random.Random(arguments.seed)
+def main(model: Path, source: Path, target: Path, *, seed: int = 1) -> None:
+    """Print a line for each form of the source."""
+    sources, references = (list(read_lines(str(file))) for file in (source, target))
+    draw = random.Random(seed)
     augment.MAX_TYPOS = 1
     forms = {
         "unchanged": sources,
@@ -44,7 +35,7 @@ def main() -> None:
         "no final stop": [STOP.sub("", source) for source in sources],
         "a typing error *": [augment.misspell(source, draw) for source in sources],
     }
-    translator = transduce.load(arguments.model)
+    translator = transduce.load(model)
     clean = 0.0
     lower = [reference.lower() for reference in references]
     for name, texts in forms.items():
@@ -56,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -10,7 +10,6 @@ but writes no ids. SentencePiece alone encodes both sides with the same number o
 anonymous memory of a process and its children together, sampled every 50 ms.
 """
 
-import argparse
 import itertools
 import json
 import random
@@ -24,57 +23,50 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import sentencepiece
+from measuring import run_script
 
 from transduce.text.plain import read_lines
 from transduce.tokens.tokenizer import JOINT
 from transduce.wings.phrasebook.examples import examples
 
 KNOWN = 100_000  # number of pairs for learning the vocabulary
+COMMAND = [sys.executable, "-m", "transduce"]
 JOINED = 20_000  # number of phrasebook pairs that generated pairs are joined from
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "files", nargs="*", help="two text files; if they are too short, generated text follows"
-    )
-    parser.add_argument("--pairs", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--eole")
-    parser.add_argument("--folder", help="parent folder for temporary files")
-    arguments = parser.parse_args()
+def main(
+    *files: str,
+    pairs: list[int] | None = None,
+    rounds: int = 3,
+    threads: int = 2,
+    eole: str = "",
+    folder: Path | None = None,
+) -> None:
+    """Measure each number of pairs; if the two files are too short, generated text follows."""
     print("| pairs | | pairs/s | range | memory |")
     print("| --- | --- | --- | --- | --- |")
-    for count in arguments.pairs:
-        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            compare(arguments, count, Path(folder))
+    for count in pairs or [200_000]:
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            compare(files, count, Path(place), rounds, threads, eole)
 
 
-def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
+def compare(
+    given: Sequence[str], count: int, folder: Path, rounds: int, threads: int, eole: str
+) -> None:
     """Measure transduce and eole in turns, then SentencePiece, and print a row for each."""
-    files = [str(folder / name) for name in ("source", "target")]
-    with (
-        Path(files[0]).open("w", encoding="utf-8") as sources,
-        Path(files[1]).open("w", encoding="utf-8") as targets,
-    ):
-        for source, target in itertools.islice(texts(arguments.files), count):
-            sources.write(source + "\n")
-            targets.write(target + "\n")
-    known = folder / "known.tsv"
+    files = write_texts(given, count, folder)
+    known = folder / "known"
+    known.mkdir()
     vocabulary = folder / "vocabulary"
-    known.write_text(
-        "".join(f"{a}\t{b}\n" for a, b in itertools.islice(texts(arguments.files), KNOWN)),
-        encoding="utf-8",
-    )
-    run([*TRANSDUCE, "--train", str(known), "--out", str(vocabulary), "data.vocab_size=8000"])
-    sides = {"transduce": ours(files, vocabulary, folder, arguments.threads)}
-    if arguments.eole:
-        sides["eole"] = eole(arguments.eole, files, vocabulary, folder, arguments.threads)
+    prepare = [*COMMAND, "prepare", "--from", "en", "--to", "de", f"train.threads={threads}"]
+    learn = ["--train", *write_texts(given, KNOWN, known), "--out", str(vocabulary)]
+    run([*prepare, *learn, "data.vocab_size=8000"])
+    encode = ["--train", *files, "--vocabulary", str(vocabulary)]
+    sides = {"transduce": [*prepare, *encode, "--out", str(folder / "data-TURN")]}
+    if eole:
+        sides["eole"] = eole_command(eole, files, vocabulary, folder, threads)
     rows: dict[str, list[tuple[float, int]]] = {name: [] for name in sides}
-    for turn in range(arguments.rounds):
+    for turn in range(rounds):
         for name, command in sides.items():
             rows[name].append(run([part.replace("TURN", str(turn)) for part in command]))
     for name, measured in rows.items():
@@ -82,8 +74,21 @@ def compare(arguments: argparse.Namespace, count: int, folder: Path) -> None:
         memory = max(size for _, size in measured) / 2**20
         line = f"| {count:,} | {name} | {statistics.median(rates):,.0f} "
         print(f"{line}| {min(rates):,.0f} to {max(rates):,.0f} | {memory:,.0f} MiB |", flush=True)
-    seconds = encoding(files, vocabulary, arguments.threads)
+    seconds = encoding(files, vocabulary, threads)
     print(f"| {count:,} | SentencePiece alone | {count / seconds:,.0f} | | |", flush=True)
+
+
+def write_texts(given: Sequence[str], count: int, folder: Path) -> list[str]:
+    """Write pairs to two files, and return their names."""
+    files = [folder / name for name in ("source", "target")]
+    with (
+        files[0].open("w", encoding="utf-8") as sources,
+        files[1].open("w", encoding="utf-8") as targets,
+    ):
+        for source, target in itertools.islice(texts(given), count):
+            sources.write(source + "\n")
+            targets.write(target + "\n")
+    return [*map(str, files)]
 
 
 def texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -97,23 +102,7 @@ def texts(files: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield f"{source} {source_too}", f"{target} {target_too}"
 
 
-TRANSDUCE = [sys.executable, "-m", "transduce", "prepare"]
-
-
-def ours(files: Sequence[str], vocabulary: Path, folder: Path, threads: int) -> list[str]:
-    options = [
-        "--vocabulary",
-        str(vocabulary),
-        "--from",
-        "en",
-        "--to",
-        "de",
-        f"train.threads={threads}",
-    ]
-    return [*TRANSDUCE, "--train", *files, *options, "--out", str(folder / "data-TURN")]
-
-
-def eole(
+def eole_command(
     command: str, files: Sequence[str], vocabulary: Path, folder: Path, threads: int
 ) -> list[str]:
     model = str(vocabulary / JOINT)
@@ -194,4 +183,4 @@ def encoding(files: Sequence[str], vocabulary: Path, threads: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -8,7 +8,6 @@ dropout, label smoothing and Adam. Each measurement starts new processes, and th
 updates are not timed. One row shards the weights with FSDP.
 """
 
-import argparse
 import json
 import os
 import socket
@@ -17,10 +16,13 @@ import subprocess
 import sys
 import time
 from itertools import cycle
+from pathlib import Path
+from typing import Any
 
 import torch
+from measuring import ratio, run_script
 
-from training import BUDGET, WARM, options, parser_of
+from training import BUDGET, SHAPES, WARM, Shape, options
 from transduce.config.parse import configure
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
@@ -32,45 +34,36 @@ from transduce.training.update import make_optimizer, update
 UPDATES = 40
 
 
-def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument(
-        "--threads", type=int, help="internal: measure in this process, with so many threads"
-    )
-    parser.add_argument("--shard", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.threads:
-        measure(arguments)
-    else:
-        compare(arguments)
-
-
-def compare(arguments: argparse.Namespace) -> None:
+def main(
+    data: Path,
+    *,
+    shapes: list[Shape] | None = None,
+    processes: int = 2,
+    rounds: int = 5,
+    seconds: float = 20.0,
+    float32: bool = False,
+) -> None:
     """Measure one process, DDP and FSDP in turns, and print the table."""
-    number = arguments.processes
     sides = {
-        f"one process, {number} threads": (1, number, []),
-        f"{number} processes, DDP": (number, 1, []),
-        f"{number} processes, FSDP": (number, 1, ["--shard"]),
+        f"one process, {processes} threads": (1, processes, False),
+        f"{processes} processes, DDP": (processes, 1, False),
+        f"{processes} processes, FSDP": (processes, 1, True),
     }
     print("| shape | | tokens/s | relative to one process |\n| --- | --- | --- | --- |")
-    for shape in arguments.shapes:
+    for shape in shapes or SHAPES:
         speeds: dict[str, list[float]] = {side: [] for side in sides}
-        for _ in range(arguments.rounds):
-            for side, (world, threads, more) in sides.items():
-                speeds[side].append(start(arguments, shape, world, threads, more))
+        for _ in range(rounds):
+            for side, (world, threads, shard) in sides.items():
+                given = [str(data), shape, float32, threads, shard, seconds, processes]
+                speeds[side].append(run_ranks(world, given))
         alone = next(iter(speeds.values()))
         for side, found in speeds.items():
-            ratios = sorted(mine / one for mine, one in zip(found, alone, strict=True))
-            times = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-            print(f"| {shape} | {side} | {statistics.median(found):,.0f} | {times} |", flush=True)
+            middle = statistics.median(found)
+            print(f"| {shape} | {side} | {middle:,.0f} | {ratio(found, alone)} |", flush=True)
 
 
-def start(
-    arguments: argparse.Namespace, shape: str, world: int, threads: int, more: list[str]
-) -> float:
-    """Start the processes of one measurement, and return its tokens a second."""
+def run_ranks(world: int, given: list[Any]) -> float:
+    """Run the processes of one measurement, and return its tokens a second."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     known = {
@@ -79,19 +72,7 @@ def start(
         "MASTER_PORT": str(port),
         "WORLD_SIZE": str(world),
     }
-    command = [
-        sys.executable,
-        __file__,
-        str(arguments.data),
-        "--shapes",
-        shape,
-        "--threads",
-        str(threads),
-        *more,
-    ]
-    command += [f"--seconds={arguments.seconds}", f"--processes={arguments.processes}"]
-    if arguments.float32:
-        command.append("--float32")
+    command = [sys.executable, __file__, "measure", json.dumps(given)]
     processes = [
         subprocess.Popen(
             command, env={**known, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True
@@ -104,18 +85,26 @@ def start(
     return float(json.loads(outputs[0].splitlines()[-1]))
 
 
-def measure(arguments: argparse.Namespace) -> None:
+def measure(
+    data: str,
+    shape: Shape,
+    float32: bool,
+    threads: int,
+    shard: bool,
+    seconds: float,
+    accumulate: int,
+) -> None:
     """Train in one process of a measurement; rank 0 prints the tokens a second of all processes."""
-    config = configure(options(arguments.shapes[0], arguments.float32))
+    config = configure(options(shape, float32))
     keep_memory()
     keep_few_kernels()
-    torch.set_num_threads(arguments.threads)
-    mixture = open_prepared(arguments.data).mixture
-    plan = mixture.plan(1, 0, budget=BUDGET, accumulate=arguments.processes, seed=1)[:UPDATES]
+    torch.set_num_threads(threads)
+    mixture = open_prepared(Path(data)).mixture
+    plan = mixture.plan(1, 0, budget=BUDGET, accumulate=accumulate, seed=1)[:UPDATES]
     with init_distributed() as ranks:
         model = build(config.model)
         wrapped_model = wrap(
-            model, ranks, shard=arguments.shard, sparse=False, device=torch.device("cpu")
+            model, ranks, shard=shard, sparse=False, device=torch.device("cpu")
         ).train()
         scatter_weights(model, wrapped_model, ranks)
         optimizer = make_optimizer(wrapped_model.parameters(), config.train)
@@ -140,11 +129,14 @@ def measure(arguments: argparse.Namespace) -> None:
             if step == WARM:
                 tokens = 0
                 began = time.perf_counter()
-            elif step > WARM and ranks.highest(time.perf_counter() - began > arguments.seconds):
+            elif step > WARM and ranks.highest(time.perf_counter() - began > seconds):
                 break
         if ranks.first:
             print(json.dumps(tokens / (time.perf_counter() - began)))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["measure"]:
+        measure(*json.loads(sys.argv[2]))
+    else:
+        run_script(main, __doc__)

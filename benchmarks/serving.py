@@ -11,7 +11,6 @@ Then requests are sent for --overload seconds at ten times the highest rate, wit
 many are answered, refused with status 503, and neither, and whether the answers are equal to the loop's.
 """
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -27,6 +26,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from measuring import ratio, run_script
 
 import transduce
 from transduce.text.plain import read_lines
@@ -44,42 +45,39 @@ class Answer(NamedTuple):
     seconds: float
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("source")
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--overload", type=float, default=60)
-    arguments = parser.parse_args()
-    sentences = list(read_lines(arguments.source))
-    one = transduce.load(arguments.model, device="cpu", threads=1)
+def main(
+    model: Path,
+    source: str,
+    *,
+    clients: list[int] | None = None,
+    seconds: float = 10,
+    rounds: int = 3,
+    overload: float = 60,
+) -> None:
+    """Measure the loop and each number of clients in turns, then the overload, and print the results."""
+    sentences = list(read_lines(source))
+    one = transduce.load(model, device="cpu", threads=1)
     expected = [each.text for each in one.translate(sentences)]
-    data = transduce.model_folder.read_config(arguments.model).data
+    data = transduce.model_folder.read_config(model).data
     bodies = [
         json.dumps({"q": sentence, "source": data.source, "target": data.target}).encode()
         for sentence in sentences
     ]
-    print(
-        f"{arguments.model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n"
-    )
-    with server(arguments.model) as port:
+    print(f"{model}, {one.engine.name}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}\n")
+    with server(model) as port:
         asyncio.run(closed(port, bodies, 8, 2.0))  # warm-up
-        rates: dict[int, list[float]] = {clients: [] for clients in arguments.clients}
+        rates: dict[int, list[float]] = {number: [] for number in clients or [1, 8, 64]}
         alone: list[float] = []
         last: dict[int, list[Answer]] = {}
         busy: dict[int, float] = {}
-        for _ in range(arguments.rounds):
-            times = loop(one, sentences, arguments.seconds)
+        for _ in range(rounds):
+            times = loop(one, sentences, seconds)
             alone.append(len(times) / sum(times))
-            for clients in arguments.clients:
+            for number in rates:
                 began = cpu()
-                last[clients] = asyncio.run(closed(port, bodies, clients, arguments.seconds))
-                busy[clients] = (cpu() - began) / arguments.seconds
-                rates[clients].append(len(last[clients]) / arguments.seconds)
+                last[number] = asyncio.run(closed(port, bodies, number, seconds))
+                busy[number] = (cpu() - began) / seconds
+                rates[number].append(len(last[number]) / seconds)
         print(
             "| requests | sentences/s | relative to the loop | p50 | p99 | equal | clients' CPU |"
         )
@@ -87,27 +85,26 @@ def main() -> None:
         print(
             f"| one after the other, no server | {statistics.median(alone):.0f} | 1 | {latencies(times)} | | |"
         )
-        for clients, each in rates.items():
-            ratios = sorted(rate / base for rate, base in zip(each, alone, strict=True))
-            right = sum(
-                a.status == 200 and a.text == expected[a.sentence] for a in last[clients]
-            ) / len(last[clients])
-            print(
-                f"| {clients} clients | {statistics.median(each):.0f} | {statistics.median(ratios):.2f} "
-                f"[{ratios[0]:.2f}, {ratios[-1]:.2f}] | {latencies([a.seconds for a in last[clients]])} | {right:.1%} "
-                f"| {busy[clients]:.0%} |"
+        for number, each in rates.items():
+            found = last[number]
+            right = statistics.mean(
+                answer.status == 200 and answer.text == expected[answer.sentence]
+                for answer in found
             )
-        if arguments.overload:
+            print(
+                f"| {number} clients | {statistics.median(each):.0f} | {ratio(each, alone)} "
+                f"| {latencies([answer.seconds for answer in found])} | {right:.1%} | {busy[number]:.0%} |"
+            )
+        if overload:
             capacity = max(statistics.median(each) for each in rates.values())
             began = time.monotonic()
             used = cpu()
-            sent, answers = asyncio.run(opened(port, bodies, TIMES * capacity, arguments.overload))
-            print(
-                overload(sent, answers, expected, capacity, time.monotonic() - began, cpu() - used)
-            )
+            sent, answers = asyncio.run(opened(port, bodies, TIMES * capacity, overload))
+            elapsed = time.monotonic() - began
+            print(described(sent, answers, expected, capacity, elapsed, cpu() - used))
 
 
-def overload(
+def described(
     sent: int,
     answers: list[Answer],
     expected: list[str],
@@ -254,4 +251,4 @@ def cpu() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

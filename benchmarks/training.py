@@ -9,7 +9,6 @@ update. All train on the same padded batches of up to 4,096 tokens, in bfloat16 
 updates are not timed. The losses are compared after the last update of the shortest run: all toolkits must learn.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -20,31 +19,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-SHAPES = {"small": (3, 256, 1024, 4), "base": (6, 512, 2048, 8)}  # layers, d_model, d_ff, heads
+Shape = Literal["small", "base"]
+SHAPES: dict[Shape, tuple[int, int, int, int]] = {
+    "small": (3, 256, 1024, 4),
+    "base": (6, 512, 2048, 8),
+}  # layers, d_model, d_ff, heads
 WARM, BATCHES, BUDGET, PAD = 3, 80, 4096, 0
 # Src, tgt_in, tgt_out -> loss per token.
 Learn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], float]
 
 
-def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """A parser of the arguments that this script and ranks.py share."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=SHAPES)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--float32", action="store_true")
-    return parser
-
-
-def options(shape: str, float32: bool) -> dict[str, object]:
+def options(shape: Shape, float32: bool) -> dict[str, object]:
     """The options of the model and its precision, for `transduce.config.parse.configure`."""
     layers, d_model, d_ff, heads = SHAPES[shape]
     return {
@@ -59,50 +49,37 @@ def options(shape: str, float32: bool) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--peers", nargs="+", default=[], metavar="NAME=PYTHON", help="toolkits: transformers, eole"
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--side", choices=list(LEARNERS), help="internal: measure one toolkit")
-    arguments = parser.parse_args()
-    if arguments.side:
-        print(json.dumps(measure(arguments)))
-    else:
-        compare(arguments)
+def main(
+    data: Path,
+    *,
+    peers: list[str] | None = None,
+    shapes: list[Shape] | None = None,
+    rounds: int = 5,
+    seconds: float = 20.0,
+    threads: int = 2,
+    float32: bool = False,
+) -> None:
+    """Measure all toolkits in turns, and print the table; a peer is NAME=PYTHON."""
+    from measuring import ratio
 
-
-def compare(arguments: argparse.Namespace) -> None:
-    """Measure all toolkits in turns, and print the table."""
     from transduce.system.machine import SPIN_COUNT
 
-    own = [f"--threads={arguments.threads}", f"--seconds={arguments.seconds}"]
-    if arguments.float32:
-        own.append("--float32")
-    sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in arguments.peers)
+    sides = {"transduce": sys.executable} | dict(peer.split("=", 1) for peer in peers or [])
     print(
         "| shape | | tokens/s | transduce is faster by | first update after | peak memory | loss a token |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         batches = Path(folder) / "batches.npz"
-        write_batches(arguments.data, batches)
-        for shape in arguments.shapes:
+        write_batches(data, batches)
+        for shape in shapes or SHAPES:
             rows: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
-            for _ in range(arguments.rounds):
+            for _ in range(rounds):
                 for side, python in sides.items():
-                    command = [
-                        python,
-                        __file__,
-                        str(batches),
-                        f"--side={side}",
-                        f"--shapes={shape}",
-                        *own,
-                    ]
-                    environment = os.environ | (
-                        {"GOMP_SPINCOUNT": SPIN_COUNT} if side == "transduce" else {}
-                    )
+                    given = [str(batches), side, shape, float32, threads, seconds]
+                    command = [python, __file__, "measure", json.dumps(given)]
+                    spins = {"GOMP_SPINCOUNT": SPIN_COUNT} if side == "transduce" else {}
+                    environment = spins | os.environ
                     run = subprocess.run(
                         command, stdout=subprocess.PIPE, text=True, check=True, env=environment
                     )
@@ -113,10 +90,7 @@ def compare(arguments: argparse.Namespace) -> None:
                     statistics.median(row[key] for row in each)
                     for key in ("speed", "first", "memory")
                 )
-                ratios = sorted(
-                    a["speed"] / b["speed"] for a, b in zip(rows["transduce"], each, strict=True)
-                )
-                times = f"{statistics.median(ratios):.2f} [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
+                times = ratio(column(rows["transduce"]), column(each))
                 loss = statistics.mean(row["losses"][updates] for row in each)
                 print(
                     f"| {shape} | {side} | {speed:,.0f} | {times if side != 'transduce' else ''} | {first:.0f} s "
@@ -150,31 +124,37 @@ def read_batches(file: Path) -> Iterator[tuple[torch.Tensor, ...]]:
             yield tuple(torch.from_numpy(loaded[f"{name}-{number}"]) for name in "sio")
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Train with one toolkit for --seconds, and return the measurements."""
+def column(rows: list[dict[str, Any]]) -> list[float]:
+    return [row["speed"] for row in rows]
+
+
+def measure(
+    batches: str, side: str, shape: Shape, float32: bool, threads: int, seconds: float
+) -> dict[str, Any]:
+    """Train with one toolkit for so many seconds, and return the measurements."""
     began = time.perf_counter()
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(threads)
     torch.manual_seed(1)
-    learn = LEARNERS[arguments.side](arguments.shapes[0], arguments.float32)
+    learn = LEARNERS[side](shape, float32)
     losses: list[float] = []
     tokens = 0
     start = 0.0
     first = 0.0
-    for src, tgt_in, tgt_out in read_batches(arguments.data):
+    for src, tgt_in, tgt_out in read_batches(Path(batches)):
         losses.append(learn(src, tgt_in, tgt_out))
         first = first or time.perf_counter() - began
         if len(losses) == WARM:
             start = time.perf_counter()
         elif len(losses) > WARM:
             tokens += int((tgt_out != PAD).sum())
-            if time.perf_counter() - start > arguments.seconds:
+            if time.perf_counter() - start > seconds:
                 break
     speed = tokens / (time.perf_counter() - start)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"speed": speed, "first": first, "memory": memory, "losses": losses}
 
 
-def transduce_learner(shape: str, float32: bool) -> Learn:
+def transduce_learner(shape: Shape, float32: bool) -> Learn:
     from transduce.config.parse import configure
     from transduce.model.build import build
     from transduce.model.seq2seq import Batch
@@ -198,7 +178,7 @@ def transduce_learner(shape: str, float32: bool) -> Learn:
     return learn
 
 
-def transformers_learner(shape: str, float32: bool) -> Learn:
+def transformers_learner(shape: Shape, float32: bool) -> Learn:
     from transformers import MarianConfig, MarianMTModel
 
     layers, d_model, d_ff, heads = SHAPES[shape]
@@ -232,7 +212,7 @@ def transformers_learner(shape: str, float32: bool) -> Learn:
     return learn
 
 
-def eole_learner(shape: str, float32: bool) -> Learn:
+def eole_learner(shape: Shape, float32: bool) -> Learn:
     """eole's model, loss, optimizer and update, as in `eole train`; eole has only pre-norm models."""
     from eole import train_single
     from eole.config.run import TrainConfig
@@ -295,4 +275,9 @@ LEARNERS = {
 }
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["measure"]:
+        print(json.dumps(measure(*json.loads(sys.argv[2]))))
+    else:
+        from measuring import run_script  # other toolkits' environments lack its packages
+
+        run_script(main, __doc__)

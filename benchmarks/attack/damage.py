@@ -11,13 +11,11 @@ with random choices: copy a folder, damage one of its files, and run a command o
 The table counts the outcomes. All defects are listed. The exit status is 1 if there are any.
 """
 
-import argparse
 import contextlib
 import io
 import os
 import random
 import shutil
-import sys
 import tempfile
 import time
 import traceback
@@ -26,7 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from toy import TINY, WORDS, cache, command, content, write_corpus
+from script import run_script
+from toy import TINY, WORDS, cache, command, content, report, write_corpus
 
 NAMES = ("damaged", "missing", " used")  # a new line with one of these words names the damage
 OUTCOMES = ("named", "harmless", "silent", "traceback")
@@ -286,14 +285,9 @@ def outcome(case: Case, expected: Undamaged, draw: random.Random) -> tuple[str, 
         return ("named" if is_named else "silent"), what
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    draw = random.Random(arguments.seed)
+def main(*, minutes: float = 10, seed: int = 1) -> None:
+    """Damage folders until the minutes are over, and print the table."""
+    draw = random.Random(seed)
     counts = Counter[tuple[str, str]]()
     defects = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -301,7 +295,7 @@ def main() -> None:
         cases = prepare_cases(Path(temporary))
         expected = {case.name: undamaged(case) for case in cases}
         print(f"{len(cases)} kinds of folders", flush=True)
-        end = time.monotonic() + 60 * arguments.minutes
+        end = time.monotonic() + 60 * minutes
         while time.monotonic() < end:
             case = draw.choice(cases)
             found, what = outcome(case, expected[case.name], draw)
@@ -309,15 +303,8 @@ def main() -> None:
             if found in ("silent", "traceback"):
                 defects.append(f"{found}: {what}")
                 print(defects[-1], flush=True)
-    print(
-        f"| folder and command | cases | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
-    )
-    for case in cases:
-        row = [counts[case.name, each] for each in OUTCOMES]
-        print(f"| {case.name} | {sum(row)} | {' | '.join(map(str, row))} |")
-    print(f"seed {arguments.seed}, {sum(counts.values()):,} cases, {len(defects)} defects")
-    sys.exit(bool(defects))
+    report("folder and command | cases", [case.name for case in cases], OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

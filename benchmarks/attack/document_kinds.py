@@ -149,25 +149,22 @@ HTML_INLINE = elements(
     "<code>x &lt; y</code>"
 )
 FIXED = [
-    *("<script>if (a < b) { x = '<p>no</p>' }</script>", "<style>p > a { content: 'no' }</style>"),
-    *("<pre>keep <b>it</b>\n x</pre>", "<textarea>no</textarea>", "<!-- <p>no</p> -->"),
-    *(
-        "<!--[if IE]><p>no</p><![endif]-->",
-        "<p translate=no>Not <b>it</b></p>",
-        "<hr>",
-        "<p>12</p>",
-        "<p></p>",
-    ),
-    *(
-        "<svg><text>no</text></svg>",
-        '<div class="x notranslate">no</div>',
-        "<template><p>no</p></template>",
-    ),
-    *(
-        "<p>&nbsp;</p>",
-        "<table><tr><td>3.5</td></tr></table>",
-        "<script>//<![CDATA[\n x</p> \n//]]></script>",
-    ),
+    "<script>if (a < b) { x = '<p>no</p>' }</script>",
+    "<style>p > a { content: 'no' }</style>",
+    "<pre>keep <b>it</b>\n x</pre>",
+    "<textarea>no</textarea>",
+    "<!-- <p>no</p> -->",
+    "<!--[if IE]><p>no</p><![endif]-->",
+    "<p translate=no>Not <b>it</b></p>",
+    "<hr>",
+    "<p>12</p>",
+    "<p></p>",
+    "<svg><text>no</text></svg>",
+    '<div class="x notranslate">no</div>',
+    "<template><p>no</p></template>",
+    "<p>&nbsp;</p>",
+    "<table><tr><td>3.5</td></tr></table>",
+    "<script>//<![CDATA[\n x</p> \n//]]></script>",
 ]
 SRT_SIGNS = [
     "<i>so</i>",

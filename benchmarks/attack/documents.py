@@ -15,10 +15,8 @@ The table counts the outcomes. All defects are listed. The exit status is 1 if t
 the output of every defect are kept in a folder.
 """
 
-import argparse
 import os
 import random
-import sys
 import tempfile
 import time
 import traceback
@@ -33,7 +31,8 @@ from document_checks import CAPITALS, OPEN_CHARSET, check_bytes, check_slots, st
 from document_damage import damaged
 from document_kinds import KINDS, Kind
 from document_parts import Part, Place, Style
-from toy import TINY, attempt, command, loaded_call, write_corpus
+from script import run_script
+from toy import TINY, attempt, command, loaded_call, report, write_corpus
 
 from transduce.config.schema import DecodeConfig
 from transduce.decoding.loading import load
@@ -175,17 +174,16 @@ def check(translator: Translator, place: Path, document: Document, suffix: str) 
     return f"{state}: translated"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--documents", type=int, default=2000, help="of each format")
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=KINDS)
-    parser.add_argument("--first", type=int, default=0, help="number of the first document")
-    parser.add_argument("--keep", type=Path)
-    arguments = parser.parse_args()
+def main(
+    *,
+    documents: int = 2000,
+    minutes: float = 10,
+    seed: int = 1,
+    only: str = "",
+    first: int = 0,
+    keep: Path | None = None,
+) -> None:
+    """Translate so many documents of each format, from number `first` on, and print the table."""
     counts = Counter[tuple[str, str]]()
     defects = list[str]()
     ENGINES["capitals"] = f"{__name__}:open_engine"
@@ -200,11 +198,11 @@ def main() -> None:
             {"decode.capitals": False, "decode.retry_loops": False},
             engine="capitals",
         )
-        end = time.monotonic() + 60 * arguments.minutes
-        kinds = [arguments.only] if arguments.only else [*KINDS]
-        for number in range(arguments.first, arguments.first + arguments.documents):
+        end = time.monotonic() + 60 * minutes
+        kinds = [only] if only else [*KINDS]
+        for number in range(first, first + documents):
             for kind in kinds if time.monotonic() < end else ():
-                draw = random.Random(f"{arguments.seed} {kind} {number}")
+                draw = random.Random(f"{seed} {kind} {number}")
                 document = make(KINDS[kind], draw)
                 CapitalsEngine.suffix = draw.choice(ODD) if draw.random() < 0.5 else ""
                 try:
@@ -218,21 +216,12 @@ def main() -> None:
                         f"{kind} {number}, {state}, suffix {CapitalsEngine.suffix!r}: {name}{reason[:600]}"
                     )
                     print(defects[-1], flush=True)
-                    if arguments.keep:
+                    if keep:
                         for file in place.glob(f"*{KINDS[kind].suffix}"):
-                            (arguments.keep / f"{kind}-{number}-{file.name}").write_bytes(
-                                file.read_bytes()
-                            )
+                            (keep / f"{kind}-{number}-{file.name}").write_bytes(file.read_bytes())
                 counts[kind, found] += 1
-    print(
-        f"| format | documents | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}"
-    )
-    for kind in kinds:
-        row = [counts[kind, each] for each in OUTCOMES]
-        print(f"| {kind} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(f"seed {arguments.seed}, {sum(counts.values()):,} documents, {len(defects)} defects")
-    sys.exit(bool(defects))
+    report("format | documents", kinds, OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

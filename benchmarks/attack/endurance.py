@@ -11,7 +11,6 @@ is measured twenty times, while no connection is open. After the first tenth of 
 threads may grow until the pool is complete. All defects are listed. The exit status is 1 if there are any.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -22,6 +21,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from script import run_script
 from wire import (
     PATIENCE,
     Answer,
@@ -214,7 +214,8 @@ class Client:
                 f"Authorization: Bearer {self.draw.random()}",
             ]
         )
-        await self.expect(401 if key == "X-A: a" else 403, get("/languages"), "refused", key)
+        content = self.server.ask(self.draw)[0]  # `/languages` is public
+        await self.expect(401 if key == "X-A: a" else 403, content, "refused", key)
 
     async def broken(self) -> None:
         """Leave in the headers, in the body, or before the answer."""
@@ -230,29 +231,27 @@ class Client:
         self.tally.add("broken off")
 
 
-async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) -> None:
+async def endure(server: Server, tally: Tally, requests: int, minutes: float, seed: int) -> None:
     """Send the requests and compare the measurements."""
-    clients = [
-        Client(server, random.Random(f"{arguments.seed} {i}"), tally) for i in range(CLIENTS)
-    ]
+    clients = [Client(server, random.Random(f"{seed} {i}"), tally) for i in range(CLIENTS)]
     usages = list[dict[str, int]]()
     began = time.monotonic()
 
     async def part(client: Client) -> None:
-        for _ in range(arguments.requests // CLIENTS // MEASUREMENTS):
+        for _ in range(requests // CLIENTS // MEASUREMENTS):
             await client.once()
         client.leave()
 
     print(
         "| requests | minutes | resident KiB | open files | threads |\n| --- | --- | --- | --- | --- |"
     )
-    while len(usages) < MEASUREMENTS and time.monotonic() - began < 60 * arguments.minutes:
+    while len(usages) < MEASUREMENTS and time.monotonic() - began < 60 * minutes:
         await asyncio.gather(*map(part, clients))
         await asyncio.sleep(1)  # until the server has closed the connections, too
         usages.append(server.usage())
-        minutes = (time.monotonic() - began) / 60
+        elapsed = (time.monotonic() - began) / 60
         print(
-            f"| {tally.counts.total():,} | {minutes:.1f} | {' | '.join(f'{x:,}' for x in usages[-1].values())} |",
+            f"| {tally.counts.total():,} | {elapsed:.1f} | {' | '.join(f'{x:,}' for x in usages[-1].values())} |",
             flush=True,
         )
     first = usages[MEASUREMENTS // 10 - 1]
@@ -271,25 +270,19 @@ async def endure(server: Server, tally: Tally, arguments: argparse.Namespace) ->
     print(f"memory after the first tenth: {growth:+.1%}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--minutes", type=float, default=600, help="end earlier, after this time")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+def main(*, requests: int = 200_000, minutes: float = 600, seed: int = 1) -> None:
+    """Send the requests, or fewer if the minutes are over, and print the table."""
     tally = Tally("endurance")
     raise_file_limit()
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["XDG_CACHE_HOME"] = str(Path(temporary) / "own-cache")
         target = prepare(Path(temporary))
         with serving(target, tally, f"--keys={target.keys}", *OPTIONS) as server:
-            asyncio.run(endure(server, tally, arguments))
+            asyncio.run(endure(server, tally, requests, minutes, seed))
     print(table([tally], ("answered", "refused", "broken off", "defect")))
-    print(f"seed {arguments.seed}, {tally.counts.total():,} requests, {len(tally.defects)} defects")
+    print(f"seed {seed}, {tally.counts.total():,} requests, {len(tally.defects)} defects")
     sys.exit(bool(tally.defects))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -16,7 +16,6 @@ below `inputs/TARGET` are the seeds; tests/test_inputs.py runs them, too. The in
 these campaigns.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -34,6 +33,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from script import run_script
+
 INPUTS = Path(__file__).parent / "inputs"
 MAX_SECONDS = 5.0  # of processor time for one input
 MAX_BYTES, MAX_REPEATED_BYTES = 4096, 50_000
@@ -41,86 +42,72 @@ MAX_MEMORY = 2048  # MiB
 REPEATING_SHARE = 0.2
 SHRINKING_SECONDS = 20.0
 TOKENS = (  # words of the formats, for mutations
-    *(
-        "<tu>",
-        "<tuv xml:lang='de'>",
-        "<seg>",
-        "</",
-        "/>",
-        "<![CDATA[",
-        "]]>",
-        "<!--",
-        "-->",
-        "&#x",
-        ";",
-        "<!DOCTYPE",
-    ),
-    *(
-        "<?xml encoding='",
-        "<!ENTITY",
-        "<bpt i='1'>",
-        "<ept>",
-        "<ph id='1'/>",
-        "translate='no'",
-        "<p>",
-        "<b>",
-        "</b>",
-    ),
-    *(
-        "utf-16",
-        "utf-7",
-        "latin-1",
-        "charmap",
-        "shift_jis",
-        "hz",
-        "idna",
-        "\ufeff",
-        "charset=",
-        "msgid",
-        "msgstr[1]",
-    ),
-    *(
-        "#, fuzzy",
-        "msgctxt",
-        "Plural-Forms: nplurals=2; plural=n!=1;",
-        "\\\\x",
-        "00:00:01,000 --> 00:00:02,000",
-    ),
-    *(
-        "\t",
-        "\r\n",
-        "{0}",
-        "%(a)s",
-        "%d",
-        "http://a.b",
-        "`a <b>`_",
-        "**",
-        "\ufdd0",
-        "\u2581",
-        "\u2028",
-        "\ud800",
-    ),
-    *(
-        "\\ud800",
-        "NaN",
-        "1e999",
-        "[[",
-        "{{",
-        "[data]",
-        "[[data.corpora]]",
-        "0x",
-        "inf",
-        "\n=====\n",
-        "boundary=",
-    ),
-    *(
-        "Transfer-Encoding: chunked",
-        "Content-Length: ",
-        "POST /translate HTTP/1.1",
-        "application/json",
-        "(S (NP ",
-        ")",
-    ),
+    "<tu>",
+    "<tuv xml:lang='de'>",
+    "<seg>",
+    "</",
+    "/>",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "-->",
+    "&#x",
+    ";",
+    "<!DOCTYPE",
+    "<?xml encoding='",
+    "<!ENTITY",
+    "<bpt i='1'>",
+    "<ept>",
+    "<ph id='1'/>",
+    "translate='no'",
+    "<p>",
+    "<b>",
+    "</b>",
+    "utf-16",
+    "utf-7",
+    "latin-1",
+    "charmap",
+    "shift_jis",
+    "hz",
+    "idna",
+    "\ufeff",
+    "charset=",
+    "msgid",
+    "msgstr[1]",
+    "#, fuzzy",
+    "msgctxt",
+    "Plural-Forms: nplurals=2; plural=n!=1;",
+    "\\\\x",
+    "00:00:01,000 --> 00:00:02,000",
+    "\t",
+    "\r\n",
+    "{0}",
+    "%(a)s",
+    "%d",
+    "http://a.b",
+    "`a <b>`_",
+    "**",
+    "\ufdd0",
+    "\u2581",
+    "\u2028",
+    "\ud800",
+    "\\ud800",
+    "NaN",
+    "1e999",
+    "[[",
+    "{{",
+    "[data]",
+    "[[data.corpora]]",
+    "0x",
+    "inf",
+    "\n=====\n",
+    "boundary=",
+    "Transfer-Encoding: chunked",
+    "Content-Length: ",
+    "POST /translate HTTP/1.1",
+    "application/json",
+    "(S (NP ",
+    ")",
 )
 
 
@@ -343,42 +330,34 @@ def campaign(
     return result, defects
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--targets", nargs="*", default=[])
-    parser.add_argument("--out", type=Path, default=Path("build/fuzz-defects"))
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.child:
-        (name,) = arguments.targets
-        fuzz(
-            name,
-            60 * arguments.minutes,
-            arguments.seed,
-            arguments.child,
-            arguments.out / "kept" / name,
-        )
+def main(
+    *,
+    minutes: float = 10,
+    jobs: int = 1,
+    seed: int = 1,
+    targets: list[str] | None = None,
+    out: Path = Path("build/fuzz-defects"),
+    child: Path | None = None,
+) -> None:
+    """Attack the targets, print the table, and list the defects; `child` is for processes of one target."""
+    if child and targets:
+        fuzz(targets[0], 60 * minutes, seed, child, out / "kept" / targets[0])
     from fuzz_targets import TARGETS
 
     signal.signal(signal.SIGPROF, _stop)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    names = arguments.targets or [*TARGETS]
-    seconds = 60 * arguments.minutes * arguments.jobs / len(names)
-    total = arguments.out / "totals.json"
+    out.mkdir(parents=True, exist_ok=True)
+    names = targets or [*TARGETS]
+    seconds = 60 * minutes * jobs / len(names)
+    total = out / "totals.json"
     totals: dict[str, list[float]] = json.loads(total.read_text()) if total.exists() else {}
     print(
         "| target | inputs | a second | minutes | defects |\n| --- | --- | --- | --- | --- |",
         flush=True,
     )
     lines = list[str]()
-    attack = partial(campaign, seconds=seconds, seed=arguments.seed, out=arguments.out)
-    with ThreadPoolExecutor(arguments.jobs) as pool:
+    attack = partial(campaign, seconds=seconds, seed=seed, out=out)
+    with ThreadPoolExecutor(jobs) as pool:
         for name, (result, defects) in zip(names, pool.map(attack, names), strict=True):
             # Measuring coverage takes time, so this process runs what was slow once more.
             target = warmed(TARGETS[name]) if defects else TARGETS[name]
@@ -396,7 +375,7 @@ def main() -> None:
             )
             for defect in defects:
                 defect = defect if defect.kind == "killed" else shrink(target, defect)
-                path = arguments.out / f"{name}-{len(lines) + 1}"
+                path = out / f"{name}-{len(lines) + 1}"
                 path.write_bytes(defect.data)
                 size = len(defect.data)
                 begin = defect.data[:60]
@@ -406,10 +385,10 @@ def main() -> None:
                 print(lines[-1], file=sys.stderr, flush=True)
     print("\n".join(lines))
     print(
-        f"seed {arguments.seed}, {sum(runs for runs, *_ in totals.values()):,} inputs in all, {len(lines)} new defects"
+        f"seed {seed}, {sum(runs for runs, *_ in totals.values()):,} inputs in all, {len(lines)} new defects"
     )
     sys.exit(bool(lines))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

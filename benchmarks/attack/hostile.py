@@ -58,38 +58,37 @@ HEADS = [
     *((f"{start}{LONG}",) for start in ("\x0b", "\r", "a\n", "X-A: a\r", "X-A: a\0")),
 ]  # fmt: skip
 CHUNKS = (
-    *(
-        b"0x2\r\n{}\r\n0\r\n\r\n",
-        b"+2\r\n{}\r\n0\r\n\r\n",
-        b" 2\r\n{}\r\n0\r\n\r\n",
-        b"2\n{}\r\n0\r\n\r\n",
-    ),
-    *(b"2\r\n{}XX0\r\n\r\n", b"2\r\n{}\n0\r\n\r\n", b"2\r\n{}0\r\n\r\n", b"2_0\r\n{}\r\n0\r\n\r\n"),
-    *(b"-1\r\n{}\r\n0\r\n\r\n", b"\r\n2\r\n{}\r\n0\r\n\r\n", b"2;\n\r\n{}\r\n0\r\n\r\n"),
+    b"0x2\r\n{}\r\n0\r\n\r\n",
+    b"+2\r\n{}\r\n0\r\n\r\n",
+    b" 2\r\n{}\r\n0\r\n\r\n",
+    b"2\n{}\r\n0\r\n\r\n",
+    b"2\r\n{}XX0\r\n\r\n",
+    b"2\r\n{}\n0\r\n\r\n",
+    b"2\r\n{}0\r\n\r\n",
+    b"2_0\r\n{}\r\n0\r\n\r\n",
+    b"-1\r\n{}\r\n0\r\n\r\n",
+    b"\r\n2\r\n{}\r\n0\r\n\r\n",
+    b"2;\n\r\n{}\r\n0\r\n\r\n",
     b"f" * 21 + b"\r\n{}\r\n0\r\n\r\n",
 )
 
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "127.9.9.9", "LocalHost")
 FOREIGN = (
-    *(
-        "evil.example",
-        "0.0.0.0",
-        "[::]",
-        "localhost.",
-        "2130706433",
-        "0x7f.1",
-        "127.1",
-        "0177.0.0.1",
-        "192.0.2.1",
-        "",
-    ),
-    *(
-        "localhost@evil.example",
-        "127.0.0.1%00.evil.example",
-        "localhost,evil.example",
-        "evil.example#localhost",
-    ),
+    "evil.example",
+    "0.0.0.0",
+    "[::]",
+    "localhost.",
+    "2130706433",
+    "0x7f.1",
+    "127.1",
+    "0177.0.0.1",
+    "192.0.2.1",
+    "",
+    "localhost@evil.example",
+    "127.0.0.1%00.evil.example",
+    "localhost,evil.example",
+    "evil.example#localhost",
     *(
         f"{name}{suffix}"
         for name in LOCAL[:2]
@@ -97,21 +96,17 @@ FOREIGN = (
     ),
 )
 ORIGINS = (
-    *(
-        "http://evil.example",
-        "null",
-        "https://localhost.evil.example",
-        "http://[::1",
-        "",
-        "file://",
-        "localhost",
-    ),
-    *(
-        "http://localhost@evil.example",
-        "http://evil.example:127",
-        "http://0.0.0.0",
-        "http://127.0.0.1.evil.example:5000",
-    ),
+    "http://evil.example",
+    "null",
+    "https://localhost.evil.example",
+    "http://[::1",
+    "",
+    "file://",
+    "localhost",
+    "http://localhost@evil.example",
+    "http://evil.example:127",
+    "http://0.0.0.0",
+    "http://127.0.0.1.evil.example:5000",
 )
 KINDS = (
     "application/json",
@@ -122,28 +117,20 @@ KINDS = (
 )
 
 PROLOGUES = (
-    *(
-        "<!DOCTYPE a [<!ENTITY e SYSTEM '{0}'>]>",
-        "<!DOCTYPE a [<!ENTITY % e SYSTEM '{0}'> %e;]>",
-        "<!DOCTYPE a SYSTEM '{0}'>",
-    ),
-    *(
-        "<!DOCTYPE a PUBLIC 'a' '{0}'>",
-        "<!DOCTYPE a [<!ENTITY e PUBLIC 'a' '{0}'>]>",
-        "<!DOCTYPE a SYSTEM '{0}' [<!ELEMENT a ANY>]>",
-    ),
-    *(
-        "<!DOCTYPE a [<!NOTATION n SYSTEM '{0}'><!ENTITY e SYSTEM 'a' NDATA n>]>",
-        "<?xml-stylesheet href='{0}'?>",
-        "",
-    ),
+    "<!DOCTYPE a [<!ENTITY e SYSTEM '{0}'>]>",
+    "<!DOCTYPE a [<!ENTITY % e SYSTEM '{0}'> %e;]>",
+    "<!DOCTYPE a SYSTEM '{0}'>",
+    "<!DOCTYPE a PUBLIC 'a' '{0}'>",
+    "<!DOCTYPE a [<!ENTITY e PUBLIC 'a' '{0}'>]>",
+    "<!DOCTYPE a SYSTEM '{0}' [<!ELEMENT a ANY>]>",
+    "<!DOCTYPE a [<!NOTATION n SYSTEM '{0}'><!ENTITY e SYSTEM 'a' NDATA n>]>",
+    "<?xml-stylesheet href='{0}'?>",
+    "",
 )
 INSIDES = (
-    *(
-        "ka lo",
-        "ka &e; lo",
-        "<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' parse='text' href='{0}'/>",
-    ),
+    "ka lo",
+    "ka &e; lo",
+    "<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' parse='text' href='{0}'/>",
     "<img src='{0}'/><link rel='stylesheet' href='{0}'/><iframe src='{0}'></iframe><object data='{0}'/>",
 )
 FILES = {

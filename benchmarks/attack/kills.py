@@ -1,6 +1,6 @@
 """Kills commands before the system calls that change the disk and at random moments, and repeats them.
 
-    python benchmarks/attack/kills.py --minutes 30 [--seed 1] [--kills 1000] [--results build/kills.jsonl]
+    python benchmarks/attack/kills.py --minutes 30 [--seed 1] [--kills 1000]
 
 Each command runs once without a kill. `strace` counts its system calls that change the disk. Then the script repeats
 the following steps: it starts a command, kills it (SIGKILL) before one of these calls or at a random moment, sometimes
@@ -12,13 +12,10 @@ kills the repeated command as well, and runs the command again to its end. The o
 Files that hold times or hashes (TIMED in toy.py) are compared by name only, and all other files by their bytes,
 without durations.
 
-Every kill is a line in the file of results. Started again with this file, the script continues with other kills. The
-table counts the kills in the file. The exit status is 1 if there are defects. Without `strace`, all moments are random.
+The table counts the kills. The exit status is 1 if there are defects.
 """
 
-import argparse
 import ctypes
-import json
 import multiprocessing
 import os
 import random
@@ -35,6 +32,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
+from script import run_script
 from toy import TINY, cache, command, content, write_corpus
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
@@ -42,49 +40,41 @@ from sites import Site, serving, tar
 
 OUTCOMES = ("same", "differs", "leftover", "error")
 CALLS = [  # names that a processor architecture lacks are ignored
-    *(
-        "openat",
-        "write",
-        "pwrite64",
-        "writev",
-        "copy_file_range",
-        "sendfile",
-        "ftruncate",
-        "fsync",
-        "fdatasync",
-    ),
-    *(
-        "mkdir",
-        "mkdirat",
-        "rename",
-        "renameat",
-        "renameat2",
-        "unlink",
-        "unlinkat",
-        "rmdir",
-        "link",
-        "symlink",
-    ),
-    *("chmod", "fchmod", "fchmodat"),
+    "openat",
+    "write",
+    "pwrite64",
+    "writev",
+    "copy_file_range",
+    "sendfile",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "mkdir",
+    "mkdirat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "link",
+    "symlink",
+    "chmod",
+    "fchmod",
+    "fchmodat",
 ]
 PRELOADED = [
-    *(
-        "torch._dynamo",
-        "transduce.training.run",
-        "transduce.decoding.loading",
-        "transduce.wings.ct2.build",
-    ),
-    *(
-        "transduce.wings.synthetic.distill",
-        "transduce.wings.cluster.command",
-        "transduce.wings.corpora.fetch.corpus",
-    ),
-    *(
-        "transduce.preparation.prepare",
-        "transduce.wings.export.exporting",
-        "sacrebleu.metrics.chrf",
-        "filelock",
-    ),
+    "torch._dynamo",
+    "transduce.training.run",
+    "transduce.decoding.loading",
+    "transduce.wings.ct2.build",
+    "transduce.wings.synthetic.distill",
+    "transduce.wings.cluster.command",
+    "transduce.wings.corpora.fetch.corpus",
+    "transduce.preparation.prepare",
+    "transduce.wings.export.exporting",
+    "sacrebleu.metrics.chrf",
+    "filelock",
 ]
 PR_SET_PTRACER = 0x59616D61  # lets strace attach to a process that is not its child
 AGAIN = 0.25  # probability that the repeated command is killed, too
@@ -252,12 +242,10 @@ class Attack:
     def moments(self, job: Job) -> tuple[list[str], float, dict[str, str]]:
         """The system calls that change the disk, the seconds that the job takes, and the files that it writes."""
         log = self.place / "strace.log"
-        calls = list[str]()
         self.clear(job)
-        if shutil.which("strace"):
-            self.run(job, log=log)
-            calls = list(changes(log, self.trial))
-            self.clear(job)
+        self.run(job, log=log)
+        calls = list(changes(log, self.trial))
+        self.clear(job)
         began = time.monotonic()
         status, said = self.run(job)
         assert not status, f"{job.name}: {said}"
@@ -336,25 +324,12 @@ def print_table(jobs: list[Job], results: list[dict[str, str]]) -> None:
         print(f"| {job.name} | {sum(row)} | {calls} | {' | '.join(map(str, row))} |")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--results", type=Path, default=Path("build/kills.jsonl"))
-    arguments = parser.parse_args()
-    arguments.results.parent.mkdir(parents=True, exist_ok=True)
-    arguments.results.touch()
-    results = [
-        json.loads(line) for line in arguments.results.read_text(encoding="utf-8").splitlines()
-    ]
-    draw = random.Random(f"{arguments.seed} {len(results)}")
+def main(*, minutes: float = 30, seed: int = 1, kills: int = 1000) -> None:
+    """Kill and repeat commands until the minutes or the kills are over, and print the table."""
     if not shutil.which("strace"):
-        print(
-            "strace is not installed, so all kills are at random moments. Install it: apt install strace."
-        )
+        raise SystemExit("strace is not installed. Install it: apt install strace.")
+    results = list[dict[str, str]]()
+    draw = random.Random(f"{seed} 0")
     with tempfile.TemporaryDirectory() as temporary, serving(Site()) as site:
         place = Path(temporary)
         trial = Path(temporary) / "trial"
@@ -366,7 +341,7 @@ def main() -> None:
         }
         attack = Attack(place, trial)
         jobs = prepare_jobs(place, trial, site)
-        end = time.monotonic() + 60 * arguments.minutes
+        end = time.monotonic() + 60 * minutes
         known = {}
         for job in jobs:
             calls, seconds, expected = attack.moments(job)
@@ -374,33 +349,25 @@ def main() -> None:
                 f"{job.name}: {len(calls)} system calls change the disk, {seconds:.1f} s",
                 flush=True,
             )
-            done = {each["moment"] for each in results if each["job"] == job.name}
-            todo = [call for call in calls if call not in done]
-            draw.shuffle(todo)
-            known[job.name] = calls, todo, seconds, expected
-        while time.monotonic() < end and len(results) < arguments.kills:
+            known[job.name] = calls, draw.sample(calls, len(calls)), seconds, expected
+        while time.monotonic() < end and len(results) < kills:
             [job] = draw.choices(jobs, [len(known[each.name][1]) + 20 for each in jobs])
             calls, todo, seconds, expected = known[job.name]
             timed = f"{draw.uniform(0, seconds):.3f} s"
             moments = [todo.pop() if todo and draw.random() > RANDOM_MOMENTS else timed]
             if draw.random() < AGAIN:
-                moments.append(draw.choice(calls) if calls else f"{draw.uniform(0, seconds):.3f} s")
+                moments.append(draw.choice(calls))
             killed, outcome, what = attack.attempt(job, moments, expected)
             if outcome != "same":
                 print(
                     f"{outcome}: {job.name}, killed at {' and '.join(killed)}: {what}", flush=True
                 )
-            for moment in killed:
-                results.append(
-                    {"job": job.name, "moment": moment, "outcome": outcome, "what": what}
-                )
-                with arguments.results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(results[-1], ensure_ascii=False) + "\n")
+            results += ({"job": job.name, "moment": each, "outcome": outcome} for each in killed)
     print_table(jobs, results)
     defects = sum(each["outcome"] != "same" for each in results)
-    print(f"seed {arguments.seed}, {len(results):,} kills, {defects} defects")
+    print(f"seed {seed}, {len(results):,} kills, {defects} defects")
     sys.exit(bool(defects))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -11,12 +11,10 @@ following steps: write a file of random hostile lines (see LINES), translate it 
 The table counts the outcomes. All defects are listed. The exit status is 1 if there are any.
 """
 
-import argparse
 import gzip
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 import traceback
@@ -25,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toy import TINY, WORDS, attempt, command, loaded_call, write_corpus
+from script import run_script
+from toy import TINY, WORDS, attempt, command, loaded_call, report, write_corpus
 
 from transduce.commands.translate import LineFormat, translate_lines
 from transduce.decoding.loading import load
@@ -64,63 +63,55 @@ def among(characters: str, most: int = 6) -> Callable[[Draw], str]:
 
 
 SPECIAL = (
-    *(
-        "<s>",
-        "</s>",
-        "<unk>",
-        "<pad>",
-        "<0x0A>",
-        "<0x00>",
-        "▁",
-        "▁▁ka",
-        "<2de>",
-        "__en__",
-        "[MASK]",
-        "<|endoftext|>",
-    ),
-    *(
-        "<b>",
-        "</b>",
-        "<br/>",
-        "<b",
-        "<!--",
-        "-->",
-        "<![CDATA[",
-        "]]>",
-        "<?xml?>",
-        "&amp;",
-        "&#10;",
-        "&#x0A;",
-        "&nbsp;",
-    ),
-    *(
-        "{0}",
-        "{",
-        "}}",
-        "{{ ka }}",
-        "%s",
-        "%(lo)s",
-        "%",
-        "${x}",
-        "\\n",
-        "\\",
-        "`ka`",
-        "**lo**",
-        "[ka](http://lo)",
-    ),
-    *(
-        "http://ka.example/?lo=1",
-        "ka@lo.example",
-        ":ref:`ka`",
-        "|lo|",
-        '"',
-        "'",
-        "\ue000",
-        "\uf8ff",
-        "- ",
-        "1. ",
-        "# ",
-    ),
+    "<s>",
+    "</s>",
+    "<unk>",
+    "<pad>",
+    "<0x0A>",
+    "<0x00>",
+    "▁",
+    "▁▁ka",
+    "<2de>",
+    "__en__",
+    "[MASK]",
+    "<|endoftext|>",
+    "<b>",
+    "</b>",
+    "<br/>",
+    "<b",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "<?xml?>",
+    "&amp;",
+    "&#10;",
+    "&#x0A;",
+    "&nbsp;",
+    "{0}",
+    "{",
+    "}}",
+    "{{ ka }}",
+    "%s",
+    "%(lo)s",
+    "%",
+    "${x}",
+    "\\n",
+    "\\",
+    "`ka`",
+    "**lo**",
+    "[ka](http://lo)",
+    "http://ka.example/?lo=1",
+    "ka@lo.example",
+    ":ref:`ka`",
+    "|lo|",
+    '"',
+    "'",
+    "\ue000",
+    "\uf8ff",
+    "- ",
+    "1. ",
+    "# ",
 )
 LINES: dict[str, Callable[[Draw], str]] = {
     "words": words,
@@ -161,16 +152,14 @@ LONG_LINES: dict[str, Callable[[Draw], str]] = {
     ),
 }
 NOT_UTF8 = [
-    *(
-        b"\xed\xa0\x80",
-        b"\xed\xbf\xbf",
-        b"\xff",
-        b"\xc0\xaf",
-        b"\xe4\xbd",
-        b"\xf4\x90\x80\x80",
-        b"\x80",
-        b"k\xe9",
-    ),
+    b"\xed\xa0\x80",
+    b"\xed\xbf\xbf",
+    b"\xff",
+    b"\xc0\xaf",
+    b"\xe4\xbd",
+    b"\xf4\x90\x80\x80",
+    b"\x80",
+    b"k\xe9",
     b"\xff\xfek\0",
 ]
 
@@ -246,15 +235,8 @@ def check(translator: Translator, folder: Path, place: Path, data: bytes, draw: 
     return "translated"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first file")
-    arguments = parser.parse_args()
+def main(*, files: int = 10_000, minutes: float = 10, seed: int = 1, first: int = 0) -> None:
+    """Translate files from number `first` on, and print the table."""
     counts = Counter[tuple[str, str]]()
     defects = list[str]()
     with tempfile.TemporaryDirectory() as temporary:
@@ -282,13 +264,13 @@ def main() -> None:
             for name, folder in ENGINES.items()
         }
         print(f"engines: {', '.join(each.engine.name for each in engines.values())}", flush=True)
-        end = time.monotonic() + 60 * arguments.minutes
-        for number in range(arguments.first, arguments.first + arguments.files):
+        end = time.monotonic() + 60 * minutes
+        for number in range(first, first + files):
             if time.monotonic() > end:
                 break
-            data = hostile_file(random.Random(f"{arguments.seed} {number}"))
+            data = hostile_file(random.Random(f"{seed} {number}"))
             for name, translator in engines.items():
-                draw = random.Random(f"{arguments.seed} {number} {name}")
+                draw = random.Random(f"{seed} {number} {name}")
                 try:
                     found = check(translator, place / ENGINES[name], place, data, draw)
                 except Exception as error:
@@ -302,15 +284,9 @@ def main() -> None:
                 counts[translator.engine.name, found] += 1
             if number % 500 == 499:
                 print(f"file {number + 1:,}", flush=True)
-    print(f"| engine | files | {' | '.join(OUTCOMES)} |\n| --- |{' --- |' * (len(OUTCOMES) + 1)}")
-    for translator in engines.values():
-        row = [counts[translator.engine.name, each] for each in OUTCOMES]
-        print(f"| {translator.engine.name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
-    print(
-        f"seed {arguments.seed}, {sum(counts.values()):,} translated files, {len(defects)} defects"
-    )
-    sys.exit(bool(defects))
+    names = [translator.engine.name for translator in engines.values()]
+    report("engine | files", names, OUTCOMES, counts, defects)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, __doc__)

@@ -7,11 +7,13 @@ import os
 import random
 import re
 import signal
-from collections.abc import Callable, Iterator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from transduce.commands.translate import Call, LineFormat
 from transduce.decoding.translator import Translator
@@ -28,20 +30,19 @@ WORDS = {
     "va": "ce",
 }
 TINY = [
-    *(
-        "data.vocab_size=300",
-        "data.max_tokens=256",
-        "model.num_encoder_layers=1",
-        "model.num_decoder_layers=1",
-    ),
-    *(
-        "model.d_model=16",
-        "model.d_ff=32",
-        "model.num_heads=2",
-        "train.threads=1",
-        "train.precision=float32",
-    ),
-    *("train.learning_rate=1", "train.warmup=10", "train.save_every=20", "train.validate_every=20"),
+    "data.vocab_size=300",
+    "data.max_tokens=256",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.d_model=16",
+    "model.d_ff=32",
+    "model.num_heads=2",
+    "train.threads=1",
+    "train.precision=float32",
+    "train.learning_rate=1",
+    "train.warmup=10",
+    "train.save_every=20",
+    "train.validate_every=20",
 ]
 PLAIN_LINES = LineFormat()
 
@@ -166,3 +167,19 @@ def attempt(run: Callable[[Any], None], call: LoadedCall, seconds: int) -> str |
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     return None
+
+
+def report(
+    title: str,
+    names: Iterable[str],
+    outcomes: Sequence[str],
+    counts: Counter[tuple[str, str]],
+    defects: Sequence[str],
+) -> NoReturn:
+    """Print the table of the outcomes. The exit status is 1 if there are defects."""
+    print(f"| {title} | {' | '.join(outcomes)} |\n| --- |{' --- |' * (len(outcomes) + 1)}")
+    for name in names:
+        row = [counts[name, each] for each in outcomes]
+        print(f"| {name} | {sum(row):,} | {' | '.join(f'{n:,}' for n in row)} |")
+    print(f"{counts.total():,} cases, {len(defects)} defects")
+    sys.exit(bool(defects))

@@ -1,6 +1,7 @@
 """The generator of the phrasebook: its sentences, trees, alignments and hold-out, and German by hand."""
 
 import bz2
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,8 +19,8 @@ from phrasebook import (
     grammar,
     inflection,
     lexicon,
-    sentences,
     split,
+    stream,
     tokens,
     withheld,
 )
@@ -330,6 +331,11 @@ BY_HAND = [
         "Bitte lade den Nachbarn nicht ein.",
     ),
 ]
+
+
+def sentences(count: int, seed: int) -> list[Example]:
+    """The first sentences of a stream."""
+    return list(itertools.islice(stream(seed), count))
 
 
 @pytest.fixture(scope="module")

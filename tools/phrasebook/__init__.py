@@ -11,7 +11,7 @@ Every English sentence has exactly one German translation ("you" is always `du`)
 
 from phrasebook.derivation import Clause, NounPhrase, Sentence
 from phrasebook.pairs import Example, build, tokens
-from phrasebook.sampling import MAX_SENTENCE_TOKENS, sentences, split, stream, withheld
+from phrasebook.sampling import MAX_SENTENCE_TOKENS, split, stream, withheld
 
 __all__ = [
     "MAX_SENTENCE_TOKENS",
@@ -20,7 +20,6 @@ __all__ = [
     "NounPhrase",
     "Sentence",
     "build",
-    "sentences",
     "split",
     "stream",
     "tokens",

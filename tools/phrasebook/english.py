@@ -154,7 +154,7 @@ def _frame(clause: Clause, link: str) -> list[Part]:
 
     def slot(name: str) -> Sequence[Part]:
         if name in "12":
-            return [Word(clause.entry.words[int(name)], frozenset({link + "/verb"}))]
+            return [Word(clause.entry.words[int(name)], (link + "/verb",))]
         if name == "degree":
             return [leaf("RB", clause.degree, link + "/degree")] if clause.degree else []
         if name == "adjective":

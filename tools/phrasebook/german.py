@@ -60,15 +60,13 @@ def write_noun_phrase(phrase: NounPhrase, case: int, link: str, negation: str = 
             return write_noun_phrase(
                 phrase.owner, case if phrase.rule == "pair" else GENITIVE, link + ".owner"
             )
-        return [Word(_inflected(phrase, name, case, bool(negation)), frozenset({f"{link}/{name}"}))]
+        return [Word(_inflected(phrase, name, case, bool(negation)), (f"{link}/{name}",))]
 
     words = line(NOUN_PHRASES[phrase.pattern].german, link, slot)
     if negation and phrase.determiner:
-        words[0] = Word(words[0].text, words[0].links | {negation})
+        words[0] = Word(words[0].text, (*words[0].links, negation))
     elif negation:
-        words.insert(
-            0, Word(inflection.determiner("no", phrase.gender, case), frozenset({negation}))
-        )
+        words.insert(0, Word(inflection.determiner("no", phrase.gender, case), (negation,)))
     return words
 
 
@@ -97,7 +95,7 @@ def _relative(phrase: NounPhrase | None, link: str) -> list[Word]:
 
     def slot(name: str) -> Sequence[Word]:
         if name == "relative_pronoun":
-            return [Word(pronoun, frozenset({link + "/r"}))]
+            return [Word(pronoun, (link + "/r",))]
         return write_clause(relative, link + ".relative", "last", phrase)
 
     return line(NOUN_PHRASES[phrase.relative_pattern].german, link, slot)
@@ -165,7 +163,7 @@ def _subject(clause: Clause, link: str) -> list[Word]:
 
 
 def _verb(text: str, link: str) -> Word:
-    return Word(text, frozenset({link + "/verb"}))
+    return Word(text, (link + "/verb",))
 
 
 def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
@@ -181,7 +179,7 @@ def _finite(clause: Clause, link: str, who: int) -> tuple[Word, list[Word]]:
         return _verb(AUXILIARIES[verb.auxiliary or "haben"][who], link), [
             _verb(verb.participle, link)
         ]
-    helper = Word(AUXILIARIES[auxiliary][who], frozenset({link + "/helper"}))
+    helper = Word(AUXILIARIES[auxiliary][who], (link + "/helper",))
     return helper, [_verb(verb.particle + verb.infinitive, link)]
 
 
@@ -227,7 +225,7 @@ def _middle(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if clause.object:
         yield _object_field(clause, clause.object), _object(clause, clause.object, link, kein)
     if clause.negated and not kein:
-        yield Field.NOT, [Word("nicht", frozenset({link + "/not"}))]
+        yield Field.NOT, [Word("nicht", (link + "/not",))]
     if clause.place:
         yield (
             Field.OF_THE_VERB if clause.requires_place else Field.PLACE,
@@ -243,7 +241,7 @@ def _adverbs(clause: Clause, link: str) -> Iterator[tuple[Field, list[Word]]]:
     if clause.manner:
         yield (
             _manner_field(clause),
-            [Word(lexicon.MANNERS[clause.manner].german, frozenset({link + "/manner"}))],
+            [Word(lexicon.MANNERS[clause.manner].german, (link + "/manner",))],
         )
 
 
@@ -302,12 +300,10 @@ def _predicate(clause: Clause, link: str) -> list[Word]:
     """The predicate adjective: sehr alt, älter."""
     entry = lexicon.ADJECTIVES[clause.predicate]
     before = (
-        [Word(lexicon.DEGREES[clause.degree].german, frozenset({link + "/degree"}))]
-        if clause.degree
-        else []
+        [Word(lexicon.DEGREES[clause.degree].german, (link + "/degree",))] if clause.degree else []
     )
     text = entry.german_comparative if clause.object else entry.german
-    return [*before, Word(text, frozenset({link + "/predicate"}))]
+    return [*before, Word(text, (link + "/predicate",))]
 
 
 def _place(clause: Clause, place: NounPhrase, link: str) -> list[Word]:

@@ -17,7 +17,7 @@ class Word(NamedTuple):
     """A token and its links."""
 
     text: str
-    links: frozenset[str] = frozenset()
+    links: tuple[str, ...] = ()
 
 
 class Tree(NamedTuple):
@@ -73,7 +73,7 @@ AUXILIARIES: dict[str, list[str]] = {
 
 def leaf(tag: str, text: str, *links: str) -> Tree:
     """A tree of one word under its part of speech."""
-    return Tree(tag, (Word(text, frozenset(links)),))
+    return Tree(tag, (Word(text, links),))
 
 
 def grow(
@@ -103,7 +103,7 @@ def line(
 def marked(piece: str, link: str) -> Word:
     """`because/c` is the word `because` with the link `<link>/c`; a word without a mark has no link."""
     text, _, mark = piece.partition("/")
-    return Word(text, frozenset({f"{link}/{mark}"} if mark else ()))
+    return Word(text, (f"{link}/{mark}",) if mark else ())
 
 
 @functools.cache

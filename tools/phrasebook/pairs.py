@@ -88,7 +88,7 @@ def _spell_german(words: list[Word]) -> list[Word]:
     for word in words:
         last = found[-1].text if found else ""
         if (last, word.text) in CONTRACTIONS:
-            found[-1] = Word(CONTRACTIONS[last, word.text], found[-1].links | word.links)
+            found[-1] = Word(CONTRACTIONS[last, word.text], found[-1].links + word.links)
         elif last == "," and word.text in ",.?!":
             found[-1] = word
         else:

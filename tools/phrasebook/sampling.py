@@ -6,7 +6,6 @@ a new way.
 
 import functools
 import hashlib
-import itertools
 from collections.abc import Iterator
 
 from phrasebook.draw_phrases import Dice
@@ -30,11 +29,6 @@ def stream(seed: int) -> Iterator[Example]:
         if words <= MAX_SENTENCE_TOKENS and example.english not in seen:
             seen.add(example.english)
             yield example
-
-
-def sentences(count: int, seed: int) -> list[Example]:
-    """`count` distinct examples, a function of the seed."""
-    return list(itertools.islice(stream(seed), count))
 
 
 def split(train: int, held_out: int, seed: int) -> tuple[list[Example], list[Example]]:

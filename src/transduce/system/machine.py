@@ -46,8 +46,8 @@ def free_memory(group: Path = CGROUP) -> float:
 def sleep_soon() -> None:
     """Make waiting OpenMP threads sleep sooner. This must be called before torch is imported.
 
-    Threads that poll while they wait take CPU time from other processes (`benchmarks/spinning.py`). Does nothing if the
-    user has set OMP_WAIT_POLICY.
+    Threads that poll while they wait take CPU time from other processes (docs/reference/performance.md). Does nothing
+    if the user has set OMP_WAIT_POLICY.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
