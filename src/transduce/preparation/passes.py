@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
@@ -202,15 +202,8 @@ def languages_in(data: DataConfig, corpus: CorpusConfig) -> Direction:
 
 
 def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:
-    """Read the pairs of a corpus. Each source of a synthetic corpus gets a tag."""
-    return tagged(read_pairs(corpus.files, languages_in(data, corpus)), corpus)
-
-
-def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:
-    """Add a tag to each source if the corpus is synthetic."""
-    if not corpus.synthetic:
-        return pairs
-    return (pair._replace(source=SYNTHETIC_TAG + pair.source) for pair in pairs)
+    """Read the pairs of a corpus."""
+    return read_pairs(corpus.files, languages_in(data, corpus))
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
@@ -248,24 +241,31 @@ def reads_test(rules: Collection[str]) -> bool:
 
 
 def read_part(
-    pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None
+    pairs: Iterable[Pair],
+    data: DataConfig,
+    folder: Path,
+    checker: Checker | None = None,
+    *,
+    tag: str = "",
 ) -> StagedPairs:
     """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
-    For the second and later parts, `checker` must be made from the first pairs of the corpus.
+    For the second and later parts, `checker` must be made from the first pairs of the corpus. `tag` is that of the
+    corpus.
     """
     rules = rules_of(data)
     stream = iter(pairs)
     seen = SeenHashes()
     read = 0
     with StagingWriter(
-        folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)
+        folder,
+        tag=tag,
+        with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0),
     ) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
-            untagged = _without_tags(batch)
-            checker = checker or Checker(rules, [column.texts for column in untagged.columns])
-            _stage(chunk, batch, checker.check(untagged), data, seen, writer)
+            checker = checker or Checker(rules, [column.texts for column in batch.columns])
+            _stage(chunk, batch, checker.check(batch), data, seen, writer)
             read += len(chunk)
     return writer.finish(read)
 
@@ -308,14 +308,6 @@ def encode_part(
         yield Encoded(sources, targets, numbers[block.files], block.lines).where(~is_long)
 
 
-def _without_tags(batch: PairBatch) -> PairBatch:
-    """The texts that the rules check: those of a synthetic corpus without its tag, which looks like a placeholder."""
-    sources, targets = (column.texts for column in batch.columns)
-    if not any(text.startswith(SYNTHETIC_TAG) for text in sources):
-        return batch
-    return PairBatch([text.removeprefix(SYNTHETIC_TAG) for text in sources], targets)
-
-
 def _stage(
     chunk: Sequence[Pair],
     batch: PairBatch,
@@ -346,12 +338,7 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
-    tags = [SYNTHETIC_TAG if pair.source.startswith(SYNTHETIC_TAG) else "" for pair in pairs]
-    masked = [
-        with_shared_tokens(pair.source[len(tag) :], pair.target)
-        for tag, pair in zip(tags, pairs, strict=True)
-    ]
-    texts = [text and (tag + text[0], text[1]) for tag, text in zip(tags, masked, strict=True)]
+    texts = [with_shared_tokens(pair.source, pair.target) for pair in pairs]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [
         Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)

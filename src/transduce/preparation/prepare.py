@@ -81,7 +81,7 @@ def prepare(
         for number, corpus in enumerate(data.corpora):
             own = data_of(data, corpus)
             pairs = read_corpus(corpus, data)
-            corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
+            corpora.append([read_part(pairs, own, aside / STAGED / str(number), tag=corpus.tag)])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         dropped = whole.dropped
         if rewrite:
@@ -149,17 +149,19 @@ def _rewrite(
     known = set() if data.valid else set(texts)
     dropped = 0
 
-    def apart(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    def apart(pairs: Iterator[Pair], tag: str) -> Iterator[Pair]:
         nonlocal dropped
         for pair in pairs:
             if known.isdisjoint(map(normalised, (pair.source, pair.target))):
-                yield pair
+                yield pair._replace(source=pair.source.removeprefix(tag))
             else:
                 dropped += 1
 
     for number, parts in enumerate(corpora):
-        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning))
-        corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
+        tag = data.corpora[number].tag
+        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning), tag)
+        folder = aside / STAGED / f"rewritten-{number}"
+        corpora[number] = [read_part(pairs, clean_again, folder, tag=tag)]
         report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read
         leave_out(corpora[number], clean_again, report)
     return dropped

@@ -123,8 +123,8 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
                 (pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)
             ]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
-            pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
-            passes.read_part(pairs, own, aside / _corpus(number), checker)
+            pairs = _part(corpus.files, languages, *cut)
+            passes.read_part(pairs, own, aside / _corpus(number), checker, tag=corpus.tag)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
