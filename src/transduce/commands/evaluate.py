@@ -1,6 +1,6 @@
 """`transduce evaluate`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
+PAPER_BLEU = "evaluate --paper-bleu"
 # Shares of the translations, of the references.
 OTHER_LANGUAGE_KEYS = (
     "other_language",
@@ -175,14 +176,6 @@ def _mode(call: Evaluation) -> None:
         _evaluate_model(call)
 
 
-def _paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
-    """The function that computes BLEU as in the paper, for a target language."""
-    make: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = option(
-        "evaluate --paper-bleu"
-    )
-    return make(language)
-
-
 def _evaluate_model(call: Evaluation) -> None:
     options = parse_assignments(call.assignments)
     from transduce import model_folder
@@ -199,7 +192,7 @@ def _evaluate_model(call: Evaluation) -> None:
     if call.output:
         check_output(call.output, call.files)
     # First, since it may raise UserError.
-    score_as_paper = _paper_bleu(call.paper_bleu) if call.paper_bleu else None
+    score_as_paper = option(PAPER_BLEU)(call.paper_bleu) if call.paper_bleu else None
     data = model_folder.describe(call.model).config.data
     tokenize = call.tokenize or data.bleu_tokenize
     pairs = read_test_set(call.files, data, call.languages)
@@ -233,15 +226,13 @@ def _evaluate_model(call: Evaluation) -> None:
     _print_scores(facts, call.json)
     if not call.json:
         print(
-            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ",
-            end="",
+            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), "
+            f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)"
         )
-        print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
+        cut = f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else ""
         print(
-            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}",
-            end="",
+            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}{cut}"
         )
-        print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
 def _share_in_other_languages(
@@ -304,18 +295,14 @@ def _print_routes(facts: Sequence[dict[str, Any]], json: bool) -> None:
         direct = "direct" if its["trained"] else "direct, not trained"
         route = f"through {its['route']}" if its["p_values"] else direct
         p_value = f"{its['p_values']['BLEU']:.3f}".replace("nan", "–") if its["p_values"] else ""
-        share = its[OTHER_LANGUAGE_KEYS[0]]
-        percent = "" if share is None else f"{100 * share:.2f} %"
-        rows.append(
-            (
-                its["direction"],
-                route,
-                *(f"{each['value']:.2f}" for each in its["scores"]),
-                p_value,
-                percent,
-            )
-        )
+        scores = [f"{each['value']:.2f}" for each in its["scores"]]
+        share = _percent(its[OTHER_LANGUAGE_KEYS[0]])
+        rows.append((its["direction"], route, *scores, p_value, share))
     print_table(rows)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2f} %"
 
 
 def _evaluate_files(call: Evaluation) -> None:
@@ -331,7 +318,7 @@ def _evaluate_files(call: Evaluation) -> None:
         "scores": [each._asdict() for each in scores],
     }
     if call.paper_bleu:
-        facts["paper_bleu"] = _paper_bleu(call.paper_bleu)(output, references)
+        facts["paper_bleu"] = option(PAPER_BLEU)(call.paper_bleu)(output, references)
     _print_scores(facts, call.json)
 
 
@@ -362,26 +349,18 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
         print(to_json(results), end="")
         return
     names = [each["name"] for each in next(iter(results.values()))["scores"]]
-    bleu_signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
-    rows = [
-        [
-            name,
-            *(each["value"] for each in facts["scores"]),
-            *(facts[key] for key in OTHER_LANGUAGE_KEYS),
-        ]
+    signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
+    rows = {
+        name: [each["value"] for each in facts["scores"]]
+        + [facts[key] for key in OTHER_LANGUAGE_KEYS]
         for name, facts in results.items()
-    ]
-    columns = list(zip(*rows, strict=True))[1:]
-    rows.append(
-        ["mean", *(None if None in column else sum(column) / len(column) for column in columns)]
-    )
-    shown = []
-    for name, *values in rows:
-        scores = values[: len(names)]
-        shares = values[len(names) :]
-        percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
-        shown.append(
-            (name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, ""))
-        )
-    columns_of_text = "in another language", "references in another language", "signature of BLEU"
-    print_table([("direction", *names, *columns_of_text), *shown])
+    }
+    columns = list(zip(*rows.values(), strict=True))
+    rows["mean"] = [None if None in column else sum(column) / len(column) for column in columns]
+    headings = "in another language", "references in another language", "signature of BLEU"
+    shown = [("direction", *names, *headings)]
+    for name, values in rows.items():
+        scores = [f"{score:.2f}" for score in values[: len(names)]]
+        shares = map(_percent, values[len(names) :])
+        shown.append((name, *scores, *shares, signatures.get(name, "")))
+    print_table(shown)

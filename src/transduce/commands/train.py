@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
+from transduce.commands.profile import TRAIN_PHASES, print_speed, profiled
 from transduce.commands.recipes import (
     Files,
     FromCode,
@@ -82,7 +82,7 @@ def train(
             settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard
         )
     if measured:
-        print_training_speed(measured, model_folder.read_config(out))
+        print_speed("train", measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     _print_command(out)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments, search_options
-from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
+from transduce.commands.profile import TRANSLATE_PHASES, print_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.commands import option
 from transduce.decoding.registry import EngineName
@@ -130,7 +130,8 @@ class Call:
         if profile:
             from transduce.model_folder import read_config
 
-            print_search_speed(profile, [read_config(folder).model for folder in self.models])
+            models = [read_config(folder).model for folder in self.models]
+            print_speed("translate", profile, models)
 
 
 def translate(

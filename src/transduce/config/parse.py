@@ -1,5 +1,6 @@
 """Read configurations from TOML and `section.key=value` arguments, and check them."""
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -42,6 +43,7 @@ CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files c
 DIRECTION_FORM = re.compile(
     r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
 )
+LISTS = (tuple[str, ...], tuple[int, ...])  # types of options
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 ABOUT_LAB = "Other models of the paper need the lab: pip install 'transduce[lab]'."
 VALUES_IN_LAB = ("model.kind", "model.attention")  # options to which the lab adds values
@@ -175,18 +177,13 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
 def _parse(name: str, text: str, kind: Any) -> Any:
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if kind in (tuple[str, ...], tuple[int, ...]):
+    if kind in LISTS:
+        [item_kind, _] = typing.get_args(kind)
         parts = text.split(",") if text else []
-        return _convert(
-            name,
-            parts if kind == tuple[str, ...] else [_parse(name, part, int) for part in parts],
-            kind,
-        )
+        return _convert(name, [_parse(name, part, item_kind) for part in parts], kind)
     if kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text.replace("_", ""))
-        except ValueError:
-            pass
     return _convert(name, text, kind)
 
 
@@ -201,14 +198,10 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
             f"{name} must be one of {known}, not '{value}'.",
             Hint(ABOUT_LAB) if is_lab_missing else None,
         )
-    if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
-        item_type = typing.get_args(kind)[0]
-        if all(type(item) is item_type for item in value):
-            return (
-                tuple(_checked_text(name, item) for item in value)
-                if item_type is str
-                else tuple(value)
-            )
+    if kind in LISTS and isinstance(value, (list, tuple)):
+        [item_kind, _] = typing.get_args(kind)
+        if all(type(item) is item_kind for item in value):
+            return tuple(_convert(name, item, item_kind) for item in value)
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
     if (

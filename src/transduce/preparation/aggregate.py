@@ -99,11 +99,8 @@ def extend_vocabulary(
     The new vocabulary has at most `size` pieces. If `size` is 0, each new language gets as many pieces as a known one
     has on average.
     """
-    new: dict[str, list[Column]] = {}
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for column, language in enumerate((corpus.source, corpus.target)):
-            if language not in known:
-                new.setdefault(language, []).append((parts, column))
+    columns = _columns(data, corpora)
+    new = [its for language, its in columns.items() if language not in known]
     old = tokenizer.source.size
     tags = list(dict.fromkeys(map(target_of, data.directions)))
     missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
@@ -112,17 +109,25 @@ def extend_vocabulary(
         raise UserError(
             f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags."
         )
-    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new.values()))), extra, tags)
+    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new))), extra, tags)
+
+
+def _columns(data: DataConfig, corpora: Corpora) -> dict[str, list[Column]]:
+    """The texts of each language of a multilingual corpus."""
+    columns: dict[str, list[Column]] = {}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        columns.setdefault(corpus.source, []).append((parts, 0))
+        columns.setdefault(corpus.target, []).append((parts, 1))
+    return columns
 
 
 def _balanced(data: DataConfig, corpora: Corpora) -> list[Column]:
     """All texts of a multilingual corpus. Small languages are repeated, by data.temperature."""
-    columns: dict[str, list[Column]] = {}
-    sizes: dict[str, int] = {}
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for column, language in enumerate((corpus.source, corpus.target)):
-            columns.setdefault(language, []).append((parts, column))
-            sizes[language] = sizes.get(language, 0) + sum(part.count() for part in parts)
+    columns = _columns(data, corpora)
+    sizes = {
+        language: sum(part.count() for parts, _ in its for part in parts)
+        for language, its in columns.items()
+    }
     largest = max(sizes.values())
     balanced = list[Column]()
     for language, its in columns.items():

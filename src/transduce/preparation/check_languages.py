@@ -21,11 +21,11 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))
     for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
-        texts = [
-            islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS) for column in range(len(its))
-        ]
         shares = [
-            share_of_wrong_texts(each, code, codes) for each, code in zip(texts, its, strict=True)
+            share_of_wrong_texts(
+                islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS), code, codes
+            )
+            for column, code in enumerate(its)
         ]
         for code, share in zip(its, shares, strict=True):
             error = UserError(

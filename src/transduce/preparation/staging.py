@@ -12,7 +12,7 @@ import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -65,8 +65,8 @@ class StagedPairs:
     folder: Path
     tag: str  # before each source, if the corpus is synthetic
     files: list[str]
-    pair_ends: list[int]  # for each block, the number of pairs up to its end
-    byte_ends: list[int]  # for each block, its end in the file of texts
+    pair_ends: list[int]  # 0, and for each block, the number of pairs up to its end
+    byte_ends: list[int]  # 0, and for each block, its end in the file of texts
     read: int  # all pairs that were read, including those left out
     left_out: dict[str, LeftOut]  # by rule
     parts: Parts
@@ -111,13 +111,11 @@ class StagedPairs:
 
     def block_parts(self) -> list[Parts]:
         """Split `parts` into one array per block."""
-        return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
+        return [self.parts[begin:end] for begin, end in pairwise(self.pair_ends)]
 
     def read_block(self, number: int) -> Block:
-        begin = self.pair_ends[number - 1] if number else 0
-        end = self.pair_ends[number]
-        first_byte = self.byte_ends[number - 1] if number else 0
-        last_byte = self.byte_ends[number]
+        begin, end = self.pair_ends[number : number + 2]
+        first_byte, last_byte = self.byte_ends[number : number + 2]
         with (self.folder / "texts").open("rb") as file:
             file.seek(first_byte)
             texts = file.read(last_byte - first_byte).decode().split("\n")
@@ -154,8 +152,8 @@ class StagingWriter:
         self._tag = tag
         self._with_sentences = with_sentences
         self._numbers: dict[str, int] = {}  # of the files
-        self._pair_ends = list[int]()
-        self._byte_ends = list[int]()
+        self._pair_ends = [0]
+        self._byte_ends = [0]
         self._left_out: dict[str, LeftOut] = {}
         folder.mkdir(parents=True)
         self._columns = {name: (folder / name).open("wb") for name in COLUMNS}

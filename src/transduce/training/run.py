@@ -133,14 +133,17 @@ def lead(
         if result:
             ranks.agree("")
             return result
-        test, routes = read_again(going, settings, out, ranks)
+        config = going.config
     else:
         config = with_known_languages(settings, init).config()
+    with phase("start", whole=True):
         check_processes(config, ranks)
-        with phase("start", whole=True):
-            check_tokenisation(config.data.bleu_tokenize)
+        check_tokenisation(config.data.bleu_tokenize)
+        routes = read_routes(config)
+        if is_begun:
+            test = read_test_again(going, settings, out)
+        else:
             test = read_test(config)
-            routes = read_routes(config)
             _check_start(config.data, out)
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
@@ -195,18 +198,18 @@ def reopen(
     return going, metrics
 
 
-@phase("start", whole=True)
-def read_again(
-    going: Continued, settings: Settings, out: Path, ranks: Ranks
-) -> tuple[list[Pair], list[Pair]]:
-    """Read the test set and the routes of a training that resumes. Warns of a test set that is missing or changed."""
-    config = going.config
-    check_processes(config, ranks)
-    check_tokenisation(config.data.bleu_tokenize)
-    test = read_test(config) if "data.test" in settings else _earlier_test(config)
-    if test and "data.test" not in going.changes:
+def read_test_again(going: Continued, settings: Settings, out: Path) -> list[Pair]:
+    """Read the test set of a training that resumes. Warns if its files are missing or changed."""
+    try:
+        test = read_test(going.config)
+    except UserError as error:
+        if "data.test" in settings:
+            raise
+        log(f"Warning: the model will not be tested. {error}")
+        return []
+    if "data.test" not in going.changes:
         warn_of_changed_test(out)
-    return test, read_routes(config)
+    return test
 
 
 def check_processes(config: RunConfig, ranks: Ranks) -> None:
@@ -291,15 +294,6 @@ def read_routes(config: RunConfig) -> list[Pair]:
             log(f"Warning: routes through a third language will not be measured. {error}")
         return []
     return [pair for pair in pairs if pair.direction not in config.data.directions]
-
-
-def _earlier_test(config: RunConfig) -> list[Pair]:
-    """The test set of a training run that resumes, or nothing with a warning if its files are missing."""
-    try:
-        return read_test(config)
-    except UserError as error:
-        log(f"Warning: the model will not be tested. {error}")
-        return []
 
 
 def read_test(config: RunConfig) -> list[Pair]:
