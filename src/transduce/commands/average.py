@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 
 
@@ -31,7 +31,7 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     if len(checkpoints) < last:
         raise UserError(
             f"{model} has {len(checkpoints)} checkpoints to average, not {last}.",
-            Hint("Lower --last, or name the folder of a training run."),
+            "Lower --last, or name the folder of a training run.",
         )
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}

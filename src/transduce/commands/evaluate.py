@@ -12,7 +12,7 @@ from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import language_of, target_of
 from transduce.text.multilingual import is_multilingual
@@ -135,9 +135,7 @@ class Evaluation:
         if excluded:
             raise UserError(
                 f"{reason}.",
-                Hint(
-                    f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}."
-                ),
+                f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.",
             )
 
 
@@ -157,12 +155,12 @@ def _mode(call: Evaluation) -> None:
     elif len(call.arguments) not in (2, 3) and not is_multilingual(call.files):
         raise UserError(
             "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE.",
-            Hint("See --help."),
+            "See --help.",
         )
     if (call.slices or call.training) and not call.against:
         raise UserError(
             "--slices and --training are for the comparison of two translations.",
-            Hint("Add --against."),
+            "Add --against.",
         )
     if call.against:
         call.exclude("--against compares two translations", "output", "paper_bleu", "routes")
@@ -205,7 +203,7 @@ def _evaluate_model(call: Evaluation) -> None:
         if call.output or call.paper_bleu:
             raise UserError(
                 "--output and --paper-bleu are for one direction.",
-                Hint("Choose it with --from and --to."),
+                "Choose it with --from and --to.",
             )
         results = {}
         for name, its in directions.items():

@@ -18,7 +18,7 @@ from transduce.config.commands import option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.file_kinds import PROGRAM_FILES
 from transduce.text.formats import SPREADSHEET_SUFFIXES, format_of
@@ -221,15 +221,13 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
         if os.path.isdir(text):  # noqa: PTH112
             raise UserError(
                 f"{text} is a folder.",
-                Hint("Name the model first, and the file to translate with --input."),
+                "Name the model first, and the file to translate with --input.",
             )
         if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
             raise UserError(
                 f"{text} is a file.",
-                Hint(
-                    "To translate the file, put --input before it. To translate this "
-                    "text, send it through standard input."
-                ),
+                "To translate the file, put --input before it. To translate this "
+                "text, send it through standard input.",
             )
 
 
@@ -240,12 +238,12 @@ def _job(call: Call) -> Callable[[Call], None]:
     if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
         raise UserError(
             f"{call.input} is a table.",
-            Hint("Save the texts to translate as a text file, with a text per line."),
+            "Save the texts to translate as a text file, with a text per line.",
         )
     if suffix in PROGRAM_FILES and not is_document:
         raise UserError(
             f"{call.input} is a file of a program.",
-            Hint("Convert it to .po or .xlf, for example with po4a."),
+            "Convert it to .po or .xlf, for example with po4a.",
         )
     if call.redo and not is_document:
         raise UserError(
@@ -257,12 +255,12 @@ def _job(call: Call) -> Callable[[Call], None]:
         if call.texts:
             raise UserError(
                 "--shard and --on translate a file.",
-                Hint("Name the file with --input, or leave them out."),
+                "Name the file with --input, or leave them out.",
             )
         if is_document:
             raise UserError(
                 f"{call.input} is one document.",
-                Hint("Leave out --shard and --on, which are for text files."),
+                "Leave out --shard and --on, which are for text files.",
             )
     registered = (
         "translate --shard"

@@ -87,7 +87,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = argument.partition("=")
         if not equals:
             raise UserError(
-                f"'{argument}' is not an option.", Hint("Write options as section.key=value.")
+                f"'{argument}' is not an option.", "Write options as section.key=value."
             )
         values[name] = _parse(name, text, _kind(name))
     return values
@@ -103,7 +103,7 @@ def read_toml(text: str, file: str) -> dict[str, Any]:
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
         raise UserError(
             f"{file}: a line has more than {MAX_DOTS} dots outside strings.",
-            Hint("Give each option its own line."),
+            "Give each option its own line.",
         )
     try:
         tables = tomllib.loads(text)
@@ -122,7 +122,7 @@ def options_in(tables: dict[str, Any], file: str, *, is_model: bool = False) -> 
     if version != CONFIG_FORMAT:
         raise UserError(
             f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}.",
-            Hint("Install a newer transduce."),
+            "Install a newer transduce.",
         )
     values = {}
     for section, table in tables.items():
@@ -159,9 +159,7 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     if name in kinds:
         return kinds[name]
     if name in FORMER:
-        raise UserError(
-            f"{name} was removed in this version: {FORMER[name]}.", Hint("Leave it out.")
-        )
+        raise UserError(f"{name} was removed in this version: {FORMER[name]}.", "Leave it out.")
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
     text = (
@@ -171,7 +169,7 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     )
     if name.startswith("model.") and not plugins("families"):
         text += f" {ABOUT_LAB}"
-    raise UserError(f"{unknown} option '{name}'.", Hint(text))
+    raise UserError(f"{unknown} option '{name}'.", text)
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
@@ -222,7 +220,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 def _checked_text(name: str, text: str) -> str:
     """Return the text; raises UserError if the text is a file name that is not UTF-8."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserError(f"{name}: the file name {text!a} is not UTF-8.", Hint("Rename the file."))
+        raise UserError(f"{name}: the file name {text!a} is not UTF-8.", "Rename the file.")
     return text
 
 
@@ -249,19 +247,19 @@ def check(config: RunConfig) -> None:
     if config.data.symbols and config.data.joint:
         raise UserError(
             "data.symbols needs separate vocabularies for source and target.",
-            Hint("Also set data.joint=false."),
+            "Also set data.joint=false.",
         )
     if config.data.symbols and config.train.sample_target:
         raise UserError(
             "The target tokens are whole words, which can't be sampled.",
-            Hint("Leave train.sample_target out."),
+            "Leave train.sample_target out.",
         )
     if config.data.tokenizer == "char" and (
         config.train.sample_source or config.train.sample_target
     ):
         raise UserError(
             "Characters can't be sampled.",
-            Hint("Leave train.sample_source and train.sample_target out."),
+            "Leave train.sample_source and train.sample_target out.",
         )
     _check_languages(config.data)
     _check_family(config)
@@ -308,7 +306,7 @@ def _check_family(config: RunConfig) -> None:
     for name, kinds in users.items():
         if config.model.kind not in kinds and value_of(config, name) != default_of(name):
             wanted = f"models of the kind {' or '.join(kinds)}, not {config.model.kind}"
-            raise UserError(f"{name} is for {wanted}.", Hint("Leave the option out."))
+            raise UserError(f"{name} is for {wanted}.", "Leave the option out.")
 
 
 def _users(name: str) -> Sequence[str]:

@@ -14,7 +14,7 @@ from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
@@ -225,19 +225,19 @@ def _hold_out(
             names = " and ".join(data.valid)
             raise UserError(
                 f"No pair of {names} has one line of text on each side.",
-                Hint.about("Name other files.", "data.valid"),
+                "Name other files.",
+                "data.valid",
             )
     return held_out, dropped
 
 
 def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
     """Hold out pairs of the corpora that are not synthetic, and drop the pairs that share sentences with them."""
-    staged: list[StagedPairs] = []
-    ends = []
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        if not corpus.synthetic:
-            staged += parts
-            ends.append(sum(part.count() for part in staged))
+    own = [
+        parts for corpus, parts in zip(data.corpora, corpora, strict=True) if not corpus.synthetic
+    ]
+    staged = list(chain.from_iterable(own))
+    ends = np.cumsum([sum(part.count() for part in parts) for parts in own])
     part_ends = np.cumsum([part.count() for part in staged])
     if not data.holdout or not staged or not part_ends[-1]:
         return []
@@ -245,7 +245,7 @@ def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
         lambda: chain.from_iterable(part.sentences() for part in staged),
         data.holdout,
         seed=1,
-        ends=ends if len(data.directions) > 1 else (),
+        ends=ends.tolist() if len(data.directions) > 1 else (),
     )
     for part, decided in zip(staged, np.split(split, part_ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided

@@ -7,7 +7,7 @@ from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs, StagedTexts
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.identify import share_of_wrong_texts
 
 EXAMINED_TEXTS = 10_000  # of each side of a corpus
@@ -31,7 +31,7 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
             error = UserError(
                 f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
                 "model.",
-                Hint("Check the files and their language codes."),
+                "Check the files and their language codes.",
             )
             if share and (data.directions or all(shares)):
                 raise error

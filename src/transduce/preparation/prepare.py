@@ -39,7 +39,7 @@ from transduce.preparation.prepared import (
 )
 from transduce.preparation.replay import Replay
 from transduce.preparation.staging import StagedPairs
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
@@ -119,12 +119,14 @@ def _check_replay(replay: Replay, data: DataConfig, tokenizer: Tokenizer | None)
     if languages <= replay.languages:
         raise UserError(
             "data.replay is for a corpus with a new language, and this corpus has none.",
-            Hint.about("Leave data.replay out.", "data.replay"),
+            "Leave data.replay out.",
+            "data.replay",
         )
     if not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
         raise UserError(
             f"{data.replay} has another vocabulary than the model to continue from.",
-            Hint.about("Name the prepared corpus of this model.", "data.replay"),
+            "Name the prepared corpus of this model.",
+            "data.replay",
         )
 
 

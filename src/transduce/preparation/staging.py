@@ -202,8 +202,9 @@ class StagingWriter:
             "files": list(self._numbers),
             "pair_ends": self._pair_ends,
             "byte_ends": self._byte_ends,
+            "read": read,
+            "left_out": self._left_out,
         }
-        index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
         return StagedPairs.open(self._folder)
 

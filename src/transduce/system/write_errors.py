@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 # A full disk, a used-up quota, a file over `ulimit -f`.
 FULL = (
@@ -19,15 +19,13 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     """The UserError for a failed write of `path`, with an expected size of `needed` bytes (0 if unknown)."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
-        return UserError(
-            f"{path} can't be written: {reason or error}.", Hint("Choose another place.")
-        )
+        return UserError(f"{path} can't be written: {reason or error}.", "Choose another place.")
     size = f"it needs at least {needed:,} bytes, " if needed else ""
     folder = next(folder for folder in path.absolute().parents if folder.exists())
     free = shutil.disk_usage(folder).free
     return UserError(
         f"There is no room for {path}: {size}{free:,} bytes are free ({error}).",
-        Hint("Free more space, or raise your limit: a quota, or `ulimit -f`."),
+        "Free more space, or raise your limit: a quota, or `ulimit -f`.",
     )
 
 

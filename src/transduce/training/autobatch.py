@@ -16,7 +16,7 @@ from rich.filesize import decimal
 from transduce.config.schema import RunConfig, TrainConfig
 from transduce.model.build import count_parameters
 from transduce.model.seq2seq import Seq2Seq, make_batch
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
@@ -82,17 +82,15 @@ def try_batches(
         if longest > budget:
             raise UserError(
                 f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
-                Hint(
-                    "Raise data.max_tokens, lower data.max_length, set a smaller train.accumulate, or choose a "
-                    "smaller model."
-                ),
+                "Raise data.max_tokens, lower data.max_length, set a smaller train.accumulate, or choose a "
+                "smaller model.",
             )
         plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
                 "An epoch has no pairs, since the weights of the corpora are too small.",
-                Hint("Raise them in [[data.corpora]]."),
+                "Raise them in [[data.corpora]].",
             )
         if (
             config.train.accumulate
@@ -154,7 +152,7 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
         raise UserError(
             f"The model ({config.model.shape}) needs at least {decimal(needed)} of "
             f"memory, and {decimal(int(free))} are free.",
-            Hint("Choose smaller [model] options, or a smaller data.vocab_size."),
+            "Choose smaller [model] options, or a smaller data.vocab_size.",
         )
 
 

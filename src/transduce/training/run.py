@@ -15,7 +15,7 @@ from transduce.config.settings import Settings
 from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import ASIDE, MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
@@ -27,7 +27,7 @@ from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
-from transduce.training.resume import TEXT, Continued, continued, resume
+from transduce.training.resume import Continued, continued, named_text, resume
 from transduce.training.run_card import (
     add_session,
     current_session,
@@ -98,7 +98,7 @@ def _alone() -> Iterator[None]:
     if not _training.acquire(blocking=False):
         raise UserError(
             "This process trains another model already.",
-            Hint("Train in another process, or wait until it ends."),
+            "Train in another process, or wait until it ends.",
         )
     threads = torch.get_num_threads()
     try:
@@ -124,7 +124,8 @@ def lead(
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(
             f"{out} can't be both the model to continue from and the output folder.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     is_begun = (out / model_folder.CONFIG).is_file()
     if is_begun:
@@ -179,10 +180,8 @@ def reopen(
     if metrics and "training" not in metrics:
         raise UserError(
             f"{out} is a model without checkpoints.",
-            Hint.about(
-                f"To continue from it, choose another output folder and give {out} as the model to start from.",
-                "init",
-            ),
+            f"To continue from it, choose another output folder and give {out} as the model to start from.",
+            "init",
         )
     for folder in (out, out / model_folder.CHECKPOINTS):
         remove_leftovers(folder, sole_writer=True)
@@ -216,7 +215,7 @@ def check_processes(config: RunConfig, ranks: Ranks) -> None:
     """Raise UserError if the training can't be split among processes."""
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."
-        raise UserError(cause, Hint("Start it without torchrun, or set train.risk_steps=0."))
+        raise UserError(cause, "Start it without torchrun, or set train.risk_steps=0.")
 
 
 def _check_start(data: DataConfig, out: Path) -> None:
@@ -225,7 +224,7 @@ def _check_start(data: DataConfig, out: Path) -> None:
     if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
         raise UserError(
             f"{out} has no checkpoint yet.",
-            Hint("Repeat the whole command that started this training."),
+            "Repeat the whole command that started this training.",
         )
     if translated.exists() and not any(
         Path(file).parent == translated for each in data.corpora for file in each.files
@@ -233,7 +232,8 @@ def _check_start(data: DataConfig, out: Path) -> None:
         cause = f"{translated} was made for this training, which needs the same monolingual text."
         raise UserError(
             cause,
-            Hint.about("Name this text again, or choose another output folder.", "monolingual"),
+            "Name this text again, or choose another output folder.",
+            "monolingual",
         )
 
 
@@ -249,13 +249,11 @@ def follow(
         if not (out / model_folder.CONFIG).is_file():
             raise UserError(
                 f"{out} is not the folder that rank 0 writes to.",
-                Hint("Choose a folder that all machines share."),
+                "Choose a folder that all machines share.",
             )
         config = configure(read_recipe(toml, "rank 0"))
-        text = configure({name: settings[name] for name in TEXT if name in settings}).data
-        training, _ = resume(
-            Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False
-        )
+        going = Continued(config, named_text(settings), {})
+        training, _ = resume(going, out, Journal(None), device, ranks, hashes=False)
         if run_loop(training, stop) == "interrupted":
             return Result(out, "interrupted", {})
         ranks.agree(None)
@@ -274,9 +272,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     if going.changes:
         raise UserError(
             message,
-            Hint(
-                "To test it on other text or with other [decode] options, use `transduce evaluate`."
-            ),
+            "To test it on other text or with other [decode] options, use `transduce evaluate`.",
         )
     log(message)
     return Result(out, done["reason"], metrics)
@@ -303,14 +299,14 @@ def read_test(config: RunConfig) -> list[Pair]:
     if are_trees(config.data.test):
         raise UserError(
             "A parser can't be scored while it trains.",
-            Hint.about(
-                "Use `transduce evaluate` later; train without the test files.", "data.test"
-            ),
+            "Use `transduce evaluate` later; train without the test files.",
+            "data.test",
         )
     pairs = list(single_lines(read_directed(config.data.test, config.data)))
     if not pairs:
         raise UserError(
             f"The test files {' and '.join(config.data.test)} contain no lines.",
-            Hint.about("Name other files.", "data.test"),
+            "Name other files.",
+            "data.test",
         )
     return pairs

@@ -14,7 +14,7 @@ from transduce.model.build import build
 from transduce.model.device import set_threads
 from transduce.preparation.prepared import Prepared, is_prepared, read_facts
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET
 from transduce.training.announce import announcement, updates_in_budget
@@ -99,7 +99,8 @@ def leftovers(out: Path) -> set[str]:
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(
             f"{out} exists and is not a training run of transduce.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     return names
 
