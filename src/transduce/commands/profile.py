@@ -19,13 +19,12 @@ TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 @contextmanager
 def profiled(phases: Sequence[str]) -> Iterator[Profile]:
     """Time the phases of a `with` block, and print the times even after an error."""
-    with profiling(phases, _synchronize) as profile:
-        try:
+    try:
+        with profiling(phases, _synchronize) as profile:
             yield profile
-        finally:
-            profile.charge()
-            for line in profile.table():
-                log(line)
+    finally:
+        for line in profile.table():
+            log(line)
 
 
 def _synchronize() -> None:

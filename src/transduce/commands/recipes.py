@@ -152,21 +152,21 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
     if not direction:
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
         raise UserError(cause, "Name them.", "data.source", "data.target")
-    tables = [{**direction._asdict(), **table} for table in _tables(settings)]
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
-    options |= {"data.corpora": tables, "data.directions": (str(direction),)}
-    return settings.over(FILE_NAMES, options | _labelled(settings, direction))
+    options["data.directions"] = (str(direction),)
+    return settings.over(FILE_NAMES, options | _named(settings, direction))
 
 
-def _labelled(settings: Settings, languages: Direction) -> dict[str, tuple[str]]:
-    """The options for bilingual validation and test files with unknown languages, with these before their names."""
+def _named(settings: Settings, languages: Direction) -> dict[str, Any]:
+    """The options for the files, with these languages where they have none; "" stands for an unknown language."""
+    tables = [{**languages._asdict(), **table} for table in _tables(settings)]
     texts = {name: settings.get(name, ()) for name in ("data.valid", "data.test")}
-    single = {
-        name: files[0]
+    labelled = {
+        name: (f"{','.join(languages)}={files[0]}",)
         for name, files in texts.items()
-        if len(files) == 1 and not is_multilingual(files)
+        if all(languages) and len(files) == 1 and not is_multilingual(files)
     }
-    return {name: (f"{','.join(languages)}={file}",) for name, file in single.items()}
+    return {"data.corpora": tables, **labelled}
 
 
 def with_new_languages(
@@ -218,9 +218,7 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
         for name in ("directions", "replay", "source", "target")
     }
     if "data.corpora" in settings:
-        languages = _languages(settings, train)
-        options["data.corpora"] = [{**languages._asdict(), **table} for table in _tables(settings)]
-        options |= _labelled(settings, languages) if all(languages) else {}
+        options |= _named(settings, _languages(settings, train))
     return settings.over(FILE_NAMES, options)
 
 

@@ -104,8 +104,9 @@ class Call:
         """The terms of the glossary; an empty list without a glossary."""
         if not self.glossary:
             return []
-        read: Callable[[str, tuple[str, str]], list[Term]] = option("translate --glossary")
-        return read(str(self.glossary), translator.require_direction())
+        direction = translator.require_direction()
+        terms: list[Term] = option("translate --glossary")(str(self.glossary), direction)
+        return terms
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
