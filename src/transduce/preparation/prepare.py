@@ -30,7 +30,6 @@ from transduce.preparation.passes import (
     with_placeholders,
 )
 from transduce.preparation.prepared import (
-    Decisions,
     Prepared,
     open_prepared,
     store_path,
@@ -106,9 +105,15 @@ def prepare(
             replay.write_stores(aside, len(corpora), tokenizer)
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
-        decisions = Decisions(files, len(held_out), dropped, whole.cleaning)
         write_facts(
-            aside, data, decisions, time.monotonic() - began, replay.extend if replay else None
+            aside,
+            data,
+            files=files,
+            held_out=len(held_out),
+            dropped=dropped,
+            cleaning=whole.cleaning,
+            seconds=time.monotonic() - began,
+            extend=replay.extend if replay else None,
         )
     return open_prepared(folder, hashes=False)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.filesize import decimal
 
@@ -104,16 +104,6 @@ class Prepared:
         """The origin of a training pair as "file:line"."""
         store, file, line = self.mixture.origin(index)
         return f"{self.facts.files[self.numbers[store]][file]}:{line}"
-
-
-class Decisions(NamedTuple):
-    """The files of all corpora, and the numbers of pairs that are not used for training."""
-
-    # The files of every corpus, in the order in which its store numbers them.
-    files: list[list[str]]
-    held_out: int  # pairs
-    dropped: int  # pairs linked to a held-out pair by shared sentences
-    cleaning: Cleaning
 
 
 def is_prepared(files: Sequence[str]) -> bool:
@@ -218,12 +208,18 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 def write_facts(
     folder: Path,
     data: DataConfig,
-    decisions: Decisions,
+    *,
+    files: list[list[str]],
+    held_out: int,
+    dropped: int,
+    cleaning: Cleaning,
     seconds: float,
     extend: Callable[[Facts], Facts] | None = None,
 ) -> None:
-    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
-    files, held_out, dropped, cleaning = decisions
+    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs.
+
+    `files`, `held_out` and `dropped` are those of `Facts`.
+    """
     # A replayed corpus has stores, too.
     stores = [TokenStore(path) for path in folder.glob("corpus-*")]
     facts = Facts(

@@ -28,7 +28,6 @@ from transduce.preparation import passes
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
 from transduce.preparation.prepared import (
     VALID_FILE,
-    Decisions,
     Prepared,
     open_prepared,
     store_path,
@@ -195,7 +194,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
         seconds = sum(
             _read_json(path / DONE)["seconds"] for path in (*read, *encoded, folder / AGGREGATE)
         )
-        write_facts(aside, data, Decisions(**decisions | {"cleaning": cleaning}), seconds)
+        write_facts(aside, data, **decisions | {"cleaning": cleaning}, seconds=seconds)
     return open_prepared(out, hashes=False)
 
 
