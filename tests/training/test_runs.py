@@ -1155,6 +1155,6 @@ def test_a_file_size_limit_is_a_full_disk_too(place, tmp_path):
     result = subprocess.run(
         [sys.executable, "-c", FULL, *arguments], capture_output=True, text=True
     )
-    limited = r"bytes are free \(.*(os error 27|File too large).*\)\."
+    limited = r"[\d,]+ bytes are free \(.*(os error 27|File too large).*\)\."
     room = rf"{limited}\nhint: Free more space, or raise your limit: .*"
     assert check_full(result, tmp_path / "out", room) == ["step-00000000"]
