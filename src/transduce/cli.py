@@ -18,7 +18,7 @@ from cyclopts.exceptions import CycloptsError, MissingArgumentError, UnusedCliTo
 
 from transduce.config.commands import GROUPS, commands
 from transduce.system.command_line import command_line
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import let_segments_grow, sleep_soon
 from transduce.system.registry import load
 from transduce.system.write_errors import is_full
@@ -52,40 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         application(bare=not commands().keys() & set(arguments[:1]))(_for_cyclopts(arguments))
         sys.stdout.flush()
-    except (UserError, CycloptsError) as error:
-        print(_message(error, arguments), file=sys.stderr)
-        sys.exit(2)
     except BrokenPipeError:
         # Else the flush at exit prints an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except OSError as error:
-        if error.errno == errno.EBADF and not error.filename:
-            print(
-                "transduce: The standard output is closed. Name a file, or open it.",
-                file=sys.stderr,
-            )
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            sys.exit(2)
-        if not (is_full(error) or error.filename):
+    except (UserError, CycloptsError, OSError, MemoryError, RuntimeError) as error:
+        message = _failure(error, arguments)
+        if not message:
             raise
-        full = f"The disk is full: {error}. Free some space and run the command again."
-        print(
-            f"transduce: {full if is_full(error) else f'{error.filename}: {error.strerror}.'}",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    except (MemoryError, RuntimeError) as error:
-        # Torch's own class; this module does not import torch.
-        is_gpu = type(error).__name__ == "OutOfMemoryError"
-        if not (is_gpu or isinstance(error, MemoryError) or "allocate memory" in str(error)):
-            raise
-        full = (
-            "The memory of the GPU is full. Lower"
-            if is_gpu
-            else "The memory is full. Free some, or lower"
-        )
-        print(f"transduce: {full} data.max_tokens or decode.max_tokens.", file=sys.stderr)
+        print(f"transduce: {message}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -179,9 +154,7 @@ def _is_assignment(argument: str) -> bool:
     if not ASSIGNMENT.match(argument) or "." in name:
         return bool(ASSIGNMENT.match(argument))
     # Reads the types of all options, which takes milliseconds.
-    from transduce.config.parse import (
-        is_key,
-    )
+    from transduce.config.parse import is_key
 
     return is_key(name)
 
@@ -192,22 +165,34 @@ def _parameters(command: str) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(load(found.function)).parameters if found else {}
 
 
-def _message(error: UserError | CycloptsError, arguments: Sequence[str]) -> str:
-    """The error message, and on a second line the hint if there is one."""
+def _failure(error: Exception, arguments: Sequence[str]) -> str:
+    """The message for an error, and on a second line the hint if there is one; empty for a fault of the program."""
+    if isinstance(error, CycloptsError):
+        error = _usage(error, arguments)
     if isinstance(error, UserError):
-        cause = error.cause
         hint = error.hint
-    else:
-        cause, hint = _usage(error, arguments)
-    lines = [f"transduce: {cause}"]
-    if hint and hint.options:
-        lines.append(f"hint: {hint.text.removesuffix('.')} ({_flags(hint.options)}).")
-    elif hint:
-        lines.append(f"hint: {hint.text}")
-    return "\n".join(lines)
+        if not hint:
+            return error.cause
+        text = hint.text
+        if hint.options:
+            text = f"{text.removesuffix('.')} ({_flags(hint.options)})."
+        return f"{error.cause}\nhint: {text}"
+    if isinstance(error, OSError):
+        if error.errno == errno.EBADF and not error.filename:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return "The standard output is closed. Name a file, or open it."
+        if is_full(error):
+            return f"The disk is full: {error}. Free some space and run the command again."
+        return f"{error.filename}: {error.strerror}." if error.filename else ""
+    options = "data.max_tokens or decode.max_tokens"
+    if type(error).__name__ == "OutOfMemoryError":  # torch's; this module does not import torch
+        return f"The memory of the GPU is full. Lower {options}."
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return f"The memory is full. Free some, or lower {options}."
+    return ""
 
 
-def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
+def _usage(error: CycloptsError, arguments: Sequence[str]) -> UserError:
     """What is wrong with a command line, and what to do."""
     command = " ".join(error.command_chain or ())
     see_help = f"See 'transduce {command + ' ' if command else ''}--help'."
@@ -217,9 +202,9 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
             if error.keyword
             else f"{command} needs {error.argument.name}"
         )
-        return f"{missing}.", Hint(see_help)
+        return UserError(f"{missing}.", see_help)
     if not isinstance(error, UnusedCliTokensError):
-        return " ".join(str(error).split()), Hint(see_help)
+        return UserError(" ".join(str(error).split()), see_help)
     unused = error.unused_tokens or []
     parameters = _parameters(command)
     remedies = [
@@ -229,7 +214,7 @@ def _usage(error: CycloptsError, arguments: Sequence[str]) -> tuple[str, Hint]:
     ]
     if "--" in arguments and any(map(_is_assignment, unused)):
         remedies = ["Leave out `--`: what follows it is not read as an option."]
-    return f"Unexpected argument {' '.join(unused)}.", Hint(" ".join([*remedies, see_help]))
+    return UserError(f"Unexpected argument {' '.join(unused)}.", " ".join([*remedies, see_help]))
 
 
 def _flags(options: Sequence[str]) -> str:

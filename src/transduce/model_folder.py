@@ -21,7 +21,7 @@ from transduce.config.parse import TRAINED_WITH, configure, options_in, read_tom
 from transduce.config.schema import RunConfig
 from transduce.system.cache import remembered_digest
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import MANIFEST, digest, read_manifest, to_json, verify, write_text
 from transduce.tokens.tokenizer import FILES, Tokenizer
 
@@ -75,7 +75,7 @@ def describe(folder: Path | str) -> Description:
         if WEIGHTS not in read_manifest(folder):
             raise UserError(
                 f"{folder} is an export without {WEIGHTS}.",
-                Hint("Give the model folder that was exported."),
+                "Give the model folder that was exported.",
             )
         verify(folder, only=WEIGHTS)
         weights = folder / WEIGHTS
@@ -94,7 +94,7 @@ def _check_vocabulary(folder: Path) -> None:
         if not (folder / name).is_file() or digest(folder / name) != files[name].sha256:
             raise UserError(
                 f"{folder / name} is missing or damaged.",
-                Hint(f"Copy {folder / DATA / name} to this place."),
+                f"Copy {folder / DATA / name} to this place.",
             )
 
 
@@ -110,7 +110,7 @@ def read_config(folder: Path) -> RunConfig:
     if not is_finished and seal != _seal(text):
         raise UserError(
             f"{path} is damaged, or was edited.",
-            Hint("Restore it, and set options on the command line, or train in a new folder."),
+            "Restore it, and set options on the command line, or train in a new folder.",
         )
     try:
         if is_finished:
@@ -134,7 +134,7 @@ def check_trainable(folder: Path) -> None:
         if value != expected:
             raise UserError(
                 f"{folder} was trained with {name} = {value}, which this version can't do.",
-                Hint("Use the earlier version of transduce, or start a new training."),
+                "Use the earlier version of transduce, or start a new training.",
             )
 
 

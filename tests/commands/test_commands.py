@@ -1289,7 +1289,7 @@ MISTAKES = {  # what is typed in a folder with the files of `place`, and what th
     "average one --last 2": "average needs --out",
     "average one --out two --last 2": "two exists already and is never overwritten. Choose another name, or remove it.",
     "average one --out x --last 0": "--last must be at least 1, not 0.",
-    "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last.",
+    "average one --out x --last 9": "one has 3 checkpoints to average, not 9. Lower --last, or",
     "average data --out x": "data is not a model folder",
     "info none": "There is no model folder none",
     "info one two": "Unexpected argument two",

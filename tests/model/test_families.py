@@ -19,7 +19,7 @@ from transduce.model.build import build
 from transduce.model.recording import recording
 from transduce.model.seq2seq import make_batch
 from transduce.training.minimum_risk import expected_risk
-from transduce.training.objectives import cross_entropy, objective
+from transduce.training.objectives import cross_entropy, sums_of
 from transduce.training.update import make_optimizer, update
 from transduce_lab.families.experts import Experts, balance_loss, noisy_balance_loss
 
@@ -178,7 +178,7 @@ def test_every_weight_of_every_family_has_a_gradient_in_either_precision(family,
     rows = reverse_rows(24, seed=1)
     batch = make_batch(*zip(*rows, strict=True))
     model = build(replace(config.model, vocab_size=14))
-    sums = objective(config.train)(model, batch)
+    sums = sums_of(model, batch, config.train)
     sums.loss.backward()
     assert sums.loss.isfinite()
     assert all(
@@ -287,7 +287,7 @@ def test_training_loss_includes_the_balance_loss():
         make_batch(*zip(*reverse_rows(24, seed=1), strict=True)),
         build(replace(config.model, vocab_size=14)),
     )
-    whole = objective(config.train)(model, batch).loss.item()
+    whole = sums_of(model, batch, config.train).loss.item()
     with recording(attention=False) as record:
         without = cross_entropy(model, batch, config.train).loss.item()
     assert len(record.routing) == 2

@@ -22,7 +22,7 @@ from transduce.system.errors import UserError
 from transduce.training.announce import updates_in_budget
 from transduce.training.autobatch import Trial
 from transduce.training.minimum_risk import MAX_EXTRA_SAMPLE_TOKENS, expected_risk, gleu, sample
-from transduce.training.objectives import objective
+from transduce.training.objectives import sums_of
 from transduce.training.run import train
 from transduce.training.schedule import (
     RISK_DIVISOR,
@@ -130,9 +130,9 @@ def test_the_likelihood_can_be_added():
     losses = []
     for weight in (0.0, 1.0):
         torch.manual_seed(1)
-        risk = objective(dataclasses.replace(MRT, likelihood_weight=weight), is_risk=True)
-        losses.append(risk(model(), BATCH))
-    plain = objective(TrainConfig(precision="float32"))(model(), BATCH)
+        train = dataclasses.replace(MRT, likelihood_weight=weight)
+        losses.append(sums_of(model(), BATCH, train, is_risk=True))
+    plain = sums_of(model(), BATCH, TrainConfig(precision="float32"))
     torch.testing.assert_close(losses[1].loss - losses[0].loss, plain.loss)
     torch.testing.assert_close(losses[0].nll, plain.nll)
     assert 0 < losses[0].loss <= BATCH.num_tokens

@@ -41,7 +41,7 @@ from transduce.training.checkpoint import (
 from transduce.training.finish import choose
 from transduce.training.loop import Training
 from transduce.training.losses import smoothed_cross_entropy
-from transduce.training.objectives import objective
+from transduce.training.objectives import sums_of
 from transduce.training.resume import load_newest
 from transduce.training.schedule import learning_rate
 from transduce.training.update import (
@@ -289,8 +289,8 @@ def test_a_rate_far_too_high_is_noticed():
 
 def test_bfloat16_is_near_float32_and_keeps_weights_and_sums():
     model, batch = build(replace(MODEL, dropout=0.0)), batch_of(reverse_rows(32, seed=1))
-    exact = objective(TRAIN)(model, batch)
-    near = objective(replace(TRAIN, precision="bfloat16"))(model, batch)
+    exact = sums_of(model, batch, TRAIN)
+    near = sums_of(model, batch, replace(TRAIN, precision="bfloat16"))
     assert near.loss.dtype == torch.float32
     assert near.loss.item() != exact.loss.item()
     assert near.loss.item() == pytest.approx(exact.loss.item(), rel=1e-2)
@@ -634,7 +634,7 @@ def test_the_journal_holds_means_per_token(tmp_path):
     batches = [
         make_batch(task.data.sources(batch), task.data.targets(batch)) for (batch,) in plan[:10]
     ]
-    sums = [objective(train)(task.model, batch) for batch in batches]
+    sums = [sums_of(task.model, batch, train) for batch in batches]
     tokens = sum(batch.num_tokens for batch in batches)
     assert event["tokens_seen"] == task.state.tokens_seen == tokens
     for name, values in zip(("loss", "nll", "accuracy"), zip(*sums, strict=True), strict=True):

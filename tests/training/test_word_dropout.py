@@ -8,7 +8,7 @@ import torch
 from transduce.config.schema import BOS, EOS, PAD, UNK, ModelConfig, TrainConfig
 from transduce.model.build import build
 from transduce.model.seq2seq import make_batch
-from transduce.training.objectives import objective, omit
+from transduce.training.objectives import omit, sums_of
 
 BATCH = make_batch([[5, 6, 7]] * 500, [[9, 10, 11]] * 500)
 TRAIN = TrainConfig(precision="float32")
@@ -38,7 +38,7 @@ def test_only_the_input_of_the_decoder_has_omitted_words(share):
     read = []
     model.register_forward_pre_hook(lambda _, tokens: read.extend(tokens))
     torch.manual_seed(1)
-    objective(dataclasses.replace(TRAIN, word_dropout=share))(model, BATCH)
+    sums_of(model, BATCH, dataclasses.replace(TRAIN, word_dropout=share))
     src, tgt_in = read
     assert torch.equal(src, BATCH.src)
     assert (tgt_in[:, 1:] == UNK).float().mean().item() == pytest.approx(share, abs=0.05)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 
 
@@ -28,14 +28,10 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     # The other checkpoints, saved at an interruption or because they were the best, don't belong in an average.
     paths = regular(model / model_folder.CHECKPOINTS, config.train.save_every)
     checkpoints = [path for path in paths if model_folder.step_of(path)]
-    if not checkpoints:
-        raise UserError(
-            f"{model} holds no checkpoints to average.", Hint("Name the folder of a training run.")
-        )
     if len(checkpoints) < last:
         raise UserError(
             f"{model} has {len(checkpoints)} checkpoints to average, not {last}.",
-            Hint("Lower --last."),
+            "Lower --last, or name the folder of a training run.",
         )
     steps = [model_folder.step_of(path) for path in checkpoints[-last:]]
     metrics = {"parameters": count_parameters(config.model), "averaged_steps": steps}
@@ -43,15 +39,14 @@ def average(model: Path, /, *, out: Path, last: int = 5) -> None:
     metrics |= {
         name: known.metrics[name] for name in (ALIGNMENT_LAYER, "routes") if name in known.metrics
     }
-    directions = known.metrics.get("directions", {})
     hidden = {"perplexity": None, "bleu": None}
     scores = {
-        name: each["validation"] | hidden
-        for name, each in directions.items()
+        name: {"validation": each["validation"] | hidden}
+        for name, each in known.metrics.get("directions", {}).items()
         if "validation" in each
     }
     if scores:  # a translator chooses its routes by chrF; the scores that are shown are those of other weights
-        metrics["directions"] = {name: {"validation": each} for name, each in scores.items()}
+        metrics["directions"] = scores
     names = ", ".join(f"{step:,}" for step in steps)
     text = card(
         config, f"The average of the checkpoints at steps {names}, made by transduce average."

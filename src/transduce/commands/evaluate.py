@@ -1,6 +1,6 @@
 """`transduce evaluate`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from transduce.config.commands import option
 from transduce.config.parse import parse_assignments
 from transduce.config.schema import DataConfig
 from transduce.system.console import print_table
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import to_json
 from transduce.text.languages import language_of, target_of
 from transduce.text.multilingual import is_multilingual
 from transduce.text.pairs import are_trees, by_direction
 from transduce.text.plain import check_output, write_lines
 
+PAPER_BLEU = "evaluate --paper-bleu"
 # Shares of the translations, of the references.
 OTHER_LANGUAGE_KEYS = (
     "other_language",
@@ -134,9 +135,7 @@ class Evaluation:
         if excluded:
             raise UserError(
                 f"{reason}.",
-                Hint(
-                    f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}."
-                ),
+                f"Leave out {' and '.join(flags.get(name, f'--{name}') for name in excluded)}.",
             )
 
 
@@ -156,12 +155,12 @@ def _mode(call: Evaluation) -> None:
     elif len(call.arguments) not in (2, 3) and not is_multilingual(call.files):
         raise UserError(
             "Give MODEL SOURCE REFERENCE, or MODEL PAIRS, or --hypothesis FILE REFERENCE.",
-            Hint("See --help."),
+            "See --help.",
         )
     if (call.slices or call.training) and not call.against:
         raise UserError(
             "--slices and --training are for the comparison of two translations.",
-            Hint("Add --against."),
+            "Add --against.",
         )
     if call.against:
         call.exclude("--against compares two translations", "output", "paper_bleu", "routes")
@@ -173,14 +172,6 @@ def _mode(call: Evaluation) -> None:
         _evaluate_routes(call)
     else:
         _evaluate_model(call)
-
-
-def _paper_bleu(language: str) -> Callable[[Sequence[str], Sequence[str]], float]:
-    """The function that computes BLEU as in the paper, for a target language."""
-    make: Callable[[str], Callable[[Sequence[str], Sequence[str]], float]] = option(
-        "evaluate --paper-bleu"
-    )
-    return make(language)
 
 
 def _evaluate_model(call: Evaluation) -> None:
@@ -199,7 +190,7 @@ def _evaluate_model(call: Evaluation) -> None:
     if call.output:
         check_output(call.output, call.files)
     # First, since it may raise UserError.
-    score_as_paper = _paper_bleu(call.paper_bleu) if call.paper_bleu else None
+    score_as_paper = option(PAPER_BLEU)(call.paper_bleu) if call.paper_bleu else None
     data = model_folder.describe(call.model).config.data
     tokenize = call.tokenize or data.bleu_tokenize
     pairs = read_test_set(call.files, data, call.languages)
@@ -212,7 +203,7 @@ def _evaluate_model(call: Evaluation) -> None:
         if call.output or call.paper_bleu:
             raise UserError(
                 "--output and --paper-bleu are for one direction.",
-                Hint("Choose it with --from and --to."),
+                "Choose it with --from and --to.",
             )
         results = {}
         for name, its in directions.items():
@@ -233,15 +224,13 @@ def _evaluate_model(call: Evaluation) -> None:
     _print_scores(facts, call.json)
     if not call.json:
         print(
-            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), ",
-            end="",
+            f"perplexity {perplexity.per_token:.3f} per token ({perplexity.num_tokens:,} tokens), "
+            f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)"
         )
-        print(f"{perplexity.per_word:.2f} per word ({perplexity.num_words:,} words)")
+        cut = f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else ""
         print(
-            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}",
-            end="",
+            f"{len(pairs):,} sentences translated in {evaluation.seconds:.1f} s with beam {config.beam_size}{cut}"
         )
-        print(f"; {facts['cut']:,} cut off at the length limit" if facts["cut"] else "")
 
 
 def _share_in_other_languages(
@@ -304,18 +293,14 @@ def _print_routes(facts: Sequence[dict[str, Any]], json: bool) -> None:
         direct = "direct" if its["trained"] else "direct, not trained"
         route = f"through {its['route']}" if its["p_values"] else direct
         p_value = f"{its['p_values']['BLEU']:.3f}".replace("nan", "–") if its["p_values"] else ""
-        share = its[OTHER_LANGUAGE_KEYS[0]]
-        percent = "" if share is None else f"{100 * share:.2f} %"
-        rows.append(
-            (
-                its["direction"],
-                route,
-                *(f"{each['value']:.2f}" for each in its["scores"]),
-                p_value,
-                percent,
-            )
-        )
+        scores = [f"{each['value']:.2f}" for each in its["scores"]]
+        share = _percent(its[OTHER_LANGUAGE_KEYS[0]])
+        rows.append((its["direction"], route, *scores, p_value, share))
     print_table(rows)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2f} %"
 
 
 def _evaluate_files(call: Evaluation) -> None:
@@ -331,7 +316,7 @@ def _evaluate_files(call: Evaluation) -> None:
         "scores": [each._asdict() for each in scores],
     }
     if call.paper_bleu:
-        facts["paper_bleu"] = _paper_bleu(call.paper_bleu)(output, references)
+        facts["paper_bleu"] = option(PAPER_BLEU)(call.paper_bleu)(output, references)
     _print_scores(facts, call.json)
 
 
@@ -362,26 +347,18 @@ def _print_directions(results: Mapping[str, dict[str, Any]], json: bool) -> None
         print(to_json(results), end="")
         return
     names = [each["name"] for each in next(iter(results.values()))["scores"]]
-    bleu_signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
-    rows = [
-        [
-            name,
-            *(each["value"] for each in facts["scores"]),
-            *(facts[key] for key in OTHER_LANGUAGE_KEYS),
-        ]
+    signatures = {name: facts["scores"][0]["signature"] for name, facts in results.items()}
+    rows = {
+        name: [each["value"] for each in facts["scores"]]
+        + [facts[key] for key in OTHER_LANGUAGE_KEYS]
         for name, facts in results.items()
-    ]
-    columns = list(zip(*rows, strict=True))[1:]
-    rows.append(
-        ["mean", *(None if None in column else sum(column) / len(column) for column in columns)]
-    )
-    shown = []
-    for name, *values in rows:
-        scores = values[: len(names)]
-        shares = values[len(names) :]
-        percent = ("" if share is None else f"{100 * share:.2f} %" for share in shares)
-        shown.append(
-            (name, *(f"{score:.2f}" for score in scores), *percent, bleu_signatures.get(name, ""))
-        )
-    columns_of_text = "in another language", "references in another language", "signature of BLEU"
-    print_table([("direction", *names, *columns_of_text), *shown])
+    }
+    columns = list(zip(*rows.values(), strict=True))
+    rows["mean"] = [None if None in column else sum(column) / len(column) for column in columns]
+    headings = "in another language", "references in another language", "signature of BLEU"
+    shown = [("direction", *names, *headings)]
+    for name, values in rows.items():
+        scores = [f"{score:.2f}" for score in values[: len(names)]]
+        shares = map(_percent, values[len(names) :])
+        shown.append((name, *scores, *shares, signatures.get(name, "")))
+    print_table(shown)

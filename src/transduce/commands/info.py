@@ -2,7 +2,6 @@
 
 import dataclasses
 import json as json_format
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,35 +44,27 @@ def info(model: Path, /, *, json: bool = False) -> None:
         rows = [("option", "source", "value")]  # values may be long
         for name, value in flatten(config).items():
             if (source := config.sources.get(name, DEFAULT)) != DEFAULT:
-                rows.append(
-                    (
-                        name,
-                        source,
-                        json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict),
-                    )
-                )
+                text = json_format.dumps(value, ensure_ascii=False, default=dataclasses.asdict)
+                rows.append((name, source, text))
         print()
         print_table(rows)
 
 
 def _facts(description: "Description", folder: Path) -> list[Fact]:
     weights = Fact("weights", f"{decimal(description.size)} in {description.weights}")
+    unfinished = (
+        "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`"
+    )
+    state = [Fact("state", unfinished)]
     if description.finished:
         state = _uses(folder, description.config)
-    else:
-        state = [
-            Fact(
-                "state",
-                "not finished; the newest checkpoint is shown; to resume, repeat `transduce train …`",
-            )
-        ]
     return [*model_facts(description.config), weights, *state, *measured_facts(description.metrics)]
 
 
 def _uses(folder: Path, config: "RunConfig") -> list[Fact]:
     """The engine that translates with a model by default, and the formats to which it can be exported."""
     try:
-        uses: Callable[[Path, RunConfig], list[Fact]] = option("info")
+        uses: list[Fact] = option("info")(folder, config)
     except NotInstalledError:
         return [Fact("engine", "torch")]
-    return uses(folder, config)
+    return uses

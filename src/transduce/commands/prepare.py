@@ -10,7 +10,7 @@ from transduce.config.commands import option
 from transduce.config.parse import configure
 from transduce.config.schema import flatten
 from transduce.system.console import count, log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import cores
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def prepare(
         recipe,
         train=train,
         valid=valid,
-        test=(),
         languages=(source, target),
         assignments=assignments,
     )
@@ -66,7 +65,7 @@ def prepare(
     if workers is not None and not on:
         raise UserError("--workers can only be used with --on.")
     if shard and on:
-        raise UserError("--on runs all shards.", Hint("Leave out --shard."))
+        raise UserError("--on runs all shards.", "Leave out --shard.")
     size = settings.get("data.vocab_size", 0)
     threads = settings.get("train.threads") or cores()
     data = configure(settings, learned).data
@@ -122,8 +121,6 @@ def vocabulary_options(folder: Path, chosen: Mapping[str, Any]) -> dict[str, Any
     learned = {name: options[name] for name in ("data.tokenizer", "data.joint", "data.symbols")}
     for name, value in learned.items():
         if chosen.get(name, value) != value:
-            raise UserError(
-                f"The vocabulary of {folder} is already learned.", Hint(f"Leave {name} out.")
-            )
+            raise UserError(f"The vocabulary of {folder} is already learned.", f"Leave {name} out.")
     check_vocabulary(chosen, Tokenizer.load(folder).source.size, folder)
     return learned

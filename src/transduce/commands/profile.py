@@ -1,11 +1,11 @@
 """The option `--profile` measures a command's time in each phase and, with the lab, its FLOP/s."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from transduce.config.commands import option
-from transduce.config.schema import ModelConfig, RunConfig
 from transduce.system.console import log
 from transduce.system.errors import NotInstalledError
 from transduce.system.profiling import Profile, profiling
@@ -19,13 +19,12 @@ TRANSLATE_PHASES = "start", "files", "text", *SEARCH_PHASES
 @contextmanager
 def profiled(phases: Sequence[str]) -> Iterator[Profile]:
     """Time the phases of a `with` block, and print the times even after an error."""
-    with profiling(phases, _synchronize) as profile:
-        try:
+    try:
+        with profiling(phases, _synchronize) as profile:
             yield profile
-        finally:
-            profile.charge()
-            for line in profile.table():
-                log(line)
+    finally:
+        for line in profile.table():
+            log(line)
 
 
 def _synchronize() -> None:
@@ -35,15 +34,7 @@ def _synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def print_training_speed(profile: Profile, config: RunConfig) -> None:
-    """Print the FLOP/s of a training run, if the lab is installed to count them."""
+def print_speed(command: str, profile: Profile, models: Any) -> None:
+    """Print the FLOP/s of `train` or of the torch engine, if the lab is installed to count them."""
     with suppress(NotInstalledError):
-        speed: Callable[[Profile, RunConfig], None] = option("train --profile")
-        speed(profile, config)
-
-
-def print_search_speed(profile: Profile, models: Sequence[ModelConfig]) -> None:
-    """Print the FLOP/s of the torch engine, if the lab is installed to count them."""
-    with suppress(NotInstalledError):
-        speed: Callable[[Profile, Sequence[ModelConfig]], None] = option("translate --profile")
-        speed(profile, models)
+        option(f"{command} --profile")(profile, models)

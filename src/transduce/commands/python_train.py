@@ -37,17 +37,18 @@ def train(
     from torch: they would change the weights. Raises UserError for invalid options or files, and KeyboardInterrupt if
     Ctrl-C or SIGTERM ended the training; both save it first.
     """
-    files = {"train": train, "valid": valid, "test": test, "monolingual": monolingual}
     out = Path(out)
-    first = Path(init) if init else None
-    back = Path(reverse) if reverse else None
+    init = Path(init) if init else None
     settings = settings_of(
         out,
         str(recipe) if recipe else None,
-        **{name: _names(paths) for name, paths in files.items()},
+        train=_names(train),
+        valid=_names(valid),
+        test=_names(test),
         languages=(source, target),
-        reverse=back,
-        init=first,
+        monolingual=_names(monolingual),
+        reverse=Path(reverse) if reverse else None,
+        init=init,
         keep_optimizer=keep_optimizer,
         options=options,
     )
@@ -61,7 +62,7 @@ def train(
     result = run(
         settings,
         out,
-        init=first,
+        init=init,
         keep_optimizer=keep_optimizer,
         tensorboard=tensorboard,
         stop=check,

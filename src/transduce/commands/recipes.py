@@ -27,10 +27,10 @@ ToCode = Annotated[str, Parameter(name="--to")]
 def gather(
     recipe: str | None,
     *,
-    train: Sequence[str],
-    valid: Sequence[str],
-    test: Sequence[str],
-    languages: tuple[str, str],
+    train: Sequence[str] = (),
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
+    languages: tuple[str, str] = ("", ""),
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
@@ -42,7 +42,7 @@ def gather(
         if file.endswith(".toml"):
             raise UserError(
                 f"{file} is a recipe, not a corpus file.",
-                Hint("Name the recipe before all options."),
+                "Name the recipe before all options.",
             )
     named: dict[str, Any] = {"data.valid": tuple(valid), "data.test": tuple(test)}
     sources, targets = (tuple(code for code in codes.split(",") if code) for codes in languages)
@@ -65,7 +65,8 @@ def _multilingual(
     if not named["data.train"]:
         raise UserError(
             "Several languages need corpus files.",
-            Hint.about("For a recipe, set data.directions.", "train"),
+            "For a recipe, set data.directions.",
+            "train",
         )
     corpora = bilingual_corpora(named["data.train"])
     directions = directions_in(corpora, sources, targets)
@@ -84,7 +85,8 @@ def _multilingual(
                 text = f"no text from {first.source} to {first.target}"
                 raise UserError(
                     f"{' '.join(named[name])}: there is {text}.",
-                    Hint.about("Name other files.", name),
+                    "Name other files.",
+                    name,
                 )
         tables = [{"files": list(files)} for files in readable]
         return (
@@ -149,22 +151,22 @@ def with_direction(settings: Settings, train: Sequence[str], known: Sequence[str
         return settings
     if not direction:
         cause = f"The model has the directions {', '.join(known)}, and the languages of the corpus are unknown."
-        raise UserError(cause, Hint.about("Name them.", "data.source", "data.target"))
-    tables = [{**direction._asdict(), **table} for table in _tables(settings)]
+        raise UserError(cause, "Name them.", "data.source", "data.target")
     options: dict[str, Any] = {f"data.{side}": code for side, code in direction._asdict().items()}
-    options |= {"data.corpora": tables, "data.directions": (str(direction),)}
-    return settings.over(FILE_NAMES, options | _labelled(settings, direction))
+    options["data.directions"] = (str(direction),)
+    return settings.over(FILE_NAMES, options | _named(settings, direction))
 
 
-def _labelled(settings: Settings, languages: Direction) -> dict[str, tuple[str]]:
-    """The options for bilingual validation and test files with unknown languages, with these before their names."""
+def _named(settings: Settings, languages: Direction) -> dict[str, Any]:
+    """The options for the files, with these languages where they have none; "" stands for an unknown language."""
+    tables = [{**languages._asdict(), **table} for table in _tables(settings)]
     texts = {name: settings.get(name, ()) for name in ("data.valid", "data.test")}
-    single = {
-        name: files[0]
+    labelled = {
+        name: (f"{','.join(languages)}={files[0]}",)
         for name, files in texts.items()
-        if len(files) == 1 and not is_multilingual(files)
+        if all(languages) and len(files) == 1 and not is_multilingual(files)
     }
-    return {name: (f"{','.join(languages)}={file}",) for name, file in single.items()}
+    return {"data.corpora": tables, **labelled}
 
 
 def with_new_languages(
@@ -195,7 +197,8 @@ def with_new_languages(
             f"The prepared corpus of {init} is missing. It is repeated when a "
             f"language is added ({', '.join(sorted(new))}), so that the model keeps "
             "its directions.",
-            Hint.about("Choose a model that has its corpus.", "init"),
+            "Choose a model that has its corpus.",
+            "init",
         )
     log(
         f"Adding {', '.join(sorted(new))} to the languages of {init}: {', '.join(sorted(languages))}."
@@ -215,9 +218,7 @@ def as_begun(settings: Settings, train: Sequence[str], begun: DataConfig) -> Set
         for name in ("directions", "replay", "source", "target")
     }
     if "data.corpora" in settings:
-        languages = _languages(settings, train)
-        options["data.corpora"] = [{**languages._asdict(), **table} for table in _tables(settings)]
-        options |= _labelled(settings, languages) if all(languages) else {}
+        options |= _named(settings, _languages(settings, train))
     return settings.over(FILE_NAMES, options)
 
 
@@ -241,7 +242,7 @@ def pairs_in(valid: Sequence[str], data: DataConfig) -> "list[Pair]":
     if valid and not pairs:
         raise UserError(
             f"No sentences in --valid {' '.join(valid)}.",
-            Hint("Name other files, or leave out --valid."),
+            "Name other files, or leave out --valid.",
         )
     return pairs
 
@@ -252,13 +253,13 @@ def read_text(recipe: str) -> tuple[str, str]:
     if path.is_file():
         if path.suffix != ".toml":
             raise UserError(
-                f"{recipe} is not a recipe (NAME.toml).", Hint("Name corpus files after --train.")
+                f"{recipe} is not a recipe (NAME.toml).", "Name corpus files after --train."
             )
         try:
             return path.read_text(encoding="utf-8"), recipe
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{recipe} is not UTF-8 at byte {error.start}.", Hint("Save it as UTF-8.")
+                f"{recipe} is not UTF-8 at byte {error.start}.", "Save it as UTF-8."
             ) from None
         except OSError as error:
             raise UserError(f"{recipe} can't be read: {error.strerror}.") from None

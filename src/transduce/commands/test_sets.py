@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.formats import format_of
 from transduce.text.languages import Direction, languages_of
 from transduce.text.multilingual import is_multilingual
@@ -81,6 +81,6 @@ def read_translations(file: str) -> list[str]:
     if form.is_bilingual or form.is_document:
         raise UserError(
             f"{file} is no plain text.",
-            Hint("With --hypothesis, name files with one translation per line."),
+            "With --hypothesis, name files with one translation per line.",
         )
     return list(without_byte_order_mark(read_lines(file)))

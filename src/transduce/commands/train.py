@@ -1,13 +1,13 @@
 """`transduce train`."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from transduce.commands.options import Assignments
-from transduce.commands.profile import TRAIN_PHASES, print_training_speed, profiled
+from transduce.commands.profile import TRAIN_PHASES, print_speed, profiled
 from transduce.commands.recipes import (
     Files,
     FromCode,
@@ -63,16 +63,18 @@ def train(
         tensorboard: Also write TensorBoard event files into the model folder.
         profile: Print a time profile at the end.
     """
-    files: dict[str, Any] = {
-        "train": train,
-        "valid": valid,
-        "test": test,
-        "monolingual": monolingual,
-    }
-    models: dict[str, Any] = {"reverse": reverse, "init": init, "keep_optimizer": keep_optimizer}
-    languages = source, target
     settings = settings_of(
-        out, recipe, **files, **models, languages=languages, assignments=assignments
+        out,
+        recipe,
+        train=train,
+        monolingual=monolingual,
+        reverse=reverse,
+        init=init,
+        keep_optimizer=keep_optimizer,
+        valid=valid,
+        test=test,
+        languages=(source, target),
+        assignments=assignments,
     )
     from transduce import model_folder
     from transduce.training.run import train as run  # torch: too slow for --help
@@ -82,7 +84,7 @@ def train(
             settings, out, init=init, keep_optimizer=keep_optimizer, tensorboard=tensorboard
         )
     if measured:
-        print_training_speed(measured, model_folder.read_config(out))
+        print_speed("train", measured, model_folder.read_config(out))
     if result.reason == "interrupted":
         raise KeyboardInterrupt
     _print_command(out)
@@ -93,23 +95,16 @@ def settings_of(
     recipe: str | None,
     *,
     train: Sequence[str],
-    valid: Sequence[str],
-    test: Sequence[str],
-    languages: tuple[str, str],
     monolingual: Sequence[str],
     reverse: Path | None,
     init: Path | None,
     keep_optimizer: bool,
-    assignments: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Settings:
-    """The options of a training run. Makes the back-translations that they need."""
+    """The options of a training run. Makes the back-translations that they need. `more` are arguments of `gather`."""
     from transduce import model_folder
 
-    files: dict[str, Any] = {"train": train, "valid": valid, "test": test}
-    settings = gather(
-        recipe, **files, languages=languages, assignments=assignments, options=options
-    )
+    settings = gather(recipe, train=train, **more)
     begun = (
         model_folder.read_config(out).data
         if (out / model_folder.CONFIG).exists() and not monolingual

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.commands.options import Assignments, search_options
-from transduce.commands.profile import TRANSLATE_PHASES, print_search_speed, profiled
+from transduce.commands.profile import TRANSLATE_PHASES, print_speed, profiled
 from transduce.commands.recipes import Files, FromCode, ToCode
 from transduce.config.commands import option
 from transduce.decoding.registry import EngineName
 from transduce.decoding.types import Term, Translation, TranslationOptions
 from transduce.system.console import count, log, with_progress
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.profiling import phase
 from transduce.text.file_kinds import PROGRAM_FILES
 from transduce.text.formats import SPREADSHEET_SUFFIXES, format_of
@@ -104,8 +104,9 @@ class Call:
         """The terms of the glossary; an empty list without a glossary."""
         if not self.glossary:
             return []
-        read: Callable[[str, tuple[str, str]], list[Term]] = option("translate --glossary")
-        return read(str(self.glossary), translator.require_direction())
+        direction = translator.require_direction()
+        terms: list[Term] = option("translate --glossary")(str(self.glossary), direction)
+        return terms
 
     @contextmanager
     def translator(self) -> "Iterator[Translator]":
@@ -130,7 +131,8 @@ class Call:
         if profile:
             from transduce.model_folder import read_config
 
-            print_search_speed(profile, [read_config(folder).model for folder in self.models])
+            models = [read_config(folder).model for folder in self.models]
+            print_speed("translate", profile, models)
 
 
 def translate(
@@ -220,15 +222,13 @@ def _check_texts(texts: Sequence[str], input: str) -> None:
         if os.path.isdir(text):  # noqa: PTH112
             raise UserError(
                 f"{text} is a folder.",
-                Hint("Name the model first, and the file to translate with --input."),
+                "Name the model first, and the file to translate with --input.",
             )
         if os.path.exists(text):  # noqa: PTH110  # Path.exists fails for a text that is too long for a name
             raise UserError(
                 f"{text} is a file.",
-                Hint(
-                    "To translate the file, put --input before it. To translate this "
-                    "text, send it through standard input."
-                ),
+                "To translate the file, put --input before it. To translate this "
+                "text, send it through standard input.",
             )
 
 
@@ -239,12 +239,12 @@ def _job(call: Call) -> Callable[[Call], None]:
     if suffix in SPREADSHEET_SUFFIXES or (format_of(call.input).is_bilingual and not is_document):
         raise UserError(
             f"{call.input} is a table.",
-            Hint("Save the texts to translate as a text file, with a text per line."),
+            "Save the texts to translate as a text file, with a text per line.",
         )
     if suffix in PROGRAM_FILES and not is_document:
         raise UserError(
             f"{call.input} is a file of a program.",
-            Hint("Convert it to .po or .xlf, for example with po4a."),
+            "Convert it to .po or .xlf, for example with po4a.",
         )
     if call.redo and not is_document:
         raise UserError(
@@ -256,12 +256,12 @@ def _job(call: Call) -> Callable[[Call], None]:
         if call.texts:
             raise UserError(
                 "--shard and --on translate a file.",
-                Hint("Name the file with --input, or leave them out."),
+                "Name the file with --input, or leave them out.",
             )
         if is_document:
             raise UserError(
                 f"{call.input} is one document.",
-                Hint("Leave out --shard and --on, which are for text files."),
+                "Leave out --shard and --on, which are for text files.",
             )
     registered = (
         "translate --shard"

@@ -1,5 +1,6 @@
 """Read configurations from TOML and `section.key=value` arguments, and check them."""
 
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -42,6 +43,7 @@ CODE_FORM = re.compile(r"(?!\.)[^\s/\\\x00-\x1f\x7f]{1,40}")  # names of files c
 DIRECTION_FORM = re.compile(
     r"(?!\.)([^\s/\\\x00-\x1f\x7f-]{1,40})-(?!\.|\1$)[^\s/\\\x00-\x1f\x7f-]{1,40}"
 )
+LISTS = (tuple[str, ...], tuple[int, ...])  # types of options
 CONFIG_FORMAT = 1  # of config.toml; other versions are rejected
 ABOUT_LAB = "Other models of the paper need the lab: pip install 'transduce[lab]'."
 VALUES_IN_LAB = ("model.kind", "model.attention")  # options to which the lab adds values
@@ -85,7 +87,7 @@ def parse_assignments(arguments: Sequence[str]) -> dict[str, Any]:
         name, equals, text = argument.partition("=")
         if not equals:
             raise UserError(
-                f"'{argument}' is not an option.", Hint("Write options as section.key=value.")
+                f"'{argument}' is not an option.", "Write options as section.key=value."
             )
         values[name] = _parse(name, text, _kind(name))
     return values
@@ -101,7 +103,7 @@ def read_toml(text: str, file: str) -> dict[str, Any]:
     if TOO_MANY_DOTS.search(TOML_STRING.sub("", text)):
         raise UserError(
             f"{file}: a line has more than {MAX_DOTS} dots outside strings.",
-            Hint("Give each option its own line."),
+            "Give each option its own line.",
         )
     try:
         tables = tomllib.loads(text)
@@ -120,7 +122,7 @@ def options_in(tables: dict[str, Any], file: str, *, is_model: bool = False) -> 
     if version != CONFIG_FORMAT:
         raise UserError(
             f"{file} has format {version}, but this version reads format {CONFIG_FORMAT}.",
-            Hint("Install a newer transduce."),
+            "Install a newer transduce.",
         )
     values = {}
     for section, table in tables.items():
@@ -157,9 +159,7 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     if name in kinds:
         return kinds[name]
     if name in FORMER:
-        raise UserError(
-            f"{name} was removed in this version: {FORMER[name]}.", Hint("Leave it out.")
-        )
+        raise UserError(f"{name} was removed in this version: {FORMER[name]}.", "Leave it out.")
     names = {other if "." in name else other.partition(".")[2]: other for other in reversed(kinds)}
     matches = difflib.get_close_matches(name, names, 1, 0.5)
     text = (
@@ -169,24 +169,19 @@ def _kind(name: str, unknown: str = "Unknown") -> Any:
     )
     if name.startswith("model.") and not plugins("families"):
         text += f" {ABOUT_LAB}"
-    raise UserError(f"{unknown} option '{name}'.", Hint(text))
+    raise UserError(f"{unknown} option '{name}'.", text)
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if kind in (tuple[str, ...], tuple[int, ...]):
+    if kind in LISTS:
+        [item_kind, _] = typing.get_args(kind)
         parts = text.split(",") if text else []
-        return _convert(
-            name,
-            parts if kind == tuple[str, ...] else [_parse(name, part, int) for part in parts],
-            kind,
-        )
+        return _convert(name, [_parse(name, part, item_kind) for part in parts], kind)
     if kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text.replace("_", ""))
-        except ValueError:
-            pass
     return _convert(name, text, kind)
 
 
@@ -201,14 +196,10 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
             f"{name} must be one of {known}, not '{value}'.",
             Hint(ABOUT_LAB) if is_lab_missing else None,
         )
-    if kind in (tuple[str, ...], tuple[int, ...]) and isinstance(value, (list, tuple)):
-        item_type = typing.get_args(kind)[0]
-        if all(type(item) is item_type for item in value):
-            return (
-                tuple(_checked_text(name, item) for item in value)
-                if item_type is str
-                else tuple(value)
-            )
+    if kind in LISTS and isinstance(value, (list, tuple)):
+        [item_kind, _] = typing.get_args(kind)
+        if all(type(item) is item_kind for item in value):
+            return tuple(_convert(name, item, item_kind) for item in value)
     if kind == tuple[CorpusConfig, ...] and isinstance(value, (list, tuple)):
         return tuple(_corpus(name, item) for item in value)
     if (
@@ -229,7 +220,7 @@ def _convert(name: str, value: Any, kind: Any) -> Any:
 def _checked_text(name: str, text: str) -> str:
     """Return the text; raises UserError if the text is a file name that is not UTF-8."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserError(f"{name}: the file name {text!a} is not UTF-8.", Hint("Rename the file."))
+        raise UserError(f"{name}: the file name {text!a} is not UTF-8.", "Rename the file.")
     return text
 
 
@@ -256,19 +247,19 @@ def check(config: RunConfig) -> None:
     if config.data.symbols and config.data.joint:
         raise UserError(
             "data.symbols needs separate vocabularies for source and target.",
-            Hint("Also set data.joint=false."),
+            "Also set data.joint=false.",
         )
     if config.data.symbols and config.train.sample_target:
         raise UserError(
             "The target tokens are whole words, which can't be sampled.",
-            Hint("Leave train.sample_target out."),
+            "Leave train.sample_target out.",
         )
     if config.data.tokenizer == "char" and (
         config.train.sample_source or config.train.sample_target
     ):
         raise UserError(
             "Characters can't be sampled.",
-            Hint("Leave train.sample_source and train.sample_target out."),
+            "Leave train.sample_source and train.sample_target out.",
         )
     _check_languages(config.data)
     _check_family(config)
@@ -315,7 +306,7 @@ def _check_family(config: RunConfig) -> None:
     for name, kinds in users.items():
         if config.model.kind not in kinds and value_of(config, name) != default_of(name):
             wanted = f"models of the kind {' or '.join(kinds)}, not {config.model.kind}"
-            raise UserError(f"{name} is for {wanted}.", Hint("Leave the option out."))
+            raise UserError(f"{name} is for {wanted}.", "Leave the option out.")
 
 
 def _users(name: str) -> Sequence[str]:

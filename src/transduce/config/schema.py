@@ -189,6 +189,11 @@ class CorpusConfig:
     source: str = option("", "language code of the first text of each pair; empty: data.source")
     target: str = option("", "language code of the second text of each pair; empty: data.target")
 
+    @property
+    def tag(self) -> str:
+        """What begins each source."""
+        return SYNTHETIC_TAG if self.synthetic else ""
+
 
 @dataclass(frozen=True)
 class DataConfig:

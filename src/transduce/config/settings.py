@@ -27,8 +27,7 @@ class Settings(Mapping[str, Any]):
     """An immutable mapping from dotted option names to values, with the source of each value."""
 
     def __init__(self, source: str = DEFAULT, values: Options | None = None) -> None:
-        self._values: dict[str, Any] = dict(values or {})
-        self._sources = dict.fromkeys(self._values, source)
+        self._entries = {name: (value, source) for name, value in (values or {}).items()}
 
     @classmethod
     def of(cls, values: Options) -> "Settings":
@@ -38,45 +37,42 @@ class Settings(Mapping[str, Any]):
     @classmethod
     def of_config(cls, config: RunConfig) -> Self:
         """All options of a configuration, with their recorded sources."""
-        settings = cls(DEFAULT, flatten(config))
-        settings._sources |= config.sources or {}
-        return settings
+        sources = config.sources or {}
+        return cls()._with(
+            {name: (value, sources.get(name, DEFAULT)) for name, value in flatten(config).items()}
+        )
 
     def over(self, source: str, values: Options) -> Self:
         """A copy with the new `values`. An option gets `source` only if its value changes."""
+        entries = dict(self._entries)
         defaults = flatten(RunConfig())
-        changed = [
-            name
-            for name, value in values.items()
-            if not _is_same(self.get(name, defaults[name]), value)
-        ]
-        return self._with(
-            self._values | dict(values), self._sources | dict.fromkeys(changed, source)
-        )
+        for name, value in values.items():
+            is_same = _is_same(self.get(name, defaults[name]), value)
+            entries[name] = (value, self.source(name) if is_same else source)
+        return self._with(entries)
 
     def under(self, source: str, values: Options) -> Self:
         """A copy that takes missing options from `values`."""
-        return self._with({**values, **self._values}, dict.fromkeys(values, source) | self._sources)
+        return self._with(Settings(source, values)._entries | self._entries)
 
     def updated(self, other: "Settings") -> Self:
         """A copy with the values of `other`. An option gets the source in `other` only if its value changes."""
         new = {
-            name: value
-            for name, value in other.items()
-            if name not in self or not _is_same(self[name], value)
+            name: entry
+            for name, entry in other._entries.items()
+            if name not in self or not _is_same(self[name], entry[0])
         }
-        return self._with(
-            self._values | new, self._sources | {name: other.source(name) for name in new}
-        )
+        return self._with(self._entries | new)
 
     def without(self, *names: str) -> Self:
         """A copy without the named options."""
-        kept = {name: value for name, value in self.items() if name not in names}
-        return self._with(kept, {name: self._sources[name] for name in kept})
+        return self._with(
+            {name: entry for name, entry in self._entries.items() if name not in names}
+        )
 
     def source(self, name: str) -> str:
         """The source of an option's value."""
-        return self._sources.get(name, DEFAULT)
+        return self._entries.get(name, (None, DEFAULT))[1]
 
     def is_chosen(self, name: str) -> bool:
         """Whether the user chose an option's value."""
@@ -87,20 +83,19 @@ class Settings(Mapping[str, Any]):
         sources = {option.name: self.source(option.name) for option in options()}
         return dataclasses.replace(configure(self), sources=sources)
 
-    def _with(self, values: dict[str, Any], sources: dict[str, str]) -> Self:
+    def _with(self, entries: dict[str, tuple[Any, str]]) -> Self:
         settings = type(self)()
-        settings._values = values
-        settings._sources = sources
+        settings._entries = entries
         return settings
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+        return self._entries[name][0]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._entries)
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -14,7 +14,7 @@ from transduce.preparation.check_languages import check_languages
 from transduce.preparation.passes import directed, rules_of
 from transduce.preparation.prepared import nothing_left
 from transduce.preparation.staging import Column, StagedPairs, StagedTexts
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.clean import LINES_KEPT, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part, hold_out, sentences, slices
@@ -99,11 +99,8 @@ def extend_vocabulary(
     The new vocabulary has at most `size` pieces. If `size` is 0, each new language gets as many pieces as a known one
     has on average.
     """
-    new: dict[str, list[Column]] = {}
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for column, language in enumerate((corpus.source, corpus.target)):
-            if language not in known:
-                new.setdefault(language, []).append((parts, column))
+    columns = _columns(data, corpora)
+    new = [its for language, its in columns.items() if language not in known]
     old = tokenizer.source.size
     tags = list(dict.fromkeys(map(target_of, data.directions)))
     missing = sum(LANGUAGE_TAG.format(tag) not in tokenizer.source.tags for tag in tags)
@@ -112,17 +109,25 @@ def extend_vocabulary(
         raise UserError(
             f"data.vocab_size must be at least {old + missing}: the old vocabulary and the new tags."
         )
-    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new.values()))), extra, tags)
+    return tokenizer.extended(StagedTexts(list(chain.from_iterable(new))), extra, tags)
+
+
+def _columns(data: DataConfig, corpora: Corpora) -> dict[str, list[Column]]:
+    """The texts of each language of a multilingual corpus."""
+    columns: dict[str, list[Column]] = {}
+    for corpus, parts in zip(data.corpora, corpora, strict=True):
+        columns.setdefault(corpus.source, []).append((parts, 0))
+        columns.setdefault(corpus.target, []).append((parts, 1))
+    return columns
 
 
 def _balanced(data: DataConfig, corpora: Corpora) -> list[Column]:
     """All texts of a multilingual corpus. Small languages are repeated, by data.temperature."""
-    columns: dict[str, list[Column]] = {}
-    sizes: dict[str, int] = {}
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        for column, language in enumerate((corpus.source, corpus.target)):
-            columns.setdefault(language, []).append((parts, column))
-            sizes[language] = sizes.get(language, 0) + sum(part.count() for part in parts)
+    columns = _columns(data, corpora)
+    sizes = {
+        language: sum(part.count() for parts, _ in its for part in parts)
+        for language, its in columns.items()
+    }
     largest = max(sizes.values())
     balanced = list[Column]()
     for language, its in columns.items():
@@ -220,19 +225,19 @@ def _hold_out(
             names = " and ".join(data.valid)
             raise UserError(
                 f"No pair of {names} has one line of text on each side.",
-                Hint.about("Name other files.", "data.valid"),
+                "Name other files.",
+                "data.valid",
             )
     return held_out, dropped
 
 
 def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
     """Hold out pairs of the corpora that are not synthetic, and drop the pairs that share sentences with them."""
-    staged: list[StagedPairs] = []
-    ends = []
-    for corpus, parts in zip(data.corpora, corpora, strict=True):
-        if not corpus.synthetic:
-            staged += parts
-            ends.append(sum(part.count() for part in staged))
+    own = [
+        parts for corpus, parts in zip(data.corpora, corpora, strict=True) if not corpus.synthetic
+    ]
+    staged = list(chain.from_iterable(own))
+    ends = np.cumsum([sum(part.count() for part in parts) for parts in own])
     part_ends = np.cumsum([part.count() for part in staged])
     if not data.holdout or not staged or not part_ends[-1]:
         return []
@@ -240,7 +245,7 @@ def _split(data: DataConfig, corpora: Corpora) -> list[Pair]:
         lambda: chain.from_iterable(part.sentences() for part in staged),
         data.holdout,
         seed=1,
-        ends=ends if len(data.directions) > 1 else (),
+        ends=ends.tolist() if len(data.directions) > 1 else (),
     )
     for part, decided in zip(staged, np.split(split, part_ends[:-1]), strict=True):
         part.parts[part.parts == Part.TRAIN] = decided

@@ -7,7 +7,7 @@ from transduce.config.schema import DataConfig
 from transduce.preparation.passes import languages_in
 from transduce.preparation.staging import StagedPairs, StagedTexts
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.identify import share_of_wrong_texts
 
 EXAMINED_TEXTS = 10_000  # of each side of a corpus
@@ -21,17 +21,17 @@ def check_languages(data: DataConfig, corpora: Sequence[Sequence[StagedPairs]]) 
     languages = [languages_in(data, corpus) for corpus in data.corpora]
     codes = set(chain.from_iterable(languages))
     for corpus, its, parts in zip(data.corpora, languages, corpora, strict=True):
-        texts = [
-            islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS) for column in range(len(its))
-        ]
         shares = [
-            share_of_wrong_texts(each, code, codes) for each, code in zip(texts, its, strict=True)
+            share_of_wrong_texts(
+                islice(StagedTexts([(parts, column)]), EXAMINED_TEXTS), code, codes
+            )
+            for column, code in enumerate(its)
         ]
         for code, share in zip(its, shares, strict=True):
             error = UserError(
                 f"{' + '.join(corpus.files)}: {share:.0%} of the texts in {code} look like another language of the "
                 "model.",
-                Hint("Check the files and their language codes."),
+                "Check the files and their language codes.",
             )
             if share and (data.directions or all(shares)):
                 raise error

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from transduce.config.schema import SYNTHETIC_TAG, CorpusConfig, DataConfig
+from transduce.config.schema import CorpusConfig, DataConfig
 from transduce.inline.placeholder_tokens import with_shared_tokens
 from transduce.preparation.prepared import is_prepared
 from transduce.preparation.staging import Parts, StagedPairs, StagingWriter
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.text.clean import CHUNK, TOO_LONG, Cleaning
 from transduce.text.hashes import SeenHashes
 from transduce.text.holdout import Part
@@ -52,7 +52,8 @@ def checked(
     if not data.corpora:
         raise UserError(
             "There is nothing to train on.",
-            Hint.about("Name two text files or a bilingual file.", "data.corpora"),
+            "Name two text files or a bilingual file.",
+            "data.corpora",
         )
     if data.directions:
         named = (languages_in(data, corpus)._asdict() for corpus in data.corpora)
@@ -74,16 +75,14 @@ def checked(
         ):
             raise UserError(
                 f"{' + '.join(corpus.files)} is {' to '.join(languages)}, but the model is {data.languages}.",
-                Hint.about(
-                    "Correct the languages of this corpus or of the model. A model "
-                    "with several directions needs data.directions.",
-                    "data.corpora",
-                ),
+                "Correct the languages of this corpus or of the model. A model "
+                "with several directions needs data.directions.",
+                "data.corpora",
             )
         if is_prepared(corpus.files):
             raise UserError(
                 f"{corpus.files[0]} is prepared already.",
-                Hint("Give it to `transduce train`, as the only corpus."),
+                "Give it to `transduce train`, as the only corpus.",
             )
     _check_trees(data, tokenizer)
     for file in text_files(data):
@@ -103,15 +102,13 @@ def _check_trees(data: DataConfig, tokenizer: Tokenizer | None) -> None:
         what = f"{odd[0]} holds {'no trees' if of_trees else 'trees'}, unlike {other}"
         raise UserError(
             f"{what}.",
-            Hint("Train and validate a parser on trees only, and any other model without trees."),
+            "Train and validate a parser on trees only, and any other model without trees.",
         )
     if of_trees and not data.symbols:
         options = "a recipe for parsers, such as craft-parsing, or with data.symbols=true data.joint=false"
-        raise UserError(f"{files[0]} holds trees.", Hint(f"Train with {options}."))
+        raise UserError(f"{files[0]} holds trees.", f"Train with {options}.")
     if data.symbols and data.augment != "none":
-        raise UserError(
-            "data.symbols does not support data.augment.", Hint("Leave data.augment out.")
-        )
+        raise UserError("data.symbols does not support data.augment.", "Leave data.augment out.")
     if data.symbols and not of_trees:
         log(f"{files[0]} holds no trees, so the model will not be a parser.")
 
@@ -132,7 +129,7 @@ def check_rereadable(files: Iterable[str], purpose: str) -> None:
         ):
             name = "Standard input" if file in STANDARD_INPUT else file
             raise UserError(
-                f"{name} can't be {purpose}.", Hint("Save the input to a file, and name the file.")
+                f"{name} can't be {purpose}.", "Save the input to a file, and name the file."
             )
 
 
@@ -141,7 +138,7 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
     if data.symbols or not data.joint:
         raise UserError(
             "A multilingual model has one vocabulary for all texts.",
-            Hint("Leave out data.joint and data.symbols."),
+            "Leave out data.joint and data.symbols.",
         )
     known = {*replayed}
     for corpus in data.corpora:
@@ -150,23 +147,23 @@ def _check_multilingual(data: DataConfig, replayed: Collection[str]) -> None:
         if corpus.synthetic:
             raise UserError(
                 f"{files}: a synthetic corpus needs a model with one direction.",
-                Hint.about("Leave out the synthetic corpus.", "data.corpora"),
+                "Leave out the synthetic corpus.",
+                "data.corpora",
             )
         if not {str(languages), str(languages.reverse)} & {*data.directions}:
             raise UserError(
                 f"{files} has the languages '{corpus.source}' and '{corpus.target}', but "
                 f"the directions of the model are {data.languages}.",
-                Hint.about(
-                    "Correct the source and the target of this corpus, or leave the corpus out.",
-                    "data.corpora",
-                ),
+                "Correct the source and the target of this corpus, or leave the corpus out.",
+                "data.corpora",
             )
         known |= {str(languages), str(languages.reverse)}
     for direction in data.directions:
         if direction not in known:
             raise UserError(
                 f"No corpus has texts for the direction {direction}.",
-                Hint.about("Leave this direction out, or name a corpus for it.", "data.directions"),
+                "Leave this direction out, or name a corpus for it.",
+                "data.directions",
             )
 
 
@@ -175,7 +172,7 @@ def check_vocabulary(settings: Mapping[str, Any], size: int, folder: Path) -> No
     if settings.get("data.vocab_size", size) < size:
         raise UserError(
             f"{folder} has a vocabulary of {size:,} tokens already.",
-            Hint("Leave data.vocab_size out."),
+            "Leave data.vocab_size out.",
         )
 
 
@@ -186,7 +183,7 @@ def check_tags(data: DataConfig, tokenizer: Tokenizer | None) -> None:
             raise UserError(
                 f"The vocabulary has no tag for {target_of(direction)}, so it can't be "
                 f"used for the direction {direction}.",
-                Hint("Train a new model for these languages."),
+                "Train a new model for these languages.",
             )
 
 
@@ -202,15 +199,8 @@ def languages_in(data: DataConfig, corpus: CorpusConfig) -> Direction:
 
 
 def read_corpus(corpus: CorpusConfig, data: DataConfig) -> Iterator[Pair]:
-    """Read the pairs of a corpus. Each source of a synthetic corpus gets a tag."""
-    return tagged(read_pairs(corpus.files, languages_in(data, corpus)), corpus)
-
-
-def tagged(pairs: Iterator[Pair], corpus: CorpusConfig) -> Iterator[Pair]:
-    """Add a tag to each source if the corpus is synthetic."""
-    if not corpus.synthetic:
-        return pairs
-    return (pair._replace(source=SYNTHETIC_TAG + pair.source) for pair in pairs)
+    """Read the pairs of a corpus."""
+    return read_pairs(corpus.files, languages_in(data, corpus))
 
 
 def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConfig:
@@ -224,12 +214,12 @@ def with_placeholders(data: DataConfig, tokenizer: Tokenizer | None) -> DataConf
     if data.placeholders != (learnt or data.placeholders):
         raise UserError(
             f"The vocabulary was learnt with data.placeholders={learnt}.",
-            Hint("Leave data.placeholders out."),
+            "Leave data.placeholders out.",
         )
     if data.placeholders == "masked" and data.symbols:
         raise UserError(
             "data.symbols is for trees, which have no placeholders.",
-            Hint("Leave data.placeholders out."),
+            "Leave data.placeholders out.",
         )
     return data
 
@@ -248,24 +238,31 @@ def reads_test(rules: Collection[str]) -> bool:
 
 
 def read_part(
-    pairs: Iterable[Pair], data: DataConfig, folder: Path, checker: Checker | None = None
+    pairs: Iterable[Pair],
+    data: DataConfig,
+    folder: Path,
+    checker: Checker | None = None,
+    *,
+    tag: str = "",
 ) -> StagedPairs:
     """Clean a part of a corpus, and write its remaining pairs to the new staging folder `folder`.
 
-    For the second and later parts, `checker` must be made from the first pairs of the corpus.
+    For the second and later parts, `checker` must be made from the first pairs of the corpus. `tag` is that of the
+    corpus.
     """
     rules = rules_of(data)
     stream = iter(pairs)
     seen = SeenHashes()
     read = 0
     with StagingWriter(
-        folder, with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0)
+        folder,
+        tag=tag,
+        with_sentences=bool(data.replay) or (not data.valid and data.holdout > 0),
     ) as writer:
         while chunk := list(islice(stream, CHUNK)):
             batch = PairBatch([pair.source for pair in chunk], [pair.target for pair in chunk])
-            untagged = _without_tags(batch)
-            checker = checker or Checker(rules, [column.texts for column in untagged.columns])
-            _stage(chunk, batch, checker.check(untagged), data, seen, writer)
+            checker = checker or Checker(rules, [column.texts for column in batch.columns])
+            _stage(chunk, batch, checker.check(batch), data, seen, writer)
             read += len(chunk)
     return writer.finish(read)
 
@@ -298,7 +295,7 @@ def encode_part(
                 place = f"{staged.files[block.files[row]]}, line {block.lines[row]}"
                 raise UserError(
                     f"{place}: the label '{label}' is not in the parser's vocabulary.",
-                    Hint("Train a new parser, or rename the label."),
+                    "Train a new parser, or rename the label.",
                 )
         sources = tokenizer.source.encode(block.sources)
         targets = tokenizer.target.encode(block.targets)
@@ -306,14 +303,6 @@ def encode_part(
         for row in np.flatnonzero(is_long).tolist():
             cleaning.count(TOO_LONG, Origin(staged.files[block.files[row]], int(block.lines[row])))
         yield Encoded(sources, targets, numbers[block.files], block.lines).where(~is_long)
-
-
-def _without_tags(batch: PairBatch) -> PairBatch:
-    """The texts that the rules check: those of a synthetic corpus without its tag, which looks like a placeholder."""
-    sources, targets = (column.texts for column in batch.columns)
-    if not any(text.startswith(SYNTHETIC_TAG) for text in sources):
-        return batch
-    return PairBatch([text.removeprefix(SYNTHETIC_TAG) for text in sources], targets)
 
 
 def _stage(
@@ -346,12 +335,7 @@ def _as_seen(pairs: Sequence[Pair], data: DataConfig) -> tuple[Sequence[Pair], P
     parts = np.full(len(pairs), Part.TRAIN, dtype=np.int8)
     if data.placeholders != "masked":
         return pairs, parts
-    tags = [SYNTHETIC_TAG if pair.source.startswith(SYNTHETIC_TAG) else "" for pair in pairs]
-    masked = [
-        with_shared_tokens(pair.source[len(tag) :], pair.target)
-        for tag, pair in zip(tags, pairs, strict=True)
-    ]
-    texts = [text and (tag + text[0], text[1]) for tag, text in zip(tags, masked, strict=True)]
+    texts = [with_shared_tokens(pair.source, pair.target) for pair in pairs]
     parts[[number for number, text in enumerate(texts) if text is None]] = Part.PLACEHOLDERS_DIFFER
     return [
         Pair(*(text or ("", "")), pair.origin) for pair, text in zip(pairs, texts, strict=True)

@@ -30,7 +30,6 @@ from transduce.preparation.passes import (
     with_placeholders,
 )
 from transduce.preparation.prepared import (
-    Decisions,
     Prepared,
     open_prepared,
     store_path,
@@ -39,7 +38,7 @@ from transduce.preparation.prepared import (
 )
 from transduce.preparation.replay import Replay
 from transduce.preparation.staging import StagedPairs
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import write_folder
 from transduce.text.clean import Cleaning
 from transduce.text.holdout import normalised
@@ -81,7 +80,7 @@ def prepare(
         for number, corpus in enumerate(data.corpora):
             own = data_of(data, corpus)
             pairs = read_corpus(corpus, data)
-            corpora.append([read_part(pairs, own, aside / STAGED / str(number))])
+            corpora.append([read_part(pairs, own, aside / STAGED / str(number), tag=corpus.tag)])
         whole = aggregate(data, corpora, replay.valid if replay else ())
         dropped = whole.dropped
         if rewrite:
@@ -106,9 +105,15 @@ def prepare(
             replay.write_stores(aside, len(corpora), tokenizer)
             held_out = replay.with_valid(held_out)
         write_valid(aside, held_out)
-        decisions = Decisions(files, len(held_out), dropped, whole.cleaning)
         write_facts(
-            aside, data, decisions, time.monotonic() - began, replay.extend if replay else None
+            aside,
+            data,
+            files=files,
+            held_out=len(held_out),
+            dropped=dropped,
+            cleaning=whole.cleaning,
+            seconds=time.monotonic() - began,
+            extend=replay.extend if replay else None,
         )
     return open_prepared(folder, hashes=False)
 
@@ -119,12 +124,14 @@ def _check_replay(replay: Replay, data: DataConfig, tokenizer: Tokenizer | None)
     if languages <= replay.languages:
         raise UserError(
             "data.replay is for a corpus with a new language, and this corpus has none.",
-            Hint.about("Leave data.replay out.", "data.replay"),
+            "Leave data.replay out.",
+            "data.replay",
         )
     if not (tokenizer and tokenizer.same_pieces(replay.prepared.tokenizer)):
         raise UserError(
             f"{data.replay} has another vocabulary than the model to continue from.",
-            Hint.about("Name the prepared corpus of this model.", "data.replay"),
+            "Name the prepared corpus of this model.",
+            "data.replay",
         )
 
 
@@ -149,17 +156,19 @@ def _rewrite(
     known = set() if data.valid else set(texts)
     dropped = 0
 
-    def apart(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    def apart(pairs: Iterator[Pair], tag: str) -> Iterator[Pair]:
         nonlocal dropped
         for pair in pairs:
             if known.isdisjoint(map(normalised, (pair.source, pair.target))):
-                yield pair
+                yield pair._replace(source=pair.source.removeprefix(tag))
             else:
                 dropped += 1
 
     for number, parts in enumerate(corpora):
-        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning))
-        corpora[number] = [read_part(pairs, clean_again, aside / STAGED / f"rewritten-{number}")]
+        tag = data.corpora[number].tag
+        pairs = apart(rewrite(chain.from_iterable(part.pairs() for part in parts), cleaning), tag)
+        folder = aside / STAGED / f"rewritten-{number}"
+        corpora[number] = [read_part(pairs, clean_again, folder, tag=tag)]
         report = Cleaning(cleaning.counts, cleaning.lines)  # with its own count of pairs read
         leave_out(corpora[number], clean_again, report)
     return dropped

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.filesize import decimal
 
 from transduce.augmentation.pairs import changes
 from transduce.config.schema import DataConfig, RunConfig
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import read_manifest, verify
 from transduce.text.clean import Cleaning
 from transduce.text.languages import Direction
@@ -32,15 +32,17 @@ from transduce.tokens.tokenizer import Tokenizer
 LARGE_BYTES = 4 * 10**9  # takes seconds to check
 FACTS_FILE, VALID_FILE, LEFT_OUT_FILE = "preparation.json", "valid.jsonl", "left-out.jsonl"
 PREPARED = (
-    *(
-        "data.tokenizer",
-        "data.joint",
-        "data.symbols",
-        "data.placeholders",
-        "data.max_length",
-        "data.max_ratio",
-    ),
-    *("data.deduplicate", "data.rules", "data.holdout", "data.directions", "data.temperature"),
+    "data.tokenizer",
+    "data.joint",
+    "data.symbols",
+    "data.placeholders",
+    "data.max_length",
+    "data.max_ratio",
+    "data.deduplicate",
+    "data.rules",
+    "data.holdout",
+    "data.directions",
+    "data.temperature",
 )
 
 
@@ -104,16 +106,6 @@ class Prepared:
         return f"{self.facts.files[self.numbers[store]][file]}:{line}"
 
 
-class Decisions(NamedTuple):
-    """The files of all corpora, and the numbers of pairs that are not used for training."""
-
-    # The files of every corpus, in the order in which its store numbers them.
-    files: list[list[str]]
-    held_out: int  # pairs
-    dropped: int  # pairs linked to a held-out pair by shared sentences
-    cleaning: Cleaning
-
-
 def is_prepared(files: Sequence[str]) -> bool:
     """Whether a corpus consists of a single folder that `prepare` wrote."""
     return len(files) == 1 and (Path(files[0]) / FACTS_FILE).is_file()
@@ -143,7 +135,7 @@ def open_prepared(folder: Path, *, hashes: bool = True) -> Prepared:
     if hashes and any(ids.size and ids.max() >= vocabulary.size for ids, vocabulary in sides):
         raise UserError(
             f"{folder} has token ids that are not in its vocabulary.",
-            Hint("Prepare the corpus again."),
+            "Prepare the corpus again.",
         )
     if facts.options.get("data.directions"):
         return Prepared(folder, facts, tokenizer, *_multilingual(stores, facts, tokenizer))
@@ -154,18 +146,15 @@ def _multilingual(
     stores: Sequence[TokenStore], facts: Facts, tokenizer: Tokenizer
 ) -> tuple[Mixture, list[int]]:
     """The pairs of all directions, with the weights of data.temperature, and the number of the corpus of each store."""
-    views = list[StoreView]()
-    numbers = list[int]()
-    directions = list[str]()
+    found: list[tuple[str, int, StoreView]] = []
     for (number, store), swapped in product(enumerate(stores), (False, True)):
         source, target = facts.languages[number][:: -1 if swapped else 1]
-        direction = Direction(source, target)
-        if str(direction) in facts.options["data.directions"]:
-            views.append(StoreView(store, swapped, tokenizer.into(direction.target).tag))
-            numbers.append(number)
-            directions.append(str(direction))
+        name = str(Direction(source, target))
+        if name in facts.options["data.directions"]:
+            view = StoreView(store, swapped, tokenizer.into(target).tag)
+            found.append((name, number, view))
     pairs: dict[str, float] = {}
-    for view, number, name in zip(views, numbers, directions, strict=True):
+    for name, number, view in found:
         pairs[name] = pairs.get(name, 0) + facts.weights[number] * view.pairs
     shares = {
         name: count ** (1 / facts.options["data.temperature"]) for name, count in pairs.items()
@@ -173,11 +162,8 @@ def _multilingual(
     # An epoch has as many pairs as without the temperature.
     scale = sum(pairs.values()) / (sum(shares.values()) or 1)
     factors = {name: scale * share / (pairs[name] or 1) for name, share in shares.items()}
-    weights = [
-        facts.weights[number] * factors[name]
-        for number, name in zip(numbers, directions, strict=True)
-    ]
-    return Mixture(views, weights), numbers
+    weights = [facts.weights[number] * factors[name] for name, number, _ in found]
+    return Mixture([view for *_, view in found], weights), [number for _, number, _ in found]
 
 
 def read_valid(folder: Path) -> list[Pair]:
@@ -192,7 +178,7 @@ def read_valid(folder: Path) -> list[Pair]:
             for line, record in enumerate(records, 1)
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise UserError(f"{file} is damaged.", Hint("Prepare the corpus again.")) from None
+        raise UserError(f"{file} is damaged.", "Prepare the corpus again.") from None
 
 
 def read_facts(folder: Path) -> Facts:
@@ -200,9 +186,7 @@ def read_facts(folder: Path) -> Facts:
     try:
         return Facts(**json.loads((folder / FACTS_FILE).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
-        raise UserError(
-            f"{folder / FACTS_FILE} is damaged.", Hint("Prepare the corpus again.")
-        ) from None
+        raise UserError(f"{folder / FACTS_FILE} is damaged.", "Prepare the corpus again.") from None
 
 
 def store_path(folder: Path, corpus: int) -> Path:
@@ -224,12 +208,18 @@ def write_valid(folder: Path, held_out: Iterable[Pair]) -> None:
 def write_facts(
     folder: Path,
     data: DataConfig,
-    decisions: Decisions,
+    *,
+    files: list[list[str]],
+    held_out: int,
+    dropped: int,
+    cleaning: Cleaning,
     seconds: float,
     extend: Callable[[Facts], Facts] | None = None,
 ) -> None:
-    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs."""
-    files, held_out, dropped, cleaning = decisions
+    """Write FACTS_FILE, changed by `extend`, and LEFT_OUT_FILE. Raises UserError if there are no training pairs.
+
+    `files`, `held_out` and `dropped` are those of `Facts`.
+    """
     # A replayed corpus has stores, too.
     stores = [TokenStore(path) for path in folder.glob("corpus-*")]
     facts = Facts(
@@ -271,7 +261,7 @@ def nothing_left(data: DataConfig, cleaning: Cleaning) -> UserError:
     if not cleaning.read:
         return UserError(
             f"The corpus is empty: there are no lines in {files}.",
-            Hint("Check that this is the right corpus."),
+            "Check that this is the right corpus.",
         )
     return UserError(f"No training pairs are left in {files}. {' '.join(cleaning.sentences())}")
 

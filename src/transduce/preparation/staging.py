@@ -5,22 +5,20 @@ folder/   texts           two lines for every pair, the source and the target
           duplicate  near-duplicate   a 64-bit hash of every pair, or nothing if the rule of this name is off
           sentences       hashes of every source and target (64 bits each), for the hold-out
           parts           the `Part` of every pair (8 bits)
-          staged.json     the names of the files, the ends of the blocks, and the pairs left out
+          staged.json     the tag, the names of the files, the ends of the blocks, and the pairs left out
 """
 
 import json
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transduce.config.schema import SYNTHETIC_TAG
 from transduce.text.clean import LINES_KEPT
 from transduce.text.hashes import Bits64
 from transduce.text.holdout import Part, sentences, slices
@@ -65,9 +63,10 @@ class StagedPairs:
     """The staged pairs in a folder, in the order of the corpus. Changes to `parts` are not written to the folder."""
 
     folder: Path
+    tag: str  # before each source, if the corpus is synthetic
     files: list[str]
-    pair_ends: list[int]  # for each block, the number of pairs up to its end
-    byte_ends: list[int]  # for each block, its end in the file of texts
+    pair_ends: list[int]  # 0, and for each block, the number of pairs up to its end
+    byte_ends: list[int]  # 0, and for each block, its end in the file of texts
     read: int  # all pairs that were read, including those left out
     left_out: dict[str, LeftOut]  # by rule
     parts: Parts
@@ -112,18 +111,16 @@ class StagedPairs:
 
     def block_parts(self) -> list[Parts]:
         """Split `parts` into one array per block."""
-        return np.split(self.parts, self.pair_ends[:-1]) if self.pair_ends else []
+        return [self.parts[begin:end] for begin, end in pairwise(self.pair_ends)]
 
     def read_block(self, number: int) -> Block:
-        begin = self.pair_ends[number - 1] if number else 0
-        end = self.pair_ends[number]
-        first_byte = self.byte_ends[number - 1] if number else 0
-        last_byte = self.byte_ends[number]
+        begin, end = self.pair_ends[number : number + 2]
+        first_byte, last_byte = self.byte_ends[number : number + 2]
         with (self.folder / "texts").open("rb") as file:
             file.seek(first_byte)
             texts = file.read(last_byte - first_byte).decode().split("\n")
         return Block(
-            texts[:-1:2],
+            [self.tag + text for text in texts[:-1:2]],
             texts[1::2],
             np.fromfile(self.folder / "files", "i4", end - begin, offset=4 * begin),
             np.fromfile(self.folder / "lines", "i8", end - begin, offset=8 * begin),
@@ -143,35 +140,30 @@ class StagedPairs:
                 yield Pair(source, target, Origin(self.files[file], int(line)))
 
 
-def _untagged(pair: Pair) -> Pair:
-    """A pair of a synthetic corpus without its tag, which would hide that a source is held out."""
-    tagged = pair.source.startswith(SYNTHETIC_TAG)
-    return pair._replace(source=pair.source.removeprefix(SYNTHETIC_TAG)) if tagged else pair
-
-
 class StagingWriter:
-    """Writes a folder of staged pairs, with the hashes for `hold_out` if `with_sentences` is true."""
+    """Writes a folder of staged pairs, with the hashes for `hold_out` if `with_sentences` is true.
 
-    def __init__(self, folder: Path, *, with_sentences: bool) -> None:
+    The texts are written without the `tag` of a synthetic corpus, which would hide that a source is held out.
+    """
+
+    def __init__(self, folder: Path, *, tag: str = "", with_sentences: bool) -> None:
         self.length = 0
         self._folder = folder
+        self._tag = tag
         self._with_sentences = with_sentences
         self._numbers: dict[str, int] = {}  # of the files
-        self._pair_ends = list[int]()
-        self._byte_ends = list[int]()
+        self._pair_ends = [0]
+        self._byte_ends = [0]
         self._left_out: dict[str, LeftOut] = {}
         folder.mkdir(parents=True)
-        with ExitStack() as files:
-            self._columns = {
-                name: files.enter_context((folder / name).open("wb")) for name in COLUMNS
-            }
-            self._open_files = files.pop_all()
+        self._columns = {name: (folder / name).open("wb") for name in COLUMNS}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open_files.close()
+        for file in self._columns.values():
+            file.close()
 
     def append(self, pairs: Sequence[Pair], parts: Parts, hashes: Mapping[str, Bits64]) -> None:
         """Write pairs whose texts contain no line feeds. `hashes` maps a rule to an array with one hash per pair."""
@@ -189,7 +181,7 @@ class StagingWriter:
                 **{rule: column[block] for rule, column in hashes.items()},
             }
             if self._with_sentences:
-                columns["sentences"] = sentences(map(_untagged, some))
+                columns["sentences"] = sentences(some)
             for name, column in columns.items():
                 self._columns[name].write(column)
             self.length += len(some)
@@ -206,11 +198,13 @@ class StagingWriter:
     def finish(self, read: int = 0) -> StagedPairs:
         """Write INDEX, after the other files are closed. `read` is the number of pairs before cleaning."""
         index = {
+            "tag": self._tag,
             "files": list(self._numbers),
             "pair_ends": self._pair_ends,
             "byte_ends": self._byte_ends,
+            "read": read,
+            "left_out": self._left_out,
         }
-        index |= {"read": read, "left_out": self._left_out}
         (self._folder / INDEX).write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
         return StagedPairs.open(self._folder)
 

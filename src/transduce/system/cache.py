@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import digest, write_text
 
 DIGESTS_FILE = "digests.json"  # path -> its identity and SHA-256
@@ -20,7 +20,7 @@ def cache_folder() -> Path:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "transduce"
     except RuntimeError as error:
         raise UserError(
-            f"There is no folder for a cache ({error}).", Hint("Set XDG_CACHE_HOME.")
+            f"There is no folder for a cache ({error}).", "Set XDG_CACHE_HOME."
         ) from None
 
 

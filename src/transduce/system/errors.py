@@ -45,13 +45,14 @@ class Hint:
 class UserError(Exception):
     """A mistake that the user can correct: what is wrong and where (`cause`), and what to do (`hint`).
 
-    The command line prints both without a traceback, each on a line, and exits with status 2.
+    A hint as text may be about options; empty names of options are left out. The command line prints cause and hint
+    without a traceback, each on a line, and exits with status 2.
     """
 
-    def __init__(self, cause: str, hint: Hint | None = None) -> None:
-        super().__init__(f"{cause} {hint.text}" if hint else cause)
+    def __init__(self, cause: str, hint: Hint | str | None = None, *options: str) -> None:
         self.cause = cause
-        self.hint = hint
+        self.hint = Hint.about(hint, *options) if isinstance(hint, str) else hint
+        super().__init__(f"{cause} {self.hint.text}" if self.hint else cause)
 
 
 class DamagedError(UserError):

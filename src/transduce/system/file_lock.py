@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 LOCK = ".lock"
 
@@ -26,7 +26,7 @@ def file_lock(path: Path, busy: str, remedy: str = "Wait until it ends.") -> Ite
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
-        raise UserError(busy, Hint(remedy)) from None
+        raise UserError(busy, remedy) from None
     except OSError:  # no lock is possible
         pass
     try:

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from transduce.system.errors import DamagedError, Hint, UserError
+from transduce.system.errors import DamagedError, UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.write_errors import is_full, write_error
 
@@ -159,18 +159,18 @@ def read_manifest(folder: Path | str) -> dict[str, Entry]:
             }
     except (FileNotFoundError, NotADirectoryError):
         raise DamagedError(
-            f"{folder} is incomplete: {path} is missing.", Hint("Create it again or use a copy.")
+            f"{folder} is incomplete: {path} is missing.", "Create it again or use a copy."
         ) from None
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror or error}.") from None
     except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError, RecursionError):
         raise DamagedError(
             f"{path} is damaged.",
-            Hint(f"Create {folder} again, or use another copy of this folder."),
+            f"Create {folder} again, or use another copy of this folder.",
         ) from None
     raise UserError(
         f"{path} has format {version}; this version reads {MANIFEST_FORMAT}.",
-        Hint("Install a newer transduce."),
+        "Install a newer transduce.",
     )
 
 
@@ -193,7 +193,7 @@ def verify(
     A file whose `remembered` SHA-256 is right is not read. The files named in `but` are not checked. If `only` is not
     empty, no other file is checked. Raises DamagedError for the first missing or damaged file.
     """
-    restore = Hint(f"Create {folder} again, or use another copy of this folder.")
+    restore = f"Create {folder} again, or use another copy of this folder."
     for name, entry in read_manifest(folder).items():
         if name in but or (only and name != only):
             continue
@@ -245,9 +245,7 @@ def check_utf8(path: Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError(
-            f"The name {str(path)!a} is not UTF-8.", Hint("Use another name.")
-        ) from None
+        raise UserError(f"The name {str(path)!a} is not UTF-8.", "Use another name.") from None
 
 
 def make_folder(path: Path) -> Path:
@@ -297,7 +295,7 @@ def _check_absent(path: Path) -> None:
     if os.path.lexists(path):
         raise UserError(
             f"{path} exists already and is never overwritten.",
-            Hint("Choose another name, or remove it."),
+            "Choose another name, or remove it.",
         )
 
 

@@ -104,5 +104,5 @@ def _parse(line: bytes, place: str) -> Event:
     except (ValueError, TypeError, LookupError, RecursionError):
         raise UserError(
             f"{place}: this line is damaged.",
-            Hint("Remove the line, or use another copy of the file."),
+            "Remove the line, or use another copy of the file.",
         ) from None

@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 # A full disk, a used-up quota, a file over `ulimit -f`.
 FULL = (
@@ -19,23 +19,14 @@ def write_error(path: Path, needed: int, error: BaseException) -> UserError:
     """The UserError for a failed write of `path`, with an expected size of `needed` bytes (0 if unknown)."""
     if not is_full(error):
         reason = error.strerror if isinstance(error, OSError) else None
-        return UserError(
-            f"{path} can't be written: {reason or error}.", Hint("Choose another place.")
-        )
+        return UserError(f"{path} can't be written: {reason or error}.", "Choose another place.")
     size = f"it needs at least {needed:,} bytes, " if needed else ""
-    if _error_number(error) == errno.EDQUOT:
-        room = "your disk quota is used up"
-        remedy = "Delete files, or ask for a larger quota."
-    elif _error_number(error) == errno.EFBIG:
-        room = "the size of a file is limited"
-        remedy = "Raise the limit (`ulimit -f`)."
-    else:
-        free = shutil.disk_usage(
-            next(folder for folder in path.absolute().parents if folder.exists())
-        ).free
-        room = f"{free:,} bytes are free"
-        remedy = "Free more space."
-    return UserError(f"There is no room for {path}: {size}{room} ({error}).", Hint(remedy))
+    folder = next(folder for folder in path.absolute().parents if folder.exists())
+    free = shutil.disk_usage(folder).free
+    return UserError(
+        f"There is no room for {path}: {size}{free:,} bytes are free ({error}).",
+        "Free more space, or raise your limit: a quota, or `ulimit -f`.",
+    )
 
 
 def is_full(error: BaseException) -> bool:

@@ -185,9 +185,11 @@ def _risk_warnings(train: TrainConfig, trial: Trial) -> Iterator[str]:
     """Yield a warning if the training can end before its stage of minimum-risk training, or has no such stage."""
     seconds = effort(0, train) * trial.seconds_per_update
     is_short = math.isfinite(seconds) and 0 < 60 * train.minutes < seconds
-    known = {"allow more minutes": is_short, "set train.patience=0": train.patience}
-    remedies = [remedy for remedy, helps in known.items() if helps]
-    if risk_steps(train) and not stage_of(1, train).is_risk and remedies:
-        yield f"The training can end before minimum-risk training, or within it: {' and '.join(remedies)}."
+    can_end = is_short or train.patience
+    if risk_steps(train) and not stage_of(1, train).is_risk and can_end:
+        yield (
+            "The training can end before minimum-risk training, or within it: allow enough minutes, and set "
+            "train.patience=0."
+        )
     if train.risk_steps > train.steps:
         yield f"There is no minimum-risk training: train.risk_steps ({train.risk_steps}) exceeds train.steps."

@@ -16,7 +16,7 @@ from rich.filesize import decimal
 from transduce.config.schema import RunConfig, TrainConfig
 from transduce.model.build import count_parameters
 from transduce.model.seq2seq import Seq2Seq, make_batch
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import free_memory
 from transduce.tokens.batching import Indices, padding_share
 from transduce.tokens.mixture import Mixture
@@ -50,7 +50,6 @@ def try_batches(
     For a sharded model, micro-batches are as small as on a CPU, and nothing is measured. The weights do not change.
     Raises UserError if a sentence does not fit into a micro-batch.
     """
-
     optimizer = make_optimizer(model.parameters(), config.train)
 
     def learn(batches: Sequence[Indices], train: TrainConfig = config.train) -> None:
@@ -78,20 +77,20 @@ def try_batches(
         accumulate = _least_accumulate(
             config, longest, ranks, is_small=sharded or device.type == "cpu"
         )
-    if longest > _budget(config, accumulate):
-        raise UserError(
-            f"A sentence of {longest} tokens does not fit into a micro-batch of {_budget(config, accumulate)} tokens.",
-            Hint("Raise data.max_tokens, lower data.max_length or set a smaller train.accumulate."),
-        )
     while True:
-        plan = data.plan(
-            0, 0, budget=_budget(config, accumulate), accumulate=accumulate, seed=config.train.seed
-        )
+        budget = _budget(config, accumulate)
+        if longest > budget:
+            raise UserError(
+                f"A sentence of {longest} tokens does not fit into a micro-batch of {budget} tokens.",
+                "Raise data.max_tokens, lower data.max_length, set a smaller train.accumulate, or choose a "
+                "smaller model.",
+            )
+        plan = data.plan(0, 0, budget=budget, accumulate=accumulate, seed=config.train.seed)
         batches = [batch for update in plan for batch in update]
         if not batches:
             raise UserError(
                 "An epoch has no pairs, since the weights of the corpora are too small.",
-                Hint("Raise them in [[data.corpora]]."),
+                "Raise them in [[data.corpora]].",
             )
         if (
             config.train.accumulate
@@ -100,11 +99,6 @@ def try_batches(
         ):
             break
         accumulate *= 2
-        if longest > _budget(config, accumulate):
-            raise UserError(
-                f"A micro-batch with a sentence of {longest} tokens needs more memory than is free.",
-                Hint("Lower data.max_length, or choose a smaller model."),
-            )
     per_epoch = round(len(plan) * data.pairs_per_epoch / sum(map(len, batches)))
     seconds = math.inf if sharded else _seconds(learn, plan, ranks)
     return Trial(accumulate, per_epoch, padding_share(map(data.lengths, batches)), seconds)
@@ -158,7 +152,7 @@ def check_memory(config: RunConfig, device: torch.device) -> None:
         raise UserError(
             f"The model ({config.model.shape}) needs at least {decimal(needed)} of "
             f"memory, and {decimal(int(free))} are free.",
-            Hint("Choose smaller [model] options, or a smaller data.vocab_size."),
+            "Choose smaller [model] options, or a smaller data.vocab_size.",
         )
 
 

@@ -13,7 +13,7 @@ from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepare import prepare
 from transduce.preparation.prepared import Prepared, is_prepared, open_prepared
 from transduce.system.console import count, log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import ASIDE
 from transduce.text.languages import nearest_code, target_of
 from transduce.tokens.tokenizer import Tokenizer
@@ -58,17 +58,18 @@ def check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer 
     if data.corpora[0].weight != 1 or data.corpora[0].synthetic:
         raise UserError(
             f"{folder} is prepared already.",
-            Hint("Leave out the weight of this corpus, and synthetic."),
+            "Leave out the weight of this corpus, and synthetic.",
         )
     if data.valid:
         raise UserError(
             f"{folder} has its own validation text.",
-            Hint.about("Leave out the validation files.", "data.valid"),
+            "Leave out the validation files.",
+            "data.valid",
         )
     if tokenizer and not tokenizer.same_pieces(prepared.tokenizer):
         raise UserError(
             f"{folder} has another vocabulary than the model to continue from.",
-            Hint("Name text files instead."),
+            "Name text files instead.",
         )
     if (
         tokenizer
@@ -77,7 +78,7 @@ def check_prepared(prepared: Prepared, settings: Settings, tokenizer: Tokenizer 
     ):
         raise UserError(
             f"The model reads language tags, but {folder} has none.",
-            Hint("Name text files instead."),
+            "Name text files instead.",
         )
 
 
@@ -90,14 +91,14 @@ def _check_options(prepared: Prepared, settings: Settings, *, has_origin: bool) 
         if name in options and settings.is_chosen(name) and now != "auto":
             raise UserError(
                 f"{folder} was prepared with {name} = {was}.",
-                Hint(f"Leave {name} out, or prepare again."),
+                f"Leave {name} out, or prepare again.",
             )
         is_new = name in ("data.source", "data.target") and nearest_code(was, [now]) is None
         is_named = {was, now}.isdisjoint((DataConfig.source, DataConfig.target))
         if has_origin and is_new and is_named and not config.data.directions:
             raise UserError(
                 f"{folder} has {name} = {was}, the model {now}.",
-                Hint("To add a language, name text files."),
+                "To add a language, name text files.",
             )
 
 
@@ -114,7 +115,7 @@ def check_size(settings: Settings, pairs: int) -> None:
             f"The corpus has {count(pairs, 'pair')} to train on, too few to learn "
             f"from. A training run needs at least {size_table.MIN_TRAINING_PAIRS}, "
             f"and useful translations need about {size_table.USEFUL_PAIRS:,}.",
-            Hint("Add pairs, or set train.steps to train all the same."),
+            "Add pairs, or set train.steps to train all the same.",
         )
 
 
@@ -128,7 +129,7 @@ def check_positions(prepared: Prepared, config: RunConfig) -> None:
     if length > limit:
         raise UserError(
             f"{prepared.origin(longest)} has {length} tokens.",
-            Hint(f"{remedy}, or lower data.max_length to {limit}."),
+            f"{remedy}, or lower data.max_length to {limit}.",
         )
     for pair in prepared.valid():
         tokenizer = prepared.tokenizer.into(target_of(pair.direction))
@@ -137,7 +138,7 @@ def check_positions(prepared: Prepared, config: RunConfig) -> None:
         if length > limit:
             raise UserError(
                 f"A pair of the validation set has {length} tokens: '{pair.source}'.",
-                Hint(f"{remedy}, or remove the pair."),
+                f"{remedy}, or remove the pair.",
             )
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from transduce.model.device import choose_device
 from transduce.system.console import silence
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.machine import cores
 from transduce.system.revision import code_hash
 from transduce.training.rendezvous import environment_number, meet
@@ -71,7 +71,7 @@ class Ranks(NamedTuple):
         if self.local_world > gpus:
             raise UserError(
                 f"torchrun started {self.local_world} processes for {gpus} GPUs.",
-                Hint("Start one for each GPU."),
+                "Start one for each GPU.",
             )
         device = torch.device("cuda", self.local_rank)
         torch.cuda.set_device(device)
@@ -135,7 +135,7 @@ def init_distributed() -> Iterator[Ranks]:
         if ranks.agree(code) != code:
             raise UserError(
                 f"Rank {rank} has other versions than rank 0 ({code}).",
-                Hint("Install the same on all machines."),
+                "Install the same on all machines.",
             )
         yield ranks
         ranks.agree(None)  # all ranks wait until rank 0 is done
@@ -167,7 +167,7 @@ def check_single_process(command: str) -> None:
     """Raise UserError if torchrun started several processes for a single-process command."""
     if environment_number("WORLD_SIZE", 1) > 1:
         raise UserError(
-            "torchrun is for `transduce train` only.", Hint(f"Start {command} without torchrun.")
+            "torchrun is for `transduce train` only.", f"Start {command} without torchrun."
         )
 
 

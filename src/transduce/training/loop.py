@@ -18,7 +18,7 @@ from transduce.config.schema import UNK, RunConfig
 from transduce.evaluation.perplexity import Validation
 from transduce.model.seq2seq import Seq2Seq, make_batch
 from transduce.system.console import Display, duration, log
-from transduce.system.errors import DivergedError, Hint
+from transduce.system.errors import DivergedError
 from transduce.system.journal import Journal
 from transduce.system.profiling import phase
 from transduce.tokens.batching import Indices
@@ -168,7 +168,7 @@ def log_update(training: Training, outcome: Outcome, batches: Sequence[Indices])
             raise DivergedError(
                 f"The loss or gradient of {MAX_SKIPPED_UPDATES} updates in a row was not "
                 f"finite (the last at step {state.step:,}). The last checkpoint is intact.",
-                Hint("Lower train.learning_rate, or set train.clip_norm=1."),
+                "Lower train.learning_rate, or set train.clip_norm=1.",
             )
         return
     state.loss += outcome.loss

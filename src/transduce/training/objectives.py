@@ -4,8 +4,6 @@ The paper lowers label-smoothed cross-entropy. Minimum-risk training (Shen et al
 sampled translations.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -21,31 +19,21 @@ from transduce.training.minimum_risk import expected_risk
 BALANCE = 0.01  # weight of the loss that balances the load of experts
 
 
-@dataclass(frozen=True)
-class Objective:
-    """What an update lowers: called with a model and a batch, it returns the `Sums` of the batch in float32.
+@phase("forward")
+def sums_of(model: nn.Module, batch: Batch, train: TrainConfig, *, is_risk: bool = False) -> Sums:
+    """The `Sums` of a batch in float32: of cross-entropy or, if `is_risk` is true, of minimum-risk training.
 
     Runs the model in train.precision, and adds a loss that balances the load of its experts.
     """
-
-    loss: Callable[[nn.Module, Batch, TrainConfig], Sums]
-    train: TrainConfig
-
-    @phase("forward")
-    def __call__(self, model: nn.Module, batch: Batch) -> Sums:
-        is_low = self.train.precision == "bfloat16"
-        low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=is_low)
-        with low_precision, recording(attention=False) as record:
-            sums = self.loss(model, batch, self.train)
-        if not record.routing:
-            return sums
-        balance = torch.stack([routing.balance_loss for routing in record.routing]).mean()
-        return sums._replace(loss=sums.loss + BALANCE * batch.num_tokens * balance)
-
-
-def objective(train: TrainConfig, *, is_risk: bool = False) -> Objective:
-    """Cross-entropy or, if `is_risk` is true, the objective of minimum-risk training."""
-    return Objective(minimum_risk if is_risk else cross_entropy, train)
+    loss = minimum_risk if is_risk else cross_entropy
+    is_low = train.precision == "bfloat16"
+    low_precision = torch.autocast(batch.src.device.type, torch.bfloat16, enabled=is_low)
+    with low_precision, recording(attention=False) as record:
+        sums = loss(model, batch, train)
+    if not record.routing:
+        return sums
+    balance = torch.stack([routing.balance_loss for routing in record.routing]).mean()
+    return sums._replace(loss=sums.loss + BALANCE * batch.num_tokens * balance)
 
 
 def cross_entropy(model: nn.Module, batch: Batch, train: TrainConfig) -> Sums:

@@ -11,7 +11,7 @@ from transduce.config.settings import FROM_SIZES, MODEL, Settings
 from transduce.model.seq2seq import Seq2Seq
 from transduce.preparation.passes import check_vocabulary
 from transduce.preparation.prepared import is_prepared
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.tokens.vocabulary import SPACE
 from transduce.training.schedule import check_risk
@@ -23,15 +23,13 @@ VOCABULARY_OPTIONS = (
     "data.symbols",
 )
 INHERITED = (  # from the model that training continues from, unless the user chooses otherwise
-    *(
-        "model.",
-        "decode.",
-        "data.source",
-        "data.target",
-        "data.directions",
-        "data.bleu_tokenize",
-        "data.placeholders",
-    ),
+    "model.",
+    "decode.",
+    "data.source",
+    "data.target",
+    "data.directions",
+    "data.bleu_tokenize",
+    "data.placeholders",
     *VOCABULARY_OPTIONS,
 )
 
@@ -49,7 +47,8 @@ def with_origin(
         if keep_optimizer:
             raise UserError(
                 "An optimizer state needs a model to continue from.",
-                Hint.about("Name this model, too.", "init"),
+                "Name this model, too.",
+                "init",
             )
         return settings, None
     origin = model_folder.load(init)
@@ -69,12 +68,14 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
     if keep_optimizer and settings.get("data.replay"):
         raise UserError(
             "A model with a new language needs a new optimizer state.",
-            Hint.about("Leave the old one out.", "keep_optimizer"),
+            "Leave the old one out.",
+            "keep_optimizer",
         )
     if keep_optimizer and not model_folder.checkpoints(origin.folder):
         raise UserError(
             f"{origin.folder} has no checkpoints, so its optimizer state is gone.",
-            Hint.about("Train with a new optimizer.", "keep_optimizer"),
+            "Train with a new optimizer.",
+            "keep_optimizer",
         )
     if keep_optimizer:
         model_folder.check_trainable(origin.folder)
@@ -89,7 +90,7 @@ def check_origin(origin: model_folder.Bundle, settings: Settings, keep_optimizer
         if is_shape or name in VOCABULARY_OPTIONS:
             raise UserError(
                 f"{origin.folder} has {name} = {was}, which can't change to {now}.",
-                Hint(f"Leave {name} out."),
+                f"Leave {name} out.",
             )
 
 

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 JOIN_SECONDS = 300.0  # processes on a cluster may start minutes apart
 TORCHRUN_JOIN_SECONDS = 45.0  # torchrun waits for all machines before it starts processes
@@ -43,7 +43,7 @@ def environment_number(name: str, default: int | None = None) -> int:
     if not text.isdecimal():
         raise UserError(
             f"{name} is '{text}', but it must be a number, since WORLD_SIZE is set.",
-            Hint("Start the processes with torchrun, or unset WORLD_SIZE."),
+            "Start the processes with torchrun, or unset WORLD_SIZE.",
         )
     return int(text)
 
@@ -112,7 +112,7 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
     name = f"Rank {rank} (process {os.getpid()} on {socket.gethostname()})"
     if store.add(f"transduce/count/{rank}", 1) > 1:
         raise UserError(
-            f"Two processes have the same rank: {name}.", Hint("Give each process its own RANK.")
+            f"Two processes have the same rank: {name}.", "Give each process its own RANK."
         )
     store.set(f"transduce/name/{rank}", name)
     seconds = TORCHRUN_JOIN_SECONDS if _has_torchrun() else JOIN_SECONDS
@@ -128,7 +128,7 @@ def _roll_call(store: Any, rank: int, world: int) -> list[str]:
             except RuntimeError:
                 raise UserError(
                     f"{missing} for {seconds:.0f} seconds.",
-                    Hint("Start all ranks together, and check the network."),
+                    "Start all ranks together, and check the network.",
                 ) from None
     return [store.get(f"transduce/name/{other}").decode() for other in range(world)]
 

@@ -37,13 +37,11 @@ TEXT = ("data.corpora", "data.valid", "data.source", "data.target", "data.direct
 VOCABULARY_SIZES = ("data.vocab_size", "model.vocab_size", "model.source_vocab_size")
 # If these options are at their defaults, the values that the first start chose remain.
 LEFT_OPEN = (
-    *(
-        "train.accumulate",
-        "train.save_every",
-        "train.validate_every",
-        "train.threads",
-        "train.precision",
-    ),
+    "train.accumulate",
+    "train.save_every",
+    "train.validate_every",
+    "train.threads",
+    "train.precision",
     "data.placeholders",
 )
 # Options (or prefixes) that a training run can't change, exceptions, and options that don't affect what it learns.
@@ -75,7 +73,7 @@ def continued(settings: Settings, out: Path) -> Continued:
     # These keep their values: the choices of the first start, and the files of its prepared corpus.
     defaults = flatten(RunConfig())
     left_open = [name for name in LEFT_OPEN if settings.get(name, defaults[name]) == defaults[name]]
-    text = configure({name: settings[name] for name in TEXT if name in settings}).data
+    text = named_text(settings)
     config = (
         Settings.of_config(old)
         .updated(settings.without(*TEXT, *VOCABULARY_SIZES, *left_open))
@@ -90,9 +88,14 @@ def continued(settings: Settings, out: Path) -> Continued:
         if name.startswith(FIXED) and name not in NOT_FIXED:
             raise UserError(
                 f"{out} was started with {name} = {was}, which can't change to {now}.",
-                Hint(f"Leave {name} out, or train into a new folder."),
+                f"Leave {name} out, or train into a new folder.",
             )
     return Continued(config, text, changes)
+
+
+def named_text(settings: Settings) -> DataConfig:
+    """The corpus and the languages that the user named, if any."""
+    return configure({name: settings[name] for name in TEXT if name in settings}).data
 
 
 def is_harmless(name: str, config: RunConfig) -> bool:
@@ -203,11 +206,9 @@ def check_same_text(was: DataConfig, text: DataConfig, out: Path) -> None:
     if other:
         raise UserError(
             f"{out} is a training run that was started with other text ({' and '.join(other)}).",
-            Hint.about(
-                "To resume it, leave these options out. To learn from other "
-                "text, continue from the model in a new folder.",
-                "init",
-            ),
+            "To resume it, leave these options out. To learn from other "
+            "text, continue from the model in a new folder.",
+            "init",
         )
 
 
@@ -248,7 +249,7 @@ def open_data(was: DataConfig, text: DataConfig, out: Path, *, hashes: bool) -> 
     if not prepared.tokenizer.same_pieces(Tokenizer.load(out)):
         raise UserError(
             f"The vocabulary of {prepared.folder} differs from that of {out}.",
-            Hint(f"Name the corpus of {out}."),
+            f"Name the corpus of {out}.",
         )
     if (card := read_run_card(out)) and fingerprint(files[0]) not in card.inputs.get(
         "data.corpora", {}
@@ -290,7 +291,7 @@ def check_shared(folder: Path, ranks: Ranks) -> None:
     if ranks.agree(own) != own:
         raise UserError(
             f"{folder} is not the folder that rank 0 uses.",
-            Hint("Choose a folder that all machines share."),
+            "Choose a folder that all machines share.",
         )
 
 

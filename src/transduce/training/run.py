@@ -15,7 +15,7 @@ from transduce.config.settings import Settings
 from transduce.evaluation.scores import metrics as check_tokenisation
 from transduce.preparation.aggregate import read_directed
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.file_lock import LOCK, file_lock
 from transduce.system.files import ASIDE, MANIFEST, check_utf8, remove_leftovers
 from transduce.system.journal import Journal
@@ -27,7 +27,7 @@ from transduce.training.distributed import Ranks, init_distributed
 from transduce.training.finish import finish
 from transduce.training.loop import Reason
 from transduce.training.loop import train as run_loop
-from transduce.training.resume import TEXT, Continued, continued, resume
+from transduce.training.resume import Continued, continued, named_text, resume
 from transduce.training.run_card import (
     add_session,
     current_session,
@@ -98,7 +98,7 @@ def _alone() -> Iterator[None]:
     if not _training.acquire(blocking=False):
         raise UserError(
             "This process trains another model already.",
-            Hint("Train in another process, or wait until it ends."),
+            "Train in another process, or wait until it ends.",
         )
     threads = torch.get_num_threads()
     try:
@@ -124,7 +124,8 @@ def lead(
     if init and out.exists() and init.resolve() == out.resolve():
         raise UserError(
             f"{out} can't be both the model to continue from and the output folder.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     is_begun = (out / model_folder.CONFIG).is_file()
     if is_begun:
@@ -133,14 +134,17 @@ def lead(
         if result:
             ranks.agree("")
             return result
-        test, routes = read_again(going, settings, out, ranks)
+        config = going.config
     else:
         config = with_known_languages(settings, init).config()
+    with phase("start", whole=True):
         check_processes(config, ranks)
-        with phase("start", whole=True):
-            check_tokenisation(config.data.bleu_tokenize)
+        check_tokenisation(config.data.bleu_tokenize)
+        routes = read_routes(config)
+        if is_begun:
+            test = read_test_again(going, settings, out)
+        else:
             test = read_test(config)
-            routes = read_routes(config)
             _check_start(config.data, out)
             start(settings, out, init, keep_optimizer, device, ranks, fit)
             going = continued(settings, out)
@@ -176,10 +180,8 @@ def reopen(
     if metrics and "training" not in metrics:
         raise UserError(
             f"{out} is a model without checkpoints.",
-            Hint.about(
-                f"To continue from it, choose another output folder and give {out} as the model to start from.",
-                "init",
-            ),
+            f"To continue from it, choose another output folder and give {out} as the model to start from.",
+            "init",
         )
     for folder in (out, out / model_folder.CHECKPOINTS):
         remove_leftovers(folder, sole_writer=True)
@@ -195,25 +197,25 @@ def reopen(
     return going, metrics
 
 
-@phase("start", whole=True)
-def read_again(
-    going: Continued, settings: Settings, out: Path, ranks: Ranks
-) -> tuple[list[Pair], list[Pair]]:
-    """Read the test set and the routes of a training that resumes. Warns of a test set that is missing or changed."""
-    config = going.config
-    check_processes(config, ranks)
-    check_tokenisation(config.data.bleu_tokenize)
-    test = read_test(config) if "data.test" in settings else _earlier_test(config)
-    if test and "data.test" not in going.changes:
+def read_test_again(going: Continued, settings: Settings, out: Path) -> list[Pair]:
+    """Read the test set of a training that resumes. Warns if its files are missing or changed."""
+    try:
+        test = read_test(going.config)
+    except UserError as error:
+        if "data.test" in settings:
+            raise
+        log(f"Warning: the model will not be tested. {error}")
+        return []
+    if "data.test" not in going.changes:
         warn_of_changed_test(out)
-    return test, read_routes(config)
+    return test
 
 
 def check_processes(config: RunConfig, ranks: Ranks) -> None:
     """Raise UserError if the training can't be split among processes."""
     if config.train.risk_steps and ranks.world > 1:
         cause = "Minimum-risk training can't be split among processes."
-        raise UserError(cause, Hint("Start it without torchrun, or set train.risk_steps=0."))
+        raise UserError(cause, "Start it without torchrun, or set train.risk_steps=0.")
 
 
 def _check_start(data: DataConfig, out: Path) -> None:
@@ -222,7 +224,7 @@ def _check_start(data: DataConfig, out: Path) -> None:
     if not data.corpora and (leftovers(out) or any(out.glob(f".*{ASIDE}*"))):
         raise UserError(
             f"{out} has no checkpoint yet.",
-            Hint("Repeat the whole command that started this training."),
+            "Repeat the whole command that started this training.",
         )
     if translated.exists() and not any(
         Path(file).parent == translated for each in data.corpora for file in each.files
@@ -230,7 +232,8 @@ def _check_start(data: DataConfig, out: Path) -> None:
         cause = f"{translated} was made for this training, which needs the same monolingual text."
         raise UserError(
             cause,
-            Hint.about("Name this text again, or choose another output folder.", "monolingual"),
+            "Name this text again, or choose another output folder.",
+            "monolingual",
         )
 
 
@@ -246,13 +249,11 @@ def follow(
         if not (out / model_folder.CONFIG).is_file():
             raise UserError(
                 f"{out} is not the folder that rank 0 writes to.",
-                Hint("Choose a folder that all machines share."),
+                "Choose a folder that all machines share.",
             )
         config = configure(read_recipe(toml, "rank 0"))
-        text = configure({name: settings[name] for name in TEXT if name in settings}).data
-        training, _ = resume(
-            Continued(config, text, {}), out, Journal(None), device, ranks, hashes=False
-        )
+        going = Continued(config, named_text(settings), {})
+        training, _ = resume(going, out, Journal(None), device, ranks, hashes=False)
         if run_loop(training, stop) == "interrupted":
             return Result(out, "interrupted", {})
         ranks.agree(None)
@@ -271,9 +272,7 @@ def finished_result(going: Continued, metrics: Mapping[str, Any], out: Path) -> 
     if going.changes:
         raise UserError(
             message,
-            Hint(
-                "To test it on other text or with other [decode] options, use `transduce evaluate`."
-            ),
+            "To test it on other text or with other [decode] options, use `transduce evaluate`.",
         )
     log(message)
     return Result(out, done["reason"], metrics)
@@ -293,15 +292,6 @@ def read_routes(config: RunConfig) -> list[Pair]:
     return [pair for pair in pairs if pair.direction not in config.data.directions]
 
 
-def _earlier_test(config: RunConfig) -> list[Pair]:
-    """The test set of a training run that resumes, or nothing with a warning if its files are missing."""
-    try:
-        return read_test(config)
-    except UserError as error:
-        log(f"Warning: the model will not be tested. {error}")
-        return []
-
-
 def read_test(config: RunConfig) -> list[Pair]:
     """Read the test set. Raises UserError for unusable files."""
     if not config.data.test:
@@ -309,14 +299,14 @@ def read_test(config: RunConfig) -> list[Pair]:
     if are_trees(config.data.test):
         raise UserError(
             "A parser can't be scored while it trains.",
-            Hint.about(
-                "Use `transduce evaluate` later; train without the test files.", "data.test"
-            ),
+            "Use `transduce evaluate` later; train without the test files.",
+            "data.test",
         )
     pairs = list(single_lines(read_directed(config.data.test, config.data)))
     if not pairs:
         raise UserError(
             f"The test files {' and '.join(config.data.test)} contain no lines.",
-            Hint.about("Name other files.", "data.test"),
+            "Name other files.",
+            "data.test",
         )
     return pairs

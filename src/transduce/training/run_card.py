@@ -76,9 +76,7 @@ def read_run_card(folder: Path) -> RunCard | None:
 
 def warn_of_changed_text(out: Path) -> None:
     """Print which files of the corpus and the validation set are different from those of the first start."""
-    inputs = card.inputs if (card := read_run_card(out)) else {}
-    files = inputs.get("data.corpora", {}) | inputs.get("data.valid", {})
-    if changed := _changed(files):
+    if changed := _changed(out, "data.corpora", "data.valid"):
         log(
             f"Warning: {changed} changed after this training began. The training uses the earlier text. "
             "To learn from the new text, train in another folder; you can continue from this model there."
@@ -87,13 +85,14 @@ def warn_of_changed_text(out: Path) -> None:
 
 def warn_of_changed_test(out: Path) -> None:
     """Print which files of the test set are different from those of the first start."""
-    files = card.inputs.get("data.test", {}) if (card := read_run_card(out)) else {}
-    if changed := _changed(files):
+    if changed := _changed(out, "data.test"):
         log(f"Warning: {changed} changed. The model will be tested on the present text.")
 
 
-def _changed(files: Mapping[str, str | None]) -> str:
-    """The names of the files whose SHA-256 is no longer the given one."""
+def _changed(out: Path, *options: str) -> str:
+    """The names of the files of these options that have other content than the run card in `out` says."""
+    inputs = card.inputs if (card := read_run_card(out)) else {}
+    files = {name: known for option in options for name, known in inputs.get(option, {}).items()}
     return " and ".join(file for file, known in files.items() if _has_changed(file, known))
 
 
@@ -125,8 +124,7 @@ def add_session(out: Path, session: Session, data: DataConfig) -> None:
     """Update the run card in `out`, if there is one: its test files, and its sessions unless the last one is alike."""
     if card := read_run_card(out):
         before = card.to_json()
-        known = card.inputs.get("data.test", {})
-        if "data.test" in session.changes or _changed(known):
+        if "data.test" in session.changes or _changed(out, "data.test"):
             card.inputs["data.test"] = _fingerprints(data.test)
         if session.changes or not card.sessions or session[:5] != card.sessions[-1][:5]:
             card.sessions.append(session)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transduce.config.schema import TrainConfig
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 
 RISK_DIVISOR = 15  # of the peak rate, in minimum-risk training
 SAMPLE_COST = 0.8  # time for a sample of a sentence, in usual passes over it
@@ -64,14 +64,13 @@ def check_risk(train: TrainConfig, init: Path | None, has_valid: bool) -> None:
     """Raise UserError if minimum-risk training has no model to start from, or no validation set."""
     if not init and train.risk_steps == train.steps:
         cause = "Minimum-risk training needs a trained model to start from."
-        raise UserError(cause, Hint.about("Raise train.steps, or name this model.", "init"))
+        raise UserError(cause, "Raise train.steps, or name this model.", "init")
     if risk_steps(train) and not has_valid:
         cause = "Minimum-risk training needs a validation set, to choose the best weights."
         raise UserError(
             cause,
-            Hint.about(
-                "Name one, or set data.holdout to at most a tenth of the pairs.", "data.valid"
-            ),
+            "Name one, or set data.holdout to at most a tenth of the pairs.",
+            "data.valid",
         )
 
 

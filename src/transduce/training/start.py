@@ -1,7 +1,7 @@
 """Starts a training run by preparing the corpus, choosing options and saving the initial model."""
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from transduce.model.build import build
 from transduce.model.device import set_threads
 from transduce.preparation.prepared import Prepared, is_prepared, read_facts
 from transduce.system.console import log
-from transduce.system.errors import Hint, UserError
+from transduce.system.errors import UserError
 from transduce.system.files import remove_leftovers
 from transduce.tokens.tokenizer import JOINT, PIECES, SOURCE, TARGET
 from transduce.training.announce import announcement, updates_in_budget
@@ -99,7 +99,8 @@ def leftovers(out: Path) -> set[str]:
     if names - ours or (out.exists() and not out.is_dir()):
         raise UserError(
             f"{out} exists and is not a training run of transduce.",
-            Hint.about("Choose another output folder.", "out"),
+            "Choose another output folder.",
+            "out",
         )
     return names
 
@@ -118,21 +119,17 @@ def with_known_languages(settings: Settings, init: Path | None) -> Settings:
         if is_prepared(corpus.files):
             facts = read_facts(Path(corpus.files[0]))
             directions = facts.options["data.directions"]
-            languages = {
-                "data.source": facts.source,
-                "data.target": facts.target,
-                "data.directions": directions,
-            }
+            languages = _languages(facts.source, facts.target, directions)
             settings = settings.under(CORPUS, languages)
     if init and (init / model_folder.CONFIG).is_file():
         data = model_folder.read_config(init).data
-        languages = {
-            "data.source": data.source,
-            "data.target": data.target,
-            "data.directions": data.directions,
-        }
+        languages = _languages(data.source, data.target, data.directions)
         settings = settings.under(MODEL, languages)
     return settings
+
+
+def _languages(source: str, target: str, directions: Sequence[str]) -> dict[str, Any]:
+    return {"data.source": source, "data.target": target, "data.directions": directions}
 
 
 def with_machine(settings: Settings, threads: int, device: torch.device, ranks: Ranks) -> Settings:

@@ -13,7 +13,7 @@ from transduce.config.schema import TrainConfig
 from transduce.model.seq2seq import Batch
 from transduce.system.profiling import count, phase
 from transduce.training.distributed import ALONE, Ranks, Slot, full_tensor, gradient_sync
-from transduce.training.objectives import objective
+from transduce.training.objectives import sums_of
 from transduce.training.schedule import stage_of
 
 AVERAGE = "average"  # key of the moving average in the optimizer state
@@ -63,14 +63,13 @@ def update(
     slots = slots or ranks.slots(len(batches))
     total = total or sum(batch.num_tokens for batch in batches)
     stage = stage_of(step, train)
-    sums_of = objective(train, is_risk=stage.is_risk)
     sums = torch.zeros(3, device=batches[0].src.device)
     for slot, batch in zip(slots, batches, strict=True):
         # torch.manual_seed also stores a traceback.
         generator = torch if batch.src.is_cuda else torch.default_generator
         generator.manual_seed(dropout_seed(train.seed, step, slot.index))
         with gradient_sync(model, last=slot is slots[-1]):
-            batch_sums = sums_of(model, batch)
+            batch_sums = sums_of(model, batch, train, is_risk=stage.is_risk)
             with phase("backward"):
                 # DDP and FSDP take the mean over ranks.
                 weight = 0 if slot.is_dummy else ranks.world
@@ -156,6 +155,6 @@ def settle_buckets(model: nn.Module, batch: Batch, train: TrainConfig) -> None:
 
     With three ranks or more, a sum in another order is rounded differently, and a resumed training would differ.
     """
-    sums = objective(train)(model.train(), batch)
+    sums = sums_of(model.train(), batch, train)
     (0 * sums.loss).backward()
     model.zero_grad(set_to_none=True)

@@ -26,7 +26,7 @@ from transduce.config.schema import ModelConfig, with_options
 from transduce.model.build import build, count_parameters, model_class
 from transduce.model.seq2seq import make_batch
 from transduce.system.errors import UserError
-from transduce.training.objectives import objective
+from transduce.training.objectives import sums_of
 from transduce.wings.phrasebook.examples import examples
 from transduce_lab.comparing import runs
 from transduce_lab.comparing.command import train_rows
@@ -570,7 +570,7 @@ def test_families_begin_near_the_even_distribution_with_small_gradients(family):
     rows = torch.randint(4, 1000, (8, SENTENCE_TOKENS), generator=draw).tolist()
     model = build(config.model)
     batch = make_batch(rows, rows)
-    sums = objective(config.train)(model, batch)
+    sums = sums_of(model, batch, config.train)
     sums.loss.backward()
     gradients = [
         weight.grad / batch.num_tokens for weight in model.parameters() if weight.grad is not None

@@ -135,7 +135,7 @@ def test_the_tag_breaks_no_rule(tmp_path):
     (tmp_path / "test.tsv").write_text("ti du\tdu ti\n")
     synthetic = CorpusConfig((str(tmp_path / "pairs.tsv"),), synthetic=True)
     (tmp_path / "pairs.tsv").write_text("ka lo\tlo ka\nka {0}\tka\nti du\tdu ti\n \tka\n")
-    staged = read_part(read_corpus(synthetic, data), data, tmp_path / "staged")
+    staged = read_part(read_corpus(synthetic, data), data, tmp_path / "staged", tag=synthetic.tag)
     assert [list(block.sources) for block in staged.blocks()] == [[SYNTHETIC_TAG + "ka lo"]]
 
 

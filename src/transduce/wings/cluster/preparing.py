@@ -28,7 +28,6 @@ from transduce.preparation import passes
 from transduce.preparation.aggregate import aggregate, kept_files, learn_vocabulary
 from transduce.preparation.prepared import (
     VALID_FILE,
-    Decisions,
     Prepared,
     open_prepared,
     store_path,
@@ -123,8 +122,8 @@ def stage_shard(folder: Path, plan: Plan, shard: Shard) -> bool:
                 (pair.source, pair.target) for pair in _part(corpus.files, languages, 0, CHUNK)
             ]
             checker = Checker(passes.rules_of(own), list(zip(*beginning, strict=True)))
-            pairs = passes.tagged(_part(corpus.files, languages, *cut), corpus)
-            passes.read_part(pairs, own, aside / _corpus(number), checker)
+            pairs = _part(corpus.files, languages, *cut)
+            passes.read_part(pairs, own, aside / _corpus(number), checker, tag=corpus.tag)
 
     return _write_once(shard_folder(folder, READ_ROUND, shard), plan, write)
 
@@ -195,7 +194,7 @@ def merge_prepared(folder: Path, plan: Plan, out: Path) -> Prepared:
         seconds = sum(
             _read_json(path / DONE)["seconds"] for path in (*read, *encoded, folder / AGGREGATE)
         )
-        write_facts(aside, data, Decisions(**decisions | {"cleaning": cleaning}), seconds)
+        write_facts(aside, data, **decisions | {"cleaning": cleaning}, seconds=seconds)
     return open_prepared(out, hashes=False)
 
 
