@@ -169,7 +169,7 @@ def test_new_rows_are_means_of_the_rows_that_spelt_the_pieces(place, added):
     )
 
 
-def test_old_pairs_are_trained_on_and_validated_too(place, added):
+def test_old_pairs_are_trained_on_and_validated_too(place, added, capsys):
     old, new = open_prepared(place / "old" / "data"), open_prepared(added / "data")
     assert model_folder.read_config(added).data.directions == ("en-de", "en-fr", "fr-en")
     valid = by_direction(new.valid())
@@ -191,7 +191,14 @@ def test_old_pairs_are_trained_on_and_validated_too(place, added):
     )
     again = new.tokenizer.target.encode(old.tokenizer.target.decode(was)).lists()
     assert now == again != was, "the new vocabulary cuts old texts in another way"
-    assert "en-de" in model_folder.read_metrics(added)["directions"]
+    metrics, before = (
+        model_folder.read_metrics(added),
+        model_folder.read_metrics(place / "old")["validation"],
+    )
+    scores = {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
+    assert metrics["directions"]["en-de"]["before"] == scores
+    assert "before" not in metrics["directions"]["en-fr"]
+    assert "before languages were added" in run(capsys, "info", added)[1]
 
 
 @pytest.mark.parametrize("valid", [False, True])
@@ -393,6 +400,9 @@ def test_a_language_is_added_to_a_model_of_a_corpus_prepared_before(place):
     assert {"en-de", "en-fr"} <= {
         *model_folder.read_config(place / "of-prepared-fr").data.directions
     }
+    before = model_folder.read_metrics(place / "of-prepared")["validation"]
+    after = model_folder.read_metrics(place / "of-prepared-fr")["directions"]["en-de"]["before"]
+    assert after == {"perplexity": before["perplexity"], "bleu": before["bleu_greedy"]}
 
 
 def test_test_files_in_the_wrong_order_are_refused(place, capsys):

@@ -86,3 +86,5 @@ def _validation_scores(direction: Mapping[str, Any]) -> Iterator[str]:
     validation = direction.get("validation")
     if validation and validation["bleu"] is not None:
         yield f"validation BLEU {validation['bleu']:.1f}, chrF {validation['chrf']:.1f} (greedy)"
+        if before := direction.get("before"):
+            yield f"BLEU {before['bleu']:.1f} before languages were added"

@@ -9,6 +9,7 @@ import torch
 
 from transduce import model_folder
 from transduce.decoding.alignment_layer import ALIGNMENT_LAYER, choose_layer
+from transduce.decoding.directions import directions_of
 from transduce.evaluation.calibration import calibrate
 from transduce.evaluation.evaluate import as_json, evaluate, validations
 from transduce.evaluation.perplexity import Validation
@@ -68,6 +69,8 @@ def finish(
     bundle = model_folder.Bundle(out, config, prepared.tokenizer, model)
     if config.data.directions:
         metrics |= _directions(bundle, valid, untrained)
+        if config.data.replay and run_card and (init := run_card.inputs.get("init")):
+            _compare(metrics["directions"], Path(*init))
     confidence = (
         None if config.data.symbols else calibrate(model, prepared.tokenizer, valid, config.decode)
     )
@@ -155,6 +158,30 @@ def _tests(
         except UserError as error:  # a text that the model can't read must not cost the training
             log(f"The test set is not scored. {error}")
     return scores
+
+
+def _compare(directions: dict[str, dict[str, Any]], init: Path) -> None:
+    """Add and print the scores of the model `init`, to which languages were added, on the same validation pairs."""
+    try:
+        trained = model_folder.read_config(init).data
+        metrics = model_folder.read_metrics(init)
+    except UserError as error:  # the folder may have been removed since
+        log(f"The scores before languages were added are unknown. {error}")
+        return
+    old = {name: its["validation"] for name, its in metrics.get("directions", {}).items()}
+    if not old and (its := metrics.get("validation")):
+        old = {str(directions_of(trained)[0]): {**its, "bleu": its.get("bleu_greedy")}}
+    for name, its in directions.items():
+        if (before := old.get(name)) and None not in (
+            its["validation"]["bleu"],
+            before["bleu"],
+            before["perplexity"],
+        ):
+            its["before"] = {score: before[score] for score in ("perplexity", "bleu")}
+            log(
+                f"{name}: BLEU {before['bleu']:.1f} → {its['validation']['bleu']:.1f} (greedy), perplexity "
+                f"{before['perplexity']:.2f} → {its['validation']['perplexity']:.2f}"
+            )
 
 
 class Candidate(NamedTuple):
