@@ -697,9 +697,7 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
     page = tmp_path / "page.html"
     said = run(capsys, "doctor", *files, "--only", NUMBERS_DISAGREE, "--out", page)[1]
     assert f"also in {files[0]}, line 3; {files[1]}, lines 1, 2, 3\n" in said
-    assert f"{files[0]}, lines 1, 2, 3; {files[1]}, lines 1, 2, 3<" in page.read_text(
-        encoding="utf-8"
-    )
+    assert f"{files[1]}, line 3<" in page.read_text(encoding="utf-8")
     assert "also in line 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
 
 
@@ -1012,7 +1010,7 @@ def test_report_page_is_self_contained_and_escapes_text(corpus, capsys):
     )
     assert "&lt;script&gt;" in html and "default-src 'none'" in html
     for rule in (EMPTY, DUPLICATE, PLACEHOLDERS_DIFFER, CHARACTERS):
-        assert f'id="{rule}"' in html and f'href="#{rule}"' in html
+        assert f"<h2>{rule}</h2>" in html
 
 
 def test_sentences_of_the_test_set_are_found(corpus, tmp_path, sentences, capsys):
@@ -1193,7 +1191,6 @@ def test_an_export_is_compared_with_its_manifest(form, tmp_path, capsys):
     export(make_model(tmp_path / "model", {}), form, out)
     status, said, _ = run(capsys, "doctor", out)
     assert status == 0 and "none damaged" in said
-    assert "fast engine" not in said and "exports to" not in said  # which are for models
     next(out.glob("*o*e*.*n*")).write_bytes(b"nothing")
     status, said, _ = run(capsys, "doctor", out)
     assert status == 1 and "export the model again" in said

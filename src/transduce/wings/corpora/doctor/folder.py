@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
 from rich.filesize import decimal
 
 from transduce import model_folder
-from transduce.config.schema import RunConfig
 from transduce.decoding.loading import export_engine
 from transduce.preparation.prepared import is_prepared
 from transduce.system.errors import DamagedError, UserError
@@ -17,7 +15,6 @@ from transduce.system.file_lock import LOCK
 from transduce.system.files import ASIDE, MANIFEST, digest, read_manifest
 from transduce.wings.corpora.doctor.machine import Fact
 from transduce.wings.corpora.fetch.corpus import SOURCE_JSON
-from transduce.wings.formats import formats, refuse
 
 
 def folder_facts(folder: Path) -> Iterator[Fact]:
@@ -72,7 +69,6 @@ def folder_facts(folder: Path) -> Iterator[Fact]:
             )
     if not finished and not whole:
         yield Fact("checkpoints", "lacking", "none", "to start, run the training command again")
-    yield from _engines(folder, config, finished)
 
 
 def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
@@ -104,22 +100,3 @@ def _files(folder: Path, mend: str, *, brief: bool = False) -> Iterator[Fact]:
             "good",
             f"{len(manifest)} files, {decimal(size)}, none damaged",
         )
-
-
-def _engines(folder: Path, config: RunConfig, finished: bool) -> Iterator[Fact]:
-    """Whether CTranslate2 can run the model, and the formats to which the model can be exported."""
-    if refusal := refuse("ctranslate2", folder, config):
-        yield Fact(
-            "fast engine",
-            "good",
-            f"CTranslate2 can't run this model: {refusal.reason}; torch runs it instead",
-        )
-    elif find_spec("ctranslate2") is None:
-        mend = "pip install 'transduce[fast]'"
-        yield Fact(
-            "fast engine", "lacking", "CTranslate2 could run this model, but is not installed", mend
-        )
-    else:
-        yield Fact("fast engine", "good", "CTranslate2 can run this model")
-    if finished:
-        yield Fact("exports to", "good", ", ".join(formats(folder, config)) or "nothing")
