@@ -56,7 +56,7 @@ from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
 from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
 from transduce.wings.corpora.doctor.machine import _complaint, machine_facts
-from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
+from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.export.exporting import export
 from transduce.wings.phrasebook.examples import examples
 from transduce.wings.rules.lengths import _sentences
@@ -986,9 +986,11 @@ def test_a_file_that_changes_meanwhile_is_not_mended(corpus):
     before = audit(read_pairs([str(corpus)]), Rules(0, False))
     with corpus.open("a", encoding="utf-8") as file:
         file.write("one\tmore\n")
-    for way in (RepairedCorpus.lines, RepairedCorpus.objects, RepairedCorpus.left_out):
+    for name in ("mended.tsv", "mended.jsonl"):
+        mended, left = corpus.with_name(name), corpus.with_name("left.jsonl")
         with pytest.raises(UserError, match="changed during the check"):
-            list(way(RepairedCorpus([str(corpus)], ("en", "de"), before)))
+            write_repaired([str(corpus)], ("en", "de"), before, [str(mended)], [left])
+        assert not mended.exists() and not left.exists()
 
 
 @pytest.mark.parametrize("suffix", [".srt", ".tsv", ".jsonl"])

@@ -17,7 +17,7 @@ from transduce.system.machine import cores
 from transduce.text.identify import identifier
 from transduce.text.languages import languages_of
 from transduce.text.pairs import DOCTORS_LISTS, check_file_names, read_pairs
-from transduce.text.plain import STANDARD_INPUT, check_output, suffixes, write_lines, write_parts
+from transduce.text.plain import STANDARD_INPUT, check_output, write_lines
 from transduce.text.rules import (
     DUPLICATE,
     IN_TEST_SET,
@@ -29,7 +29,7 @@ from transduce.text.rules import (
 )
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
-from transduce.wings.corpora.doctor.repair import RepairedCorpus, check_form
+from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.corpora.doctor.report import direction, length_rows, print_report, report_page
 
 
@@ -79,9 +79,14 @@ def check_corpus(
 
 def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str]) -> None:
     """Raise UserError unless each file that --fix and --out write can be written, and none is an input."""
-    stream = next((path for path in map(str, fixed) if _is_stream(path)), "")
-    if stream:
-        raise UserError(f"--fix needs names of files, not {stream}.")
+    for path in fixed:
+        # Standard output may be a file.
+        if (
+            path.is_relative_to("/dev")
+            or str(path) == "-"
+            or (path.exists() and not path.is_file())
+        ):
+            raise UserError(f"--fix needs names of files, not {path}.")
     if out:
         check_output(out, inputs, "out")
     for path in fixed:
@@ -92,10 +97,6 @@ def _check_outputs(fixed: Sequence[Path], out: Path | None, inputs: Sequence[str
             "Two of the files that --fix and --out write are the same.",
             Hint("Give each output its own file."),
         )
-
-
-def _is_stream(name: str) -> bool:
-    return name == "-" or name.startswith(("/dev/std", "/dev/fd/"))
 
 
 def _check_fix(files: Sequence[str], fix: Sequence[str], rules: Rules) -> None:
@@ -198,23 +199,11 @@ def _fix(
             f"Nothing was repaired, since the corpus can't be read to its end: {audit.stopped.cause}",
             audit.stopped.hint,
         )
-    corpus = RepairedCorpus(files, languages, audit)
-    if len(outputs) == 2:
-        for side, output in enumerate(outputs):
-            write_lines(Path(output), corpus.side(side))
-    elif len(files) == 1 and suffixes(files[0])[0] == suffixes(outputs[0])[0]:
-        write_parts(
-            Path(outputs[0]),
-            (f"{line}\n".encode(errors="surrogateescape") for line in corpus.lines()),
-        )
-    else:
-        write_lines(Path(outputs[0]), corpus.objects())
     left_out, repaired = lists
-    write_lines(left_out, corpus.left_out())
+    repaired.unlink(missing_ok=True)
+    write_repaired(files, languages, audit, outputs, lists if audit.repaired else [left_out])
     removed = audit.faulty - audit.repaired
     written = f"Written: {' '.join(outputs)} ({count(audit.pairs - removed, 'pair')}), {left_out} ({removed:,})"
-    repaired.unlink(missing_ok=True)
     if audit.repaired:
-        write_lines(repaired, corpus.repaired())
         written += f", {repaired} ({count(audit.repaired, 'kept pair')})"
     log(written)
