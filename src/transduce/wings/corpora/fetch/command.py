@@ -104,16 +104,15 @@ def _size(corpus: Corpus) -> str:
 
 
 def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> None:
+    source, target = corpus.languages
     rows = [
-        ("corpus", f"{corpus.title}, {corpus.languages[0]} to {corpus.languages[1]}"),
-        *(("licence", corpus.licence), ("homepage", corpus.homepage), ("cite", corpus.cite)),
+        ("corpus", f"{corpus.facts['title']}, {source} to {target}"),
+        *((name, corpus.facts[name]) for name in ("licence", "homepage", "cite")),
         ("download", _size(corpus)),
-        *(
-            ("", f"{file.url}  {decimal(file.size) if file.size else ''}")
-            for file in corpus.downloads()
-        ),
-        ("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""),
     ]
+    for file in corpus.downloads():
+        rows.append(("", f"{file.url}  {decimal(file.size) if file.size else ''}"))
+    rows.append(("to", f"{out}, through {downloads or f'{out}.downloads'}" if out else ""))
     print_table([row for row in rows if row[1]])
 
 

@@ -33,6 +33,7 @@ from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
+PRINTED_FACTS = ("licence", "homepage", "cite", "corpus", "fetched")  # in SOURCE_PAGE
 MAX_NOTE_BYTES = 1 << 20  # of a licence or README
 
 
@@ -84,13 +85,13 @@ def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched |
 def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     """Download a corpus and write it to the folder `out`. If `kept` is a folder, the downloads stay there."""
     folder = kept or _downloads(out)
-    urls = {file_name(file.url): file.url for file in corpus.downloads()}
-    for file in corpus.downloads():
-        if (other := urls[file_name(file.url)]) != file.url:
-            raise UserError(
-                f"{file.url} and {other} share a file name in {folder}.",
-                Hint("Move one URL to another corpus."),
-            )
+    files = corpus.downloads()
+    names = {file_name(file.url) for file in files}
+    if len(names) < len({file.url for file in files}):
+        raise UserError(
+            f"Two of the URLs of {corpus.name} share a file name in {folder}.",
+            Hint("Move one URL to another corpus."),
+        )
     own = {f"{split}.{language}" for split in corpus.splits for language in corpus.languages}
     # Some file systems ignore the case.
     own = {name.lower() for name in (*own, SOURCE_PAGE, SOURCE_JSON, MANIFEST)}
@@ -105,12 +106,12 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
         # Another process may just have finished.
         fetched = already_fetched(corpus.name, out, folder)
         if not fetched:
-            paths = {file: download(file, folder) for file in corpus.downloads()}
+            paths = {file: download(file, folder) for file in files}
             _clear(out)
             with write_folder(out) as aside:
                 fetched = _write(corpus, paths, aside)._replace(folder=out)
     if not kept:
-        _clear(out, urls)
+        _clear(out, names)
     return fetched
 
 
@@ -133,7 +134,7 @@ def _clear(out: Path, names: Collection[str] = ()) -> None:
 def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
     """Unpack the texts of all parts, then concatenate the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
-    formats = {side: part.format for part in parts for side in part.sides}
+    formats = {side: part.format for part in parts for side in (part.source, part.target)}
     staged = {side: folder / f".{number}" for number, side in enumerate(formats)}
     written: dict[Side, Written] = {}
     for file, path in paths.items():
@@ -145,42 +146,44 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
                     written[side] = write_text(stream, text, formats[side])
     pairs = {}
     for name, split in corpus.splits.items():
-        for part in split:
-            _check_aligned(part, paths, *(written[side] for side in part.sides))
-            for side in part.sides:
+        for source, target, *_ in split:
+            _check_aligned(source, target, paths, written)
+            for side in (source, target):
                 _append(folder / f"{name}.{side.language}", staged[side])
         pairs[name] = sum(written[part.source].lines for part in split)
     repaired = sum(side.repaired for side in written.values())
-    fetched = Fetched(folder, corpus.languages, corpus.recipe, pairs, repaired)
     _write_notes(parts, paths, folder)
+    fetched = Fetched(folder, corpus.languages, corpus.facts["recipe"], pairs, repaired)
     _write_source(corpus, paths, fetched)
     return fetched
 
 
 def _check_aligned(
-    part: Part, paths: dict[Download, Path], source: Written, target: Written
+    source: Side, target: Side, paths: dict[Download, Path], written: dict[Side, Written]
 ) -> None:
-    names = [side.member or side.download.url for side in part.sides]
-    files = [paths[side.download] for side in part.sides]
-    if part.source.member == part.target.member and filecmp.cmp(files[0], files[1], shallow=False):
+    """Raise UserError unless two texts are translations of each other, as far as their lines tell."""
+    files = [paths[source.download], paths[target.download]]
+    names = [side.member or side.download.url for side in (source, target)]
+    own, other = written[source], written[target]
+    if source.member == target.member and filecmp.cmp(*files, shallow=False):
         raise UserError(
             f"{files[0]} and {files[1]} are byte-identical.",
             Hint(
                 "Check whether a proxy asks for a login. Remove both to fetch them again, or correct the table."
             ),
         )
-    if source.lines != target.lines:
+    if own.lines != other.lines:
         raise UserError(
-            f"Not aligned: {names[0]} has {source.lines:,} lines and {names[1]} has {target.lines:,}.",
+            f"Not aligned: {names[0]} has {own.lines:,} lines and {names[1]} has {other.lines:,}.",
             Hint(
                 "If a download was cut short, remove it from the folder of the downloads, and repeat the command."
             ),
         )
-    if source.segments != target.segments:
+    if own.segments != other.segments:
         raise UserError(
             f"{names[0]} and {names[1]} don't have the same segments in the same order."
         )
-    if not source.lines:
+    if not own.lines:
         raise UserError(f"{names[0]} has no text.", Hint("Check its format in the table."))
 
 
@@ -211,36 +214,26 @@ def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched)
         }
         for file, path in paths.items()
     ]
-    today = datetime.now(UTC).date().isoformat()
-    facts = {
-        name: value for name, value in corpus._asdict().items() if name not in ("name", "splits")
+    facts = corpus.facts | {
+        "languages": corpus.languages,
+        "corpus": corpus.name,
+        "pairs": fetched.pairs,
+        "repaired": fetched.repaired,
+        "fetched": datetime.now(UTC).date().isoformat(),
+        "downloads": downloads,
     }
-    facts |= {"corpus": corpus.name, "pairs": fetched.pairs, "repaired": fetched.repaired}
-    facts |= {"fetched": today, "downloads": downloads}
     (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
-    lines = [f"# {corpus.title}", "", f"Licence: {corpus.licence}"]
-    lines += [
-        f"{name}: {value}"
-        for name, value in (("Homepage", corpus.homepage), ("Cite", corpus.cite))
-        if value
-    ]
-    lines += [
-        "",
-        f"Fetched as `{corpus.name}` on {today}. These parts were concatenated in this order:",
-        "",
-    ]
+    lines = [f"# {facts['title']}", ""]
+    lines += [f"{name.title()}: {facts[name]}" for name in PRINTED_FACTS if facts[name]]
+    lines += ["", "The parts of each split, in their order:", ""]
     for split, parts in corpus.splits.items():
-        names = ", ".join(
-            Path(part.source.member or part.source.download.url).stem for part in parts
-        )
-        lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {names}")
+        names = [Path(part.source.member or part.source.download.url).stem for part in parts]
+        lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {', '.join(names)}")
     lines += ["", "From:", ""]
     lines += [
         f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads
     ]
     if fetched.repaired:
-        lines += [
-            "",
-            f"{fetched.repaired:,} lines had bytes that are not UTF-8, which were replaced by U+FFFD.",
-        ]
+        said = "lines had bytes that are not UTF-8, which were replaced by U+FFFD."
+        lines += ["", f"{fetched.repaired:,} {said}"]
     (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
