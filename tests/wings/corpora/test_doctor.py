@@ -54,7 +54,7 @@ from transduce.tokens.imported_vocabulary import ImportedVocabulary
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor import audit as auditing
 from transduce.wings.corpora.doctor import folder
-from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit, quantiles
+from transduce.wings.corpora.doctor.audit import Misaligned, Verdict, audit
 from transduce.wings.corpora.doctor.machine import _complaint, machine_facts
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
 from transduce.wings.export.exporting import export
@@ -412,7 +412,6 @@ def test_number_of_processes_changes_nothing(sentences, monkeypatch):
     one, two = (audit(pairs_of(spoilt), rules, processes) for processes in (1, 2))
     assert list(one.verdicts) == list(two.verdicts)
     assert one.findings() == two.findings()
-    assert np.array_equal(one.lengths, two.lengths)
     assert np.array_equal(one.characters, two.characters)
     assert one.faults.counts[DUPLICATE] >= 45
     assert one.faulty == sum(bool(verdict.rule) or verdict.repaired for verdict in one.verdicts)
@@ -420,15 +419,12 @@ def test_number_of_processes_changes_nothing(sentences, monkeypatch):
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=12), st.integers(1, 5))
-def test_lengths_and_characters_are_counted(pairs, chunk):
+def test_characters_are_counted(pairs, chunk):
     with patch.object(auditing, "CHUNK", chunk):
         found = audit(pairs_of(pairs), Rules(0, False))
     for side, texts in enumerate(zip(*pairs, strict=True)):
         # A line feed after each.
         assert found.characters[side].sum() == sum(map(len, texts)) + len(pairs)
-        lengths = sorted(len(text.strip()) for text in texts)
-        assert quantiles(found.lengths[side], (1.0,)) == lengths[-1:]
-        assert found.lengths[side].sum() == len(texts)
 
 
 def test_languages_of_a_corpus_are_detected(sentences):
@@ -699,14 +695,6 @@ def test_lines_of_several_files_are_named_with_their_files(tmp_path, capsys):
     assert f"also in {files[0]}, line 3; {files[1]}, lines 1, 2, 3\n" in said
     assert f"{files[1]}, line 3<" in page.read_text(encoding="utf-8")
     assert "also in line 3\n" in run(capsys, "doctor", files[0], "--only", NUMBERS_DISAGREE)[1]
-
-
-def test_lengths_above_the_counting_limit_are_shown_as_or_more(tmp_path, capsys):
-    (tmp_path / "long.tsv").write_text("a" * 9000 + "\t" + "b" * 4999 + "\n", encoding="utf-8")
-    page = tmp_path / "page.html"
-    said = run(capsys, "doctor", tmp_path / "long.tsv", "--out", page)[1]
-    assert "5,000 or more" in said and " 4,999" in said and "4,999 or" not in said
-    assert said.count("or more") == page.read_text(encoding="utf-8").count("or more") == 4
 
 
 def test_half_a_character_of_json_does_not_end_the_reading(tmp_path, capsys):

@@ -30,7 +30,7 @@ from transduce.text.rules import (
 from transduce.tokens.tokenizer import Tokenizer
 from transduce.wings.corpora.doctor.audit import Audit, audit
 from transduce.wings.corpora.doctor.repair import check_form, write_repaired
-from transduce.wings.corpora.doctor.report import direction, length_rows, print_report, report_page
+from transduce.wings.corpora.doctor.report import direction, print_report, report_page
 
 
 def check_corpus(
@@ -181,7 +181,6 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
             for finding in audit.findings()
         },
         "stretches": [stretch._asdict() for stretch in audit.stretches],
-        "lengths": {row[0]: row[1:] for row in length_rows(audit)[1:]},
         "uncovered": dict(uncovered),
     }
 

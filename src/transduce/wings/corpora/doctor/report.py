@@ -9,8 +9,7 @@ from typing import NamedTuple
 from transduce.system.console import count, print_table
 from transduce.text.pairs import Pair
 from transduce.text.rules import ENCODING
-from transduce.wings.corpora.doctor.audit import Audit, Finding, quantiles
-from transduce.wings.corpora.doctor.chunk import MAX_LENGTH_COUNTED
+from transduce.wings.corpora.doctor.audit import Audit, Finding
 from transduce.wings.inspection.page import document, section, shown
 
 MAX_TEXT_WIDTH = 100  # characters of each text of an example on the terminal
@@ -91,20 +90,6 @@ def direction(audit: Audit) -> str:
     return " to ".join(code or "?" for code in audit.rules.languages)
 
 
-def length_rows(audit: Audit) -> list[tuple[str, ...]]:
-    """A table of length quantiles for both sides, in characters and in words. Row 0 has the column names."""
-    rows: list[tuple[str, ...]] = [("", "median", "90 %", "99 %", "longest")]
-    for counts, unit in ((audit.lengths, "characters"), (audit.words, "words")):
-        for side, name in enumerate(("source", "target")):
-            values = quantiles(counts[side], (0.5, 0.9, 0.99, 1.0))
-            lengths = (
-                f"{value:,} or more" if value == MAX_LENGTH_COUNTED else f"{value:,}"
-                for value in values
-            )
-            rows.append((f"{name}, {unit}", *lengths))
-    return rows
-
-
 def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) -> Iterator[Block]:
     findings = audit.findings()
     for heading, is_suspicion in (("faults", False), ("suspicions", True)):
@@ -119,7 +104,6 @@ def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) 
         yield Block("misaligned stretches", "\n".join(map(str, audit.stretches)))
     for finding in findings:
         yield Block(finding.rule, _more(finding, limits), pairs=finding.examples[: limits.examples])
-    yield Block("lengths", table=length_rows(audit))
     if uncovered:
         first = uncovered[: limits.characters]
         named = " ".join(f"{character!r} ({number:,})" for character, number in first)

@@ -165,7 +165,7 @@ def _check_aligned(
     files = [paths[source.download], paths[target.download]]
     names = [side.member or side.download.url for side in (source, target)]
     own, other = written[source], written[target]
-    if source.member == target.member and filecmp.cmp(*files, shallow=False):
+    if source.member == target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
             f"{files[0]} and {files[1]} are byte-identical.",
             Hint(
