@@ -55,11 +55,7 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
         print_prepared(merge_prepared(shards, plan, output))
         return
     check_output(output, [each.file for each in plan.inputs])
-    joined = join_translations(shards, output)
-    log(
-        f"{joined.lines:,} lines of {plan.shards:,} shards, translated by {' and '.join(joined.engines)}: {output}"
-    )
-    joined.flags.log()
+    join_translations(shards, output)
 
 
 def prepare_in_shards(
@@ -138,11 +134,8 @@ def translate_in_shards(call: "Call") -> None:
     job = translating.Job(models, call.options, call.engine, call.format, glossary, call.direction)
     if call.on:
         call.check_output()
-        joined = translate_on_ray(
-            job, call.input, call.output, address=read_address(call.on), workers=call.workers
-        )
-        log(f"{joined.lines:,} lines translated by {' and '.join(joined.engines)}: {call.output}")
-        joined.flags.log()
+        address = read_address(call.on)
+        translate_on_ray(job, call.input, call.output, address=address, workers=call.workers)
         return
     shard = read_shard(call.shard)
     plan = translating.plan_translation(job, call.input, call.output, shard.count)

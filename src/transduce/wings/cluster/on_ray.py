@@ -20,7 +20,6 @@ from transduce.wings.cluster.ray_cluster import Pool, Task, ray_pool, run_tasks
 from transduce.wings.cluster.shards import Plan, Shard
 from transduce.wings.cluster.translating import (
     Job,
-    Joined,
     ShardTranslator,
     check_input,
     find,
@@ -87,7 +86,7 @@ def translate_on_ray(
     address: str = "",
     workers: int | None = None,
     shards: int = 0,
-) -> Joined:
+) -> None:
     """Translate the lines of a file on Ray and write the translations to `output`.
 
     `address` is a Ray cluster's address, or "" for this machine. If `shards` is 0, `shards_for` computes the number.
@@ -107,9 +106,8 @@ def translate_on_ray(
         done = run_tasks(pool, plan, _tasks(input, plan, missing), translate, "lines")
         for _ in with_progress(done, f"of {len(missing):,} shards translated"):
             pass
-    joined = join_translations(folder, output)
+    join_translations(folder, output)
     shutil.rmtree(folder)
-    return joined
 
 
 def shards_for(lines: int, workers: int) -> int:

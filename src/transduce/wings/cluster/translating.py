@@ -27,6 +27,7 @@ from transduce.decoding.directions import (
 from transduce.decoding.loading import decode_config, load
 from transduce.decoding.registry import EngineName
 from transduce.decoding.translator import CHUNK_LINES
+from transduce.system.console import log
 from transduce.system.errors import Hint, UserError
 from transduce.system.files import (
     MANIFEST,
@@ -95,15 +96,6 @@ class Record:
     flags: Flags
 
 
-@dataclass(frozen=True)
-class Joined:
-    """A summary of the merged translations."""
-
-    lines: int
-    engines: tuple[str, ...]
-    flags: Flags
-
-
 class ShardTranslator:
     """Loads models once and translates any number of shards."""
 
@@ -133,9 +125,7 @@ class ShardTranslator:
         return self._translator.engine.name
 
     def translate(self, shard: Shard, lines: Iterable[str]) -> Record:
-        """Translate a shard and write its two files, unless the shard is complete. Returns its record."""
-        if record := find(self._folder, self._plan, shard):
-            return record
+        """Translate a shard and write its two files. Returns its record."""
         [(begin, end)] = self._plan.cuts(shard)
         options = self._job.format.options(self._terms)
         translations = self._translator.translate_lines(
@@ -224,19 +214,20 @@ def find(folder: Path, plan: Plan, shard: Shard) -> Record | None:
     return None
 
 
-def join_translations(folder: Path, output: Path) -> Joined:
+def join_translations(folder: Path, output: Path) -> None:
     """Merge the translations of all shards into one file. Raises UserError if a shard is missing or damaged."""
     plan = read_plan(folder)
     records = {shard: find(folder, plan, shard) for shard in plan.all()}
     require_all(folder, [shard for shard, record in records.items() if record is None])
     whole = {shard: record for shard, record in records.items() if record}
     write_parts(output, _checked(folder, plan, whole))
+    remove_leftovers(folder, sole_writer=True)
+    engines = " and ".join(dict.fromkeys(record.engine for record in whole.values()))
+    log(f"{plan.lengths[0]:,} lines of {plan.shards:,} shards, translated by {engines}: {output}")
     flags = Flags()
-    engines = dict.fromkeys(record.engine for record in whole.values())
     for record in whole.values():
         flags.extend(record.flags)
-    remove_leftovers(folder, sole_writer=True)
-    return Joined(plan.lengths[0], tuple(engines), flags)
+    flags.log()
 
 
 def _checked(folder: Path, plan: Plan, records: Mapping[Shard, Record]) -> Iterator[bytes]:
