@@ -12,7 +12,7 @@ from transduce.system.errors import Hint, UserError
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
-    from transduce.wings.corpora.fetch.corpus import Fetched
+    from transduce.wings.corpora.fetch.corpus import Facts
 
 SPLIT_OPTIONS = {"train": "--train", "valid": "--valid", "test": "--test"}  # of `transduce train`
 
@@ -52,9 +52,9 @@ def fetch(
             f"Downloads need the package {error.name}.", Hint.install("fetch")
         ) from None
 
-    if out and (fetched := fetching.already_fetched(name, out, downloads)):
+    if out and (facts := fetching.already_fetched(name, out, downloads)):
         log(f"{out} already holds {name}.")
-        _print_fetched(fetched)
+        _print_fetched(facts, out)
         return
     if entry.catalogue and not request.version:
         from transduce.wings.corpora.fetch.opus import look_up
@@ -63,7 +63,7 @@ def fetch(
     corpus = choose(entry, request)
     _print_plan(corpus, out, downloads)
     if out:
-        _print_fetched(fetching.fetch(corpus, out, downloads))
+        _print_fetched(fetching.fetch(corpus, out, downloads), out)
     else:
         print(f"To download: transduce fetch {shlex.quote(name)} --out DIR")
 
@@ -116,18 +116,16 @@ def _print_plan(corpus: Corpus, out: Path | None, downloads: Path | None) -> Non
     print_table([row for row in rows if row[1]])
 
 
-def _print_fetched(fetched: "Fetched") -> None:
-    for split, pairs in fetched.pairs.items():
-        print(f"{pairs:,} pairs in {' and '.join(str(file) for file in fetched.files(split))}")
-    if fetched.repaired:
-        print(f"{fetched.repaired:,} lines were not UTF-8; invalid bytes became U+FFFD")
-    if "train" not in fetched.pairs:
-        return
-    words = ["transduce", "train", *([fetched.recipe] if fetched.recipe else [])]
-    for split, option in SPLIT_OPTIONS.items():
-        if split in fetched.pairs:
-            words += [option, *map(str, fetched.files(split))]
-    source, target = fetched.languages
-    print(
-        f"To train on this corpus: {shlex.join([*words, '--from', source, '--to', target, '--out', 'MODEL'])}"
-    )
+def _print_fetched(facts: "Facts", out: Path) -> None:
+    source, target = facts["languages"]
+    words = ["transduce", "train", *filter(None, [facts["recipe"]])]
+    for split, pairs in facts["pairs"].items():
+        files = [str(out / f"{split}.{language}") for language in (source, target)]
+        print(f"{pairs:,} pairs in {' and '.join(files)}")
+        if split in SPLIT_OPTIONS:
+            words += [SPLIT_OPTIONS[split], *files]
+    if facts["repaired"]:
+        print(f"{facts['repaired']:,} lines were not UTF-8; invalid bytes became U+FFFD")
+    if "train" in facts["pairs"]:
+        words += ["--from", source, "--to", target, "--out", "MODEL"]
+        print(f"To train on this corpus: {shlex.join(words)}")

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from transduce.system.errors import Hint, UserError
 from transduce.system.file_lock import LOCK, file_lock
@@ -34,55 +34,32 @@ from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
 PRINTED_FACTS = ("licence", "homepage", "cite", "corpus", "fetched")  # in SOURCE_PAGE
+Facts = dict[str, Any]  # the content of SOURCE_JSON
 MAX_NOTE_BYTES = 1 << 20  # of a licence or README
 
 
-class Fetched(NamedTuple):
-    """A fetched corpus. `pairs` maps each split to its number of pairs."""
+def already_fetched(name: str, out: Path, kept: Path | None = None) -> Facts | None:
+    """The facts about the corpus `name` in the folder `out`, or None if `out` is missing.
 
-    folder: Path
-    languages: tuple[str, str]
-    recipe: str
-    pairs: dict[str, int]
-    repaired: int  # lines that were not UTF-8
-
-    def files(self, split: str) -> list[Path]:
-        """The source file and the target file of a split."""
-        return [self.folder / f"{split}.{language}" for language in self.languages]
-
-
-def already_fetched(name: str, out: Path, kept: Path | None = None) -> Fetched | None:
-    """The corpus `name` in the folder `out`, or None if `out` is missing. Raises UserError if it has other content.
-
-    Removes temporary files and, unless the user keeps downloads in `kept`, the downloads in OUT.downloads.
+    Removes temporary files and, unless the user keeps downloads in `kept`, the downloads in OUT.downloads. Raises
+    UserError if `out` has other content.
     """
-    try:
-        facts = json.loads((out / SOURCE_JSON).read_bytes())
-        corpus = facts["corpus"]
-        names = [file_name(file["url"]) for file in facts["downloads"]]
-        fetched = Fetched(
-            out, tuple(facts["languages"]), facts["recipe"], facts["pairs"], facts["repaired"]
-        )
-    except (FileNotFoundError, NotADirectoryError):
+    if not (out / SOURCE_JSON).is_file():
         if os.path.lexists(out):
-            raise UserError(
-                f"{out} exists already.", Hint.about("Name a new folder.", "out")
-            ) from None
+            raise UserError(f"{out} exists already.", Hint.about("Name a new folder.", "out"))
         return None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    verify(out, hashes=True, only=SOURCE_JSON)
+    facts: Facts = json.loads((out / SOURCE_JSON).read_bytes())
+    if facts["corpus"] != name:
         raise UserError(
-            f"{out / SOURCE_JSON} is damaged.", Hint(f"Remove {out} to fetch the corpus again.")
-        ) from None
-    if corpus != name:
-        raise UserError(
-            f"{out} holds {corpus}.", Hint.about(f"Name another folder for {name}.", "out")
+            f"{out} holds {facts['corpus']}.", Hint.about(f"Name another folder for {name}.", "out")
         )
     verify(out, hashes=True)
-    _clear(out, () if kept else names)
-    return fetched
+    _clear(out, () if kept else [file_name(file["url"]) for file in facts["downloads"]])
+    return facts
 
 
-def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
+def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Facts:
     """Download a corpus and write it to the folder `out`. If `kept` is a folder, the downloads stay there."""
     folder = kept or _downloads(out)
     files = corpus.downloads()
@@ -104,15 +81,15 @@ def fetch(corpus: Corpus, out: Path, kept: Path | None = None) -> Fetched:
     make_folder(folder)
     with file_lock(folder / LOCK, f"Another process is downloading to {folder}."):
         # Another process may just have finished.
-        fetched = already_fetched(corpus.name, out, folder)
-        if not fetched:
+        facts = already_fetched(corpus.name, out, folder)
+        if not facts:
             paths = {file: download(file, folder) for file in files}
             _clear(out)
             with write_folder(out) as aside:
-                fetched = _write(corpus, paths, aside)._replace(folder=out)
+                facts = _write(corpus, paths, aside)
     if not kept:
         _clear(out, names)
-    return fetched
+    return facts
 
 
 def _downloads(out: Path) -> Path:
@@ -131,7 +108,7 @@ def _clear(out: Path, names: Collection[str] = ()) -> None:
             folder.rmdir()
 
 
-def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched:
+def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Facts:
     """Unpack the texts of all parts, then concatenate the parts of each split."""
     parts = [part for split in corpus.splits.values() for part in split]
     formats = {side: part.format for part in parts for side in (part.source, part.target)}
@@ -151,11 +128,27 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Fetched
             for side in (source, target):
                 _append(folder / f"{name}.{side.language}", staged[side])
         pairs[name] = sum(written[part.source].lines for part in split)
-    repaired = sum(side.repaired for side in written.values())
     _write_notes(parts, paths, folder)
-    fetched = Fetched(folder, corpus.languages, corpus.facts["recipe"], pairs, repaired)
-    _write_source(corpus, paths, fetched)
-    return fetched
+    facts = {
+        **corpus.facts,
+        "languages": corpus.languages,
+        "corpus": corpus.name,
+        "pairs": pairs,
+        "repaired": sum(side.repaired for side in written.values()),
+        "fetched": datetime.now(UTC).date().isoformat(),
+        "downloads": [
+            {
+                "url": file.url,
+                "bytes": path.stat().st_size,
+                "sha256": digest(path),
+                "expected": file.checksum,
+            }
+            for file, path in paths.items()
+        ],
+    }
+    (folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
+    (folder / SOURCE_PAGE).write_text(_source_page(corpus, facts), encoding="utf-8")
+    return facts
 
 
 def _check_aligned(
@@ -204,36 +197,17 @@ def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -
                 note.write((b"\n\n" if note.tell() else b"") + content)
 
 
-def _write_source(corpus: Corpus, paths: dict[Download, Path], fetched: Fetched) -> None:
-    downloads = [
-        {
-            "url": file.url,
-            "bytes": path.stat().st_size,
-            "sha256": digest(path),
-            "expected": file.checksum,
-        }
-        for file, path in paths.items()
-    ]
-    facts = corpus.facts | {
-        "languages": corpus.languages,
-        "corpus": corpus.name,
-        "pairs": fetched.pairs,
-        "repaired": fetched.repaired,
-        "fetched": datetime.now(UTC).date().isoformat(),
-        "downloads": downloads,
-    }
-    (fetched.folder / SOURCE_JSON).write_text(to_json(facts), encoding="utf-8")
+def _source_page(corpus: Corpus, facts: Facts) -> str:
     lines = [f"# {facts['title']}", ""]
     lines += [f"{name.title()}: {facts[name]}" for name in PRINTED_FACTS if facts[name]]
     lines += ["", "The parts of each split, in their order:", ""]
     for split, parts in corpus.splits.items():
         names = [Path(part.source.member or part.source.download.url).stem for part in parts]
-        lines.append(f"* {split}: {fetched.pairs[split]:,} pairs: {', '.join(names)}")
+        lines.append(f"* {split}: {facts['pairs'][split]:,} pairs: {', '.join(names)}")
     lines += ["", "From:", ""]
-    lines += [
-        f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})" for file in downloads
-    ]
-    if fetched.repaired:
+    for file in facts["downloads"]:
+        lines.append(f"* {file['url']} ({file['bytes']:,} bytes, SHA-256 {file['sha256']})")
+    if facts["repaired"]:
         said = "lines had bytes that are not UTF-8, which were replaced by U+FFFD."
-        lines += ["", f"{fetched.repaired:,} {said}"]
-    (fetched.folder / SOURCE_PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines += ["", f"{facts['repaired']:,} {said}"]
+    return "\n".join(lines) + "\n"
