@@ -21,7 +21,7 @@ from models import make_model
 from transduce.inline.numbers import numbers_disagree
 from transduce.preparation import passes
 from transduce.system.errors import UserError
-from transduce.system.files import ASIDE, digest
+from transduce.system.files import ASIDE, verify
 from transduce.text.clean import Cleaning
 from transduce.text.identify import identifier, share_of_wrong_texts
 from transduce.text.pair_batch import PairBatch, TextColumn
@@ -1245,10 +1245,10 @@ def test_a_damaged_model_is_named_and_a_whole_one_is_not(tmp_path, capsys, monke
         assert status == 1 and f"{name} is damaged" in " ".join(out.split())
         (model / name).write_bytes(content)
 
-    def removing(path):
-        return shutil.rmtree(path.parent) if path.parent.name.startswith("step-") else digest(path)
+    def removing(path, **more):
+        return shutil.rmtree(path) if path.name.startswith("step-") else verify(path, **more)
 
-    monkeypatch.setattr(folder, "digest", removing)  # as a training does with old checkpoints
+    monkeypatch.setattr(folder, "verify", removing)  # as a training does with old checkpoints
     assert run(capsys, "doctor", model)[0] == 0
 
 
