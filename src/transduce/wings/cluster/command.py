@@ -141,12 +141,11 @@ def translate_in_shards(call: "Call") -> None:
     plan = translating.plan_translation(job, call.input, call.output, shard.count)
     record = translating.find(call.output, plan, shard)
     if not record:
-        translator = translating.ShardTranslator(job, call.output, plan)
+        translator = translating.open_translator(job)
         [(begin, end)] = plan.cuts(shard)
         log(f"Shard {shard}: {end - begin:,} of {plan.lengths[0]:,} lines, from line {begin + 1:,}")
-        log(f"Engine: {translator.engine}")
-        record = translator.translate(
-            shard, with_progress(translating.shard_lines(call.input, begin, end), "lines read")
-        )
+        log(f"Engine: {translator.engine.name}")
+        lines = with_progress(translating.shard_lines(call.input, begin, end), "lines read")
+        record = translating.translate_shard(translator, job, call.output, plan, shard, lines)
         record.flags.log()
     log(f"Shard {shard} is complete: {translating.shard_path(call.output, plan, shard)}")
