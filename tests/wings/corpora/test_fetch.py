@@ -826,8 +826,8 @@ def test_parts_that_share_a_file_name_are_refused(
 def test_licences_of_all_archives_are_kept(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("CC0", "MIT"):
-        site.files[f"/{name}.zip"] = zipped(
+    for name, pack in (("CC0", zipped), ("MIT", tar)):
+        site.files[f"/{name}.zip"] = pack(
             {"t.en": b"dog\n", "t.de": b"Hund\n", "LICENSE": name.encode()}
         )
     parts = [

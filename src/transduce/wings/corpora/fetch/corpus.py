@@ -27,9 +27,9 @@ from transduce.system.files import (
     verify,
     write_folder,
 )
-from transduce.wings.corpora.fetch.archive import members, optional_members, readable
+from transduce.wings.corpora.fetch.archive import members, readable
 from transduce.wings.corpora.fetch.download import download, file_name, remove_download
-from transduce.wings.corpora.fetch.table import Corpus, Download, Part, Side
+from transduce.wings.corpora.fetch.table import Corpus, Download, Side
 from transduce.wings.corpora.fetch.texts import Written, write_text
 
 SOURCE_PAGE, SOURCE_JSON = "SOURCE.md", "source.json"
@@ -116,11 +116,14 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Facts:
     written: dict[Side, Written] = {}
     for file, path in paths.items():
         sides = {side.member: side for side in formats if side.download == file}
+        notes = {note for part in parts if part.source.download == file for note in part.notes}
         with readable(path):
-            for member, stream in members(path, sides):
-                side = sides[member]
-                with staged[side].open("wb") as text:
-                    written[side] = write_text(stream, text, formats[side])
+            for member, stream in members(path, sides, notes):
+                if side := sides.get(member):
+                    with staged[side].open("wb") as text:
+                        written[side] = write_text(stream, text, formats[side])
+                else:
+                    _append_note(folder / Path(member).name, stream.read(MAX_NOTE_BYTES))
     pairs = {}
     for name, split in corpus.splits.items():
         for source, target, *_ in split:
@@ -128,7 +131,6 @@ def _write(corpus: Corpus, paths: dict[Download, Path], folder: Path) -> Facts:
             for side in (source, target):
                 _append(folder / f"{name}.{side.language}", staged[side])
         pairs[name] = sum(written[part.source].lines for part in split)
-    _write_notes(parts, paths, folder)
     facts = {
         **corpus.facts,
         "languages": corpus.languages,
@@ -189,12 +191,10 @@ def _append(whole: Path, part: Path) -> None:
     part.unlink()
 
 
-def _write_notes(parts: list[Part], paths: dict[Download, Path], folder: Path) -> None:
-    """Copy files such as licences from the archives, and concatenate files with equal names."""
-    for file, names in dict.fromkeys((part.source.download, part.notes) for part in parts):
-        for name, content in optional_members(paths[file], names, MAX_NOTE_BYTES).items():
-            with (folder / Path(name).name).open("ab") as note:
-                note.write((b"\n\n" if note.tell() else b"") + content)
+def _append_note(path: Path, content: bytes) -> None:
+    """Write a file such as a licence behind those of the same name from other archives."""
+    with path.open("ab") as note:
+        note.write((b"\n\n" if note.tell() else b"") + content)
 
 
 def _source_page(corpus: Corpus, facts: Facts) -> str:
