@@ -1083,7 +1083,7 @@ def test_names_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Did you mean multi30k?" in refused(capsys, "fetch", "multi30")
     assert "has no en-it. Choose one of en-de" in refused(capsys, "fetch", "multi30k:en-it")
     assert "doesn't name a corpus and its languages" in refused(capsys, "fetch", "tatoeba")
-    assert "No such file" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
+    assert "no.toml does not exist" in refused(capsys, "fetch", "--table", tmp_path / "no.toml")
     part = {"url": "https://a.b/{language}", "checksum": dict.fromkeys(("en", "de"), "")}
     toy = {"title": "A toy", "languages": "any", "licence": "CC0", "train": [part]}
     (tmp_path / "table.toml").write_text(tomli_w.dumps({"toy": toy}))

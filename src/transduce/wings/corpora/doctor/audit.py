@@ -26,7 +26,6 @@ from transduce.text.rules import (
     BITS,
     DUPLICATE,
     LANGUAGE_RULES,
-    MEANINGS,
     MISALIGNED,
     NEAR_DUPLICATE,
     Checker,
@@ -81,7 +80,6 @@ class Finding(NamedTuple):
     """The pairs that break one rule."""
 
     rule: str
-    meaning: str
     number: int  # of pairs
     lines: list[Origin]  # origins of the first 10,000 pairs
     examples: list[Pair]
@@ -122,7 +120,6 @@ class Audit:
         found = [
             Finding(
                 rule,
-                MEANINGS[rule],
                 count,
                 self.faults.lines[rule],
                 self.examples[rule],

@@ -22,6 +22,7 @@ from transduce.text.rules import (
     DUPLICATE,
     IN_TEST_SET,
     LANGUAGE_RULES,
+    MEANINGS,
     OTHERS,
     SWAPPED,
     Rules,
@@ -169,10 +170,10 @@ def _as_json(audit: Audit, uncovered: Sequence[tuple[str, int]], seconds: float)
         "stopped": str(audit.stopped or ""),
         "rules": {
             finding.rule: {
-                "meaning": finding.meaning,
+                "meaning": MEANINGS[finding.rule],
                 "kind": "suspicion" if finding.is_suspicion else "fault",
                 "pairs": finding.number,
-                "lines": [[origin.file, origin.line] for origin in finding.lines],
+                "lines": finding.lines,
                 "examples": [
                     {"source": pair.source, "target": pair.target, **pair.origin._asdict()}
                     for pair in finding.examples

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from transduce.system.console import count, print_table
 from transduce.text.pairs import Pair
-from transduce.text.rules import ENCODING
+from transduce.text.rules import ENCODING, MEANINGS
 from transduce.wings.corpora.doctor.audit import Audit, Finding
 from transduce.wings.inspection.page import document, section, shown
 
@@ -94,7 +94,13 @@ def _blocks(audit: Audit, uncovered: Sequence[tuple[str, int]], limits: Limits) 
     findings = audit.findings()
     for heading, is_suspicion in (("faults", False), ("suspicions", True)):
         rows = [
-            ("", f"{each.number:,}", f"{each.number / audit.pairs:.2%}", each.rule, each.meaning)
+            (
+                "",
+                f"{each.number:,}",
+                f"{each.number / audit.pairs:.2%}",
+                each.rule,
+                MEANINGS[each.rule],
+            )
             for each in findings
             if each.is_suspicion == is_suspicion
         ]

@@ -9,6 +9,7 @@ from rich.filesize import decimal
 
 from transduce.system.console import log, print_table
 from transduce.system.errors import Hint, UserError
+from transduce.text.plain import read_lines
 from transduce.wings.corpora.fetch.table import Corpus, Entry, choose, find, read_table
 
 if TYPE_CHECKING:
@@ -70,17 +71,10 @@ def fetch(
 
 def _entries(table: Path | None) -> dict[str, Entry]:
     """Read a table of corpora, by default the table that comes with transduce."""
-    source = table or files("transduce.wings.corpora.fetch") / "corpora.toml"
-    try:
-        return read_table(source.read_text(encoding="utf-8"), str(table or "corpora.toml"))
-    except OSError as error:
-        raise UserError(
-            f"{table} can't be read: {error.strerror}.", Hint.about("Name another table.", "table")
-        ) from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{table} is not UTF-8 at byte {error.start}.", Hint.about("Save it as UTF-8.", "table")
-        ) from None
+    if table:
+        return read_table("\n".join(read_lines(str(table))), str(table))
+    own = files("transduce.wings.corpora.fetch") / "corpora.toml"
+    return read_table(own.read_text(encoding="utf-8"), "corpora.toml")
 
 
 def _print_entries(entries: dict[str, Entry]) -> None:
