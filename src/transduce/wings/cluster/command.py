@@ -35,27 +35,24 @@ def join(shards: Path, /, *, output: Path | None = None) -> None:
     from transduce.wings.cluster.translating import TRANSLATION_PLAN, join_translations
 
     plan = read_plan(shards)
-    is_new = plan.kind != TRANSLATION_PLAN and aggregate_shards(shards, plan)
-    if is_new or (
-        plan.kind != TRANSLATION_PLAN
-        and output == STANDARD_OUTPUT
-        and missing(shards, plan, ENCODED_ROUND)
-    ):
+    is_text = plan.kind == TRANSLATION_PLAN
+    is_new = not is_text and aggregate_shards(shards, plan)
+    if output == STANDARD_OUTPUT and not is_text:
+        is_new = is_new or bool(missing(shards, plan, ENCODED_ROUND))
+    if is_new:
         log(
             "The first of two rounds is complete. For the second round, run transduce prepare again for every shard."
         )
-        return
-    if output == STANDARD_OUTPUT:
-        kind = "file" if plan.kind == TRANSLATION_PLAN else "folder"
+    elif output == STANDARD_OUTPUT:
         raise UserError(
             f"The merged shards of {shards} can't be written to standard output.",
-            Hint(f"Name a {kind} with --output."),
+            Hint(f"Name a {'file' if is_text else 'folder'} with --output."),
         )
-    if plan.kind != TRANSLATION_PLAN:
+    elif is_text:
+        check_output(output, [each.file for each in plan.inputs])
+        join_translations(shards, output)
+    else:
         print_prepared(merge_prepared(shards, plan, output))
-        return
-    check_output(output, [each.file for each in plan.inputs])
-    join_translations(shards, output)
 
 
 def prepare_in_shards(

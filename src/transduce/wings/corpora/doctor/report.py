@@ -42,7 +42,7 @@ def summary(audit: Audit) -> str:
     if audit.suspicious:
         share = f"{audit.suspicious / audit.pairs:.2%}"
         text += f"; {audit.suspicious:,} more ({share}) only suspicious: a clean copy keeps them"
-    repairs = f" --fix repairs {count(audit.repaired, 'pair')} with a fault."
+    repairs = f" {count(audit.repaired, 'faulty pair')} can be repaired."
     stopped = f"\nReading stopped early: {audit.stopped}"
     return f"{text}.{repairs if audit.repaired else ''}{stopped if audit.stopped else ''}"
 

@@ -159,7 +159,8 @@ def _check_aligned(
     """Raise UserError unless two texts are translations of each other, as far as their lines tell."""
     files = [paths[source.download], paths[target.download]]
     names = [side.member or side.download.url for side in (source, target)]
-    own, other = written[source], written[target]
+    own = written[source]
+    other = written[target]
     if source.member == target.member and filecmp.cmp(files[0], files[1], shallow=False):
         raise UserError(
             f"{files[0]} and {files[1]} are byte-identical.",
